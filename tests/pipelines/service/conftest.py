@@ -11,6 +11,7 @@ import pytest
 import requests
 import structlog
 from campaigns import few_row_blocks
+from frozen import unpack_into
 
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -267,17 +268,28 @@ def calling(content):
 
 
 @pytest.fixture
-def call_at(tmp_path):
-    """Calls services of a store anywhere, which they do not change, with an inbox of the test."""
+def archived(tmp_path):
+    """Folders of stores as 0.2.0 wrote them, which take no cluster to make."""
 
-    def called(store, **content):
-        return calling({"store": str(store), "inbox": str(tmp_path / "inbox"), **content})
+    def at(name):
+        unpack_into(tmp_path / name, name)
+        return tmp_path / name / "store"
+
+    return at
+
+
+@pytest.fixture
+def call_at(archived):
+    """Calls services of such stores."""
+
+    def called(name, **content):
+        return calling({"store": str(archived(name)), **content})
 
     return called
 
 
 @pytest.fixture
-def caller(call_at, fitted):
-    """Calls a service of six shards and a model."""
-    with call_at(fitted) as found:
+def caller(call_at):
+    """Calls a service of a store of 240 documents of two days, with two models."""
+    with call_at("night") as found:
         yield found

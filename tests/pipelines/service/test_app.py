@@ -46,9 +46,9 @@ def test_every_answer_has_the_headers_of_all_and_the_name_of_its_request(caller)
         assert (told == given) is kept
 
 
-def test_a_line_of_the_log_says_what_was_asked_and_by_whom(call_at, fitted, tokens):
+def test_a_line_of_the_log_says_what_was_asked_and_by_whom(call_at, tokens):
     path, made = tokens
-    with call_at(fitted, tokens=str(path)) as caller:
+    with call_at("night", tokens=str(path)) as caller:
         caller("GET", "/v1/models", authorization=f"Bearer {made[Role.READER]}", x_request_id="a")
         caller("HEAD", "/healthz", x_request_id="b")
         caller("GET", "/none", x_request_id="c")
@@ -80,7 +80,7 @@ def test_without_tokens_no_other_host_is_answered(caller, host):
     assert caller("GET", "/healthz", host=host).status == 200
 
 
-def test_calls_and_pages_ask_for_tokens_each_in_its_way(call_at, fitted, tokens):
+def test_calls_and_pages_ask_for_tokens_each_in_its_way(call_at, tokens):
     path, made = tokens
     reader = made[Role.READER]
     basic = "Basic " + base64.b64encode(f"any:{reader}".encode()).decode()
@@ -89,7 +89,7 @@ def test_calls_and_pages_ask_for_tokens_each_in_its_way(call_at, fitted, tokens)
         answer = caller("GET", path, **({} if given is None else {"authorization": given}))
         return answer.status, answer.headers.get("www-authenticate")
 
-    with call_at(fitted, tokens=str(path)) as caller:
+    with call_at("night", tokens=str(path)) as caller:
         for path, scheme in (("/v1/models", "Bearer"), ("/versions", "Basic")):
             missing = (401, f'{scheme} realm="streaming-moments"')
             for given in (None, "Bearer", "Bearer ", "Digest x", reader):
@@ -109,9 +109,9 @@ def test_calls_and_pages_ask_for_tokens_each_in_its_way(call_at, fitted, tokens)
         assert "as the password" in caller("GET", "/versions").text
 
 
-def test_each_call_asks_for_its_role_and_no_more(call_at, fitted, tokens):
+def test_each_call_asks_for_its_role_and_no_more(call_at, tokens):
     path, made = tokens
-    with call_at(fitted, tokens=str(path)) as caller:
+    with call_at("night", tokens=str(path)) as caller:
         for call in CALLS:
             if call.role is None:
                 continue
@@ -126,9 +126,9 @@ def test_each_call_asks_for_its_role_and_no_more(call_at, fitted, tokens):
         assert told["detail"] == "this needs a token of role admin; writer is a writer"
 
 
-def test_where_the_file_of_tokens_cannot_be_read_nobody_is_let_in(call_at, fitted, tokens):
+def test_where_the_file_of_tokens_cannot_be_read_nobody_is_let_in(call_at, tokens):
     path, made = tokens
-    with call_at(fitted, tokens=str(path)) as caller:
+    with call_at("night", tokens=str(path)) as caller:
         path.write_bytes(b"?")
         caller.service.current.look()
         answer = caller("GET", "/v1/models", authorization=f"Bearer {made[Role.ADMIN]}")
@@ -138,8 +138,8 @@ def test_where_the_file_of_tokens_cannot_be_read_nobody_is_let_in(call_at, fitte
         )
 
 
-def test_as_many_calls_are_worked_on_at_once_as_are_allowed(call_at, fitted):
-    with call_at(fitted, limits={"requests": 3}) as caller:
+def test_as_many_calls_are_worked_on_at_once_as_are_allowed(call_at):
+    with call_at("night", limits={"requests": 3}) as caller:
         door = _Door(caller.service, None)
         door._within = 3
         door._require_room()
