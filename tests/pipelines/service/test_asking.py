@@ -51,7 +51,9 @@ def test_a_number_in_its_range(value):
     assert number(request(), "n", 5, 12) == 5
 
 
-@pytest.mark.parametrize("value", ["0", "13", "012", "-1", "+1", "1.0", "x", "", "\u0663", "\u00b2"])
+@pytest.mark.parametrize(
+    "value", ["0", "13", "012", "-1", "+1", "1.0", "x", "", "\u0663", "\u00b2"]
+)
 def test_a_number_out_of_its_range(value):
     detail = f"n is {value!r}; give a number of 1 to 12"
     refused(lambda: number(request({"n": value}), "n", 5, 12), 422, detail)
@@ -72,7 +74,9 @@ def test_a_choice_is_the_first_by_default():
     assert choice(request(), "n", several) == "day"
     assert choice(request({"n": "week"}), "n", several) == "week"
     refused(
-        lambda: choice(request({"n": "hour"}), "n", several), 422, "n is 'hour'; give one of day, week"
+        lambda: choice(request({"n": "hour"}), "n", several),
+        422,
+        "n is 'hour'; give one of day, week",
     )
 
 

@@ -164,9 +164,7 @@ def test_the_same_note_is_not_written_again(tried, monkeypatch):
     tried.steps.attempt("delete a", failing)
     tried.steps._failing.clear()
     written, write = [], Folder.write
-    monkeypatch.setattr(
-        Folder, "write", lambda *told: written.append(told[1]) or write(*told)
-    )
+    monkeypatch.setattr(Folder, "write", lambda *told: written.append(told[1]) or write(*told))
     tried.another().keep(frozenset({"a"}))
     tried.another()._note(None, frozenset({"a"}))
     assert written == []
