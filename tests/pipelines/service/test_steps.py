@@ -109,7 +109,7 @@ def test_an_error_of_no_kind_of_ours_is_told_with_its_place(tried):
     [(_, _, told)] = tried.noted
     assert told.startswith("ZeroDivisionError: ")
     line = broken.__code__.co_firstlineno + 1
-    assert told.endswith(f"(" + __file__ + f":{line})")
+    assert told.endswith(f" ({__file__}:{line})")
 
 
 def test_a_lock_that_another_holds_is_no_failure(tried):
