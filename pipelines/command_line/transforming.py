@@ -105,11 +105,6 @@ def transform(
     chosen = model_called(opened.commit, name)
     model: Any = opened.load_any_model(chosen)
     labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
-    if isinstance(model, Blockmodel):
-        raise click.UsageError(
-            f"model {chosen} is of all nodes of a graph: `streaming-moments memberships` writes "
-            "what it says of them."
-        )
     made = output_of(model.name)
     if not made.methods and (method is not None or seed is not None):
         raise click.UsageError(

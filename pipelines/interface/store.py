@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from distributed import Client
 
-from streaming_moments.arguments import require_fitting
+from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
@@ -40,6 +40,7 @@ Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
 _PACKAGE = "streaming_moments."
 
 
+@checked
 @dataclass(frozen=True, repr=False)
 class Store(OfAnyKind):
     """A store at a version. Make one with `create_store` or `open_store`.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
     import scipy.sparse as sp
 else:
-    pa, sp = LateModule("pyarrow"), LateModule("scipy.sparse")
-    pc = LateModule("pyarrow.compute")
+    pa, sp = LazyModule("pyarrow"), LazyModule("scipy.sparse")
+    pc = LazyModule("pyarrow.compute")
 
 # Symbols, and edges, of a pilot for each of the passages that one of documents would have.
 _SYMBOLS_EACH = 50

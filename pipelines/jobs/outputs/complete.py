@@ -10,7 +10,7 @@ import numpy as np
 
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.model_memory import plan_with_model
+from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
@@ -84,9 +84,14 @@ def complete(
     Parameters and errors as of `transform`; none of the options tells anything here.
     """
     states = sum(table.shape[1] for tree in (model.tree, model.dependence) for table in tree.tables)
-    beside = _NODE_ARRAYS * 8 * _ROWS * states
-    held, what = _COPIES * held_bytes(model), ("a completion", f"{states} states of nodes")
-    plan = plan_with_model(held, beside, what, run.cluster.threads, run.cluster.memory, run.limits)
+    plan = plan_reading(
+        run.cluster.threads,
+        run.cluster.memory,
+        run.limits,
+        "a completion",
+        held={"the model": _COPIES * held_bytes(model)},
+        beside={f"{states} states of nodes": _NODE_ARRAYS * 8 * _ROWS * states},
+    )
     work = complete_shard, CompleteContext, model, output
     found = written_each(store, shards, run, "completing rows", plan, *work)
     files, documents, sums = zip(*found, strict=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.model_memory import plan_with_model
+from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
@@ -123,8 +123,14 @@ def decode(
         raise InvalidInput(f"sequences are decoded by {' or '.join(DECODINGS)}, not by {method}")
     # the table of symbols smoothed and its logarithms; what is known of the symbols of a piece
     beside = 3 * model.emission.nbytes + _PIECE_ARRAYS * 8 * PIECE * (model.n_topics + 1)
-    held, what = _COPIES * held_bytes(model), ("a decoding", f"{model.n_topics} states of symbols")
-    plan = plan_with_model(held, beside, what, run.cluster.threads, run.cluster.memory, run.limits)
+    plan = plan_reading(
+        run.cluster.threads,
+        run.cluster.memory,
+        run.limits,
+        "a decoding",
+        held={"the model": _COPIES * held_bytes(model)},
+        beside={f"{model.n_topics} states of symbols": beside},
+    )
     work = decode_shard, DecodeContext, model, output, method
     found = written_each(store, shards, run, "decoding shards", plan, *work)
     files, sequences, symbols, scores = zip(*found, strict=True)

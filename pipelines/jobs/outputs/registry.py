@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.doors import row_of
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
@@ -81,15 +81,11 @@ def output_of(model: str) -> Output:
     Raises
     ------
     InvalidInput
-        None of that name writes any: names those that do.
+        None of that name writes any: says what to do instead.
 
     Examples
     --------
     >>> output_of("hmm").methods
     ('viterbi', 'posterior')
     """
-    if model not in OUTPUTS:
-        raise InvalidInput(
-            f"{model} writes nothing of shards; name a model of {', '.join(OUTPUTS)}"
-        )
-    return OUTPUTS[model]
+    return row_of(OUTPUTS, model, "transform")

@@ -12,13 +12,12 @@ import pytest
 
 from streaming_moments import fit
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError, StoreError
-from streaming_moments.models.registry import MODELS
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.outputs import proportions as module
 from streaming_moments.pipelines.jobs.outputs.decode import decode
-from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS, output_of
+from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
 from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
@@ -215,11 +214,7 @@ def test_what_is_out_of_range_is_refused(wrote, how, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_every_model_has_a_line_of_what_it_writes():
-    # what it says of nodes is not of shards: `memberships` writes it
-    assert {*OUTPUTS} == {*MODELS} - {"blockmodel"}
-    with pytest.raises(InvalidInput, match="blockmodel writes nothing of shards"):
-        output_of("blockmodel")
+def test_every_output_names_the_options_that_tell_it_nothing():
     for name, output in OUTPUTS.items():
         assert output.idle(OutputOptions(method="x", name="m", labels={0: "sea"})) == []
         told = output.idle(OutputOptions(seed=1, passages=True))
@@ -233,5 +228,5 @@ def test_a_model_that_no_worker_holds_is_refused_before_it_is_sent(tmp_path):
     model = HiddenMarkovModel(emission, moves, share, share)
     # holds a process and a task that reads, and no model beside
     small = SimpleNamespace(threads=1, workers=1, memory=600 << 20)
-    with pytest.raises(BoundExceeded, match=r"34 MiB the model, .* 50 states of symbols"):
+    with pytest.raises(BoundExceeded, match=r"34 MiB for the model, .* for 50 states of symbols"):
         decode(None, model, [], str(tmp_path), Run(small), OutputOptions(method="viterbi"))
