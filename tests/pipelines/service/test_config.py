@@ -86,7 +86,7 @@ def test_a_value_at_the_end_of_its_range_is_taken_and_the_next_is_refused(
     for value in taken:
         of(**{section: {key: value}})
     for value in refused:
-        with pytest.raises(InvalidInput, match=rf"{section}\]?: {key}"):
+        with pytest.raises(InvalidInput, match=rf"\[{section}\] {key} is "):
             of(**{section: {key: value}})
 
 
@@ -98,14 +98,9 @@ def test_a_value_at_the_end_of_its_range_is_taken_and_the_next_is_refused(
             {"keep": {"zzz": 1}},
             "[keep] has no key 'zzz', only keys, documents",
         ),
-        ({"store": 5}, "the top of it: store: Input should be a valid string"),
-        (
-            {"listen": {"port": "x"}, "tag": "a b"},
-            "[listen]: port: Input should be a valid integer, unable to parse string as an integer",
-        ),
         (
             {"listen": {"key": "k"}},
-            "the top of it: listen: certificate and key are given together; give both or none",
+            "[listen] certificate and key are given together; give both or none",
         ),
         (
             {"listen": {"origins": ["https://a"]}},
@@ -117,15 +112,6 @@ def test_what_is_wrong_is_told_with_its_section_and_key(content, told):
     with pytest.raises(InvalidInput) as refused:
         of(**content)
     assert told in str(refused.value).removeprefix("service.toml: ")
-
-
-def test_all_that_is_wrong_is_told_at_once():
-    with pytest.raises(InvalidInput) as refused:
-        service_of({"tag": "a b", "limits": {"texts": -1}}, "service.toml")
-    told = str(refused.value).removeprefix("service.toml: ").split("; ")
-    assert "the top of it lacks 'store'" in told
-    assert any(one.startswith("the top of it: tag: ") for one in told)
-    assert any(one.startswith("[limits]: texts: ") for one in told)
 
 
 @pytest.mark.parametrize(
