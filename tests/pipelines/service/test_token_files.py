@@ -24,7 +24,7 @@ from streaming_moments.pipelines.service.tokens import (
 def test_roles_are_named_in_small_letters_and_each_is_more_than_those_before():
     assert [Role.called(name) for name in ("reader", "writer", "admin")] == sorted(Role)
     assert [int(role) for role in Role] == [1, 2, 3]
-    assert ANYBODY == Principal("", Role.ADMIN)
+    assert Principal("", Role.ADMIN) == ANYBODY
     with pytest.raises(InvalidInput, match=f"no role {'x' * 40!r};"):
         Role.called("x" * 41)
 
