@@ -42,13 +42,14 @@ def test_the_server_is_told_of_the_limits_and_trusts_no_header():
 )
 def test_a_server_says_where_it_listens_once_it_does(monkeypatch, address, secure, line):
     async def startup(self, sockets=None):
-        self.started = begins
+        self.started = bool(began)
+        began.append(1)
         self.servers = [SimpleNamespace(sockets=[SimpleNamespace(getsockname=lambda: address)])]
 
     monkeypatch.setattr(uvicorn.Server, "startup", startup)
     monkeypatch.setattr(uvicorn.Config, "is_ssl", secure)
-    lines = []
-    for begins in (False, True):
+    lines, began = [], []
+    for _ in range(2):
         server = _Announced(uvicorn.Config(nothing), lines.append)
         asyncio.run(server.startup())
     assert lines == [line]
