@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from mortal_folder import Killed, mortal
 from sent_documents import SHAPE, TODAY, sealed_texts, sent
 
 from streaming_moments.errors import KillsWorkers, NoRoom, ShardError, StoreError
@@ -22,7 +23,9 @@ from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.storage.inbox.batches import Piece
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.gone import read_gone
+from streaming_moments.storage.inbox.left_out import LeftOut, note_left_out, read_left_out
 from streaming_moments.storage.inbox.receipts import new_receipt
+from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.operations.history import rollback
 from streaming_moments.storage.store.store import MomentStore
 
@@ -198,6 +201,26 @@ def test_documents_are_deleted_by_id_and_by_receipt_and_stay_so_after_a_rollback
     assert place.lines[1:] == []
     assert place.store.verify() == []
     assert place.deleted("receipt", first).documents == 2
+
+
+def test_a_seal_that_was_cut_off_before_its_shards_is_finished_and_counted(place):
+    place.put("wd wc")
+    with pytest.raises(Killed):
+        SealLog(mortal(place.inbox.folder, 2)).seal_next()
+    assert (place.seals.latest(), place.ours.turn().counted) == (1, 1)
+
+
+def test_what_is_noted_of_documents_that_were_left_out_goes_with_them(place):
+    folder = place.inbox.folder
+    first, second, third = (place.put(text) for text in ("wd", "wc", "wd wc"))
+    bad = LeftOut(0, "text", "of no kind", "x"), LeftOut(1, "text", "of no kind", "y")
+    for receipt in (first, second, third):
+        note_left_out(folder, receipt, bad)
+    place.ours.turn()
+    place.deleted("receipt", first)
+    assert [len(read_left_out(folder, one)) for one in (first, second, third)] == [0, 2, 2]
+    place.deleted("id", "x")
+    assert [len(read_left_out(folder, one)) for one in (first, second, third)] == [0, 1, 1]
 
 
 def test_what_is_left_of_a_shard_must_be_what_deletions_left(place):

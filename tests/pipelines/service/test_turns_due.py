@@ -25,6 +25,7 @@ from streaming_moments.pipelines.service.accumulating.deleting import (
 )
 from streaming_moments.pipelines.service.accumulating.locking import inbox_locked, locked
 from streaming_moments.pipelines.service.accumulating.selecting import Compared, ask_selection
+from streaming_moments.pipelines.service.accumulating.steps import read_steps
 from streaming_moments.pipelines.service.accumulating.turns import Turn
 from streaming_moments.pipelines.service.config import (
     AccumulateSection,
@@ -317,6 +318,11 @@ def test_a_turn_seals_for_deletions_where_it_cannot_count(ours, monkeypatch):
     one = ours.deletions.ask(Deletion("id", ("a",)))
     turn = ours.turn()
     assert (turn.sealed, turn.forgotten, turn.failed, deleted) == (1, 3, (), [one])
+    monkeypatch.setattr(Accumulator, "_sealed", failing)
+    turn = ours.turn()
+    assert (turn.sealed, [step for step, _ in turn.failed]) == (0, ["seal"])
+    assert len(deleted) == 1, "not all that came before it is sealed"
+    ours.now[0] += 1000.0
     monkeypatch.setattr(Accumulator, "_sealed", lambda self, journal: (4, False))
     turn = ours.turn()
     assert (turn.sealed, turn.forgotten, len(deleted)) == (4, 0, 1)
@@ -378,6 +384,28 @@ def test_each_step_is_tried_in_turn_and_told(ours, monkeypatch):
         "sealed 1, counted 2, version 3",
         "compared numbers of topics of version 4",
     ]
+
+
+@pytest.mark.parametrize("night", [None, "the night"])
+def test_a_night_that_failed_is_mended_by_the_next_one_alone(ours, monkeypatch, night):
+    """What is not due is no night that went well; without a night there is none to mend."""
+    found = iter([StoreError("away"), None])
+
+    def refit(self):
+        result = next(found)
+        if result is not None:
+            raise result
+
+    monkeypatch.setattr(Accumulator, "refit_if_due", refit)
+    monkeypatch.setattr(Accumulator, "look", lambda self: None)
+    mine = changed(ours, night=night)
+
+    def over(seconds):
+        mine.now[0] += 100.0
+        return mine.now[0] > 1250.0
+
+    accumulate(mine, over)
+    assert [one.step for one in read_steps(mine.seals.inbox)] == (["night"] if night else [])
 
 
 def test_numbers_are_compared_only_where_it_is_asked_for(ours, monkeypatch):
