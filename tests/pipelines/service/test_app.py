@@ -1,5 +1,6 @@
 """The door of the service, called in this process: who is let in, and what each answer has."""
 
+import asyncio
 import base64
 
 import pytest
@@ -147,6 +148,40 @@ def test_as_many_calls_are_worked_on_at_once_as_are_allowed(call_at):
         with pytest.raises(Problem, match="too many calls") as crowded:
             door._require_room()
         assert (crowded.value.status, crowded.value.retry_after) == (503, 1)
+
+
+@pytest.mark.parametrize(("method", "bodies"), [("GET", 1), ("POST", 2)])
+def test_a_call_is_answered_in_time_and_counts_until_it_ends(call_at, monkeypatch, method, bodies):
+    """A body is waited for as long as the answer, and an answer a moment longer than a storage."""
+    waited, wait = [], asyncio.wait
+
+    async def without_waiting(tasks, timeout):
+        waited.append(timeout)
+        return await wait(tasks, timeout=0)
+
+    monkeypatch.setattr(asyncio, "wait", without_waiting)
+    with call_at("night", limits={"seconds": "3s"}) as caller:
+        door = _Door(caller.service, None)
+
+        async def asked(fails):
+            goes_on = asyncio.Event()
+
+            async def hanging():
+                await goes_on.wait()
+                return 1 // (not fails)
+
+            call = next(one for one in CALLS if one.method == method)
+            with pytest.raises(Problem, match="no answer within 3 seconds") as late:
+                await door._in_time(hanging(), call)
+            assert (late.value.status, late.value.retry_after) == (503, 30)
+            assert door._within == 1
+            goes_on.set()
+            while door._within:
+                await asyncio.sleep(0)
+
+        for fails in (False, True):
+            asyncio.run(asked(fails))
+    assert waited == [3 * bodies + 1.0] * 2
 
 
 def test_a_client_that_goes_away_is_told_so_and_no_fault(caller):

@@ -6,10 +6,11 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.pipelines.service import counting_progress
+from streaming_moments.pipelines.service import countable, counting_progress
 from streaming_moments.pipelines.service.accumulating.counted import note_reached
 from streaming_moments.pipelines.service.accumulating.steps import FailingStep
 from streaming_moments.pipelines.service.config import LimitsSection, service_of
@@ -19,6 +20,7 @@ from streaming_moments.pipelines.service.current import Current
 from streaming_moments.pipelines.service.intake import shape_of, takes_texts
 from streaming_moments.pipelines.service.published import Published
 from streaming_moments.pipelines.service.tokens import Role, add_token
+from streaming_moments.statistics.views.statistics import PEAK
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.set_aside import SetAside
@@ -288,3 +290,30 @@ def test_a_look_while_another_looks_waits(look_at):
     thread.join(60)
     assert not thread.is_alive()
     assert timedelta(0) == current.view.backlog.age
+
+
+@pytest.mark.parametrize("name", ["counts_1", "counts_3"])
+def test_up_to_how_many_words_no_document_is_too_large(archived, monkeypatch, name):
+    """As a loop over all lengths finds it: the length before the first that may be too large."""
+    store = MomentStore.open(str(archived(name)))
+    basis = store.foundation.basis
+    peak = float(np.abs(basis.matrix.astype(np.int64)).max())
+
+    def bound(length):
+        weight = float(basis.weights.at(np.array([length]))[0])
+        return weight * length * (peak * length) ** 2
+
+    for most in (bound(300), bound(300) * (1 + 1e-9), bound(2), bound(countable.LIGHT) * 2):
+        monkeypatch.setattr(countable, "_MOST", most)
+        large = [n for n in range(countable.LIGHT + 1) if bound(n) >= most]
+        wanted = large[0] - 1 if large else countable.LIGHT
+        assert Countable(store).light == wanted
+
+
+def test_of_views_a_third_of_the_words_are_in_each(archived, monkeypatch):
+    store = MomentStore.open(str(archived("views")))
+    for length, light in ((10, 30), (countable.LIGHT, countable.LIGHT)):
+        monkeypatch.setattr(countable, "_MOST", PEAK * (length + 0.5) ** 3)
+        assert Countable(store).light == light
+    monkeypatch.setattr(countable, "_MOST", 1)
+    assert Countable(MomentStore.open(str(archived("vectors")))).light == countable.LIGHT

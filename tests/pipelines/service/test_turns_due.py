@@ -103,7 +103,7 @@ def test_how_often_it_is_looked_whether_something_is_due(ours):
     for seal_after, pause in (("100ms", 0.05), ("600ms", 0.06), ("400ms", 0.05)):
         config = service_of({"store": "s", "accumulate": {"seal_after": seal_after}}, "t")
         assert changed(ours, config=config).pause == pytest.approx(pause)
-    assert ours._fitted == 1000.0
+    assert (ours._fitted, ours._since, ours.night) == (1000.0, 0, None)
 
 
 def test_a_turn_is_due_while_seals_are_not_counted_unless_counting_failed(ours, turns):
