@@ -30,7 +30,10 @@ def s3():
             "s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys
         ).create_bucket(Bucket="bucket")
         proxy = UnreliableProxy(host, port)
-        yield proxy, {"key": "any", "secret": "any", "endpoint_url": proxy.url}
+        # tried again once, not four times with seconds between them
+        retries = {"retries": {"max_attempts": 1, "mode": "legacy"}}
+        access = {"key": "any", "secret": "any", "endpoint_url": proxy.url}
+        yield proxy, {**access, "config_kwargs": retries}
         proxy.stop()
 
 
