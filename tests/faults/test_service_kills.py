@@ -1,7 +1,6 @@
 """Server and accumulator killed under load: each acknowledged document is counted once."""
 
 import json
-import multiprocessing
 import os
 import random
 import re
@@ -19,7 +18,8 @@ import boto3
 import psutil
 import pytest
 import requests
-from unreliable_proxy import KINDS, Fault, UnreliableProxy, serve_s3
+from s3_server import s3_process
+from unreliable_proxy import KINDS, Fault, UnreliableProxy
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -181,13 +181,7 @@ def local(tmp_path):
 @pytest.fixture
 def cloud(tmp_path):
     """On an S3 server on loopback, behind a proxy that loses replies."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=serve_s3, args=(theirs,))
-    process.start()
-    try:
-        assert ours.poll(240)
-        host, port = ours.recv()
+    with s3_process() as (host, port):
         options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": "testing"}
         boto3.client(
             "s3",
@@ -199,10 +193,6 @@ def cloud(tmp_path):
         proxy = UnreliableProxy(host, port)
         yield made(Place(tmp_path, "s3://cloud/store", options, proxy))
         proxy.stop()
-        ours.send("stop")
-        process.join(20)
-    finally:
-        process.kill()
 
 
 @pytest.mark.long
