@@ -34,9 +34,9 @@ def test_no_case_is_skipped_here(case):
 
 
 def test_a_command_is_timed_as_a_process():
-    before = Timed.timer()
+    before = commands.Commands.timer()
     commands.Commands().time_help("")
-    assert Timed.timer() > before
+    assert commands.Commands.timer() > before
     assert commands.run("no-such-command", check=False) == 2
     with pytest.raises(RuntimeError, match="no-such-command"):
         commands.run("no-such-command")
