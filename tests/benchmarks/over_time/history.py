@@ -88,7 +88,7 @@ def table(columns: Mapping[str, Mapping[str, float]]) -> str:
     >>> print(table({"old": {"fit": 2.0}, "new": {"fit": 3.0, "log": 0.0625}}))
     | case, CPU s | old | new |
     | --- | ---: | ---: |
-    | fit | 2.000 | 3.000 (1.50) |
+    | fit | 2 | 3 (1.50) |
     | log |  | 0.0625 |
     """
     lines = [f"| case, CPU s | {' | '.join(columns)} |", f"| --- |{' ---: |' * len(columns)}"]
@@ -100,7 +100,7 @@ def table(columns: Mapping[str, Mapping[str, float]]) -> str:
                 cells.append("")
                 continue
             ratio = "" if first is None else f" ({value / first:.2f})"
-            cells.append(f"{value:#.4g}"[:6].rstrip(".") + ratio)
+            cells.append(f"{value:.3g}{ratio}")
             first = value if first is None else first
         lines.append(f"| {case} | {' | '.join(cells)} |")
     return "\n".join(lines)

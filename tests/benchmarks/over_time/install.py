@@ -37,10 +37,10 @@ def placed(checkout: Path, folder: Path, project: dict) -> None:
 
 def main(checkout: str, commit: str, environment: str) -> None:
     project = tomllib.loads(Path(checkout, "pyproject.toml").read_text())["project"]
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", *requirements(project)]
-    subprocess.run(pip, check=True)
     folder = Path(environment, "commits", commit)
     if not folder.exists():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", *requirements(project)]
+        subprocess.run(pip, check=True)
         folder.parent.mkdir(exist_ok=True)
         placed(Path(checkout), folder, project)
     Path(sysconfig.get_path("purelib"), "commit.pth").write_text(f"{folder}\n")

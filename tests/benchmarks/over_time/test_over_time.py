@@ -64,7 +64,7 @@ def test_medians_of_a_commit_stand_beside_the_first(tmp_path):
     old = medians("0123456789", tmp_path)
     assert old == {"fit": 2.0}
     lines = table({"old": old, "new": {"fit": 3.0, "log": 0.0625}}).splitlines()
-    assert lines[2:] == ["| fit | 2.000 | 3.000 (1.50) |", "| log |  | 0.0625 |"]
+    assert lines[2:] == ["| fit | 2 | 3 (1.50) |", "| log |  | 0.0625 |"]
 
 
 def test_a_placed_commit_knows_its_version(tmp_path):

@@ -97,9 +97,9 @@ class Topics(Counts):
 
 
 class Tokens(Timed):
-    """Words of 2,000 texts."""
+    """Words of 10,000 texts."""
 
-    documents = 2_000
+    documents = 10_000
 
     def setup(self) -> None:
         import pyarrow as pa
