@@ -34,8 +34,12 @@ def documents(number: int, words: int = 10_000, k: int = 20, length: int = 150) 
 
 
 def texts(number: int, words: int = 2_000, k: int = 5) -> list[str]:
-    """Spell such documents, a word `wNNN` for each number, with accents and capitals in some."""
-    names = [f"{'Wörter' if word % 7 == 0 else 'word'}{word}" for word in range(words)]
+    """Spell such documents, each word by letters of its own; one in seven begins with an accent."""
+    letters = "abcdefghijklmnopqrst"
+    spelled = (
+        "".join(letters[word // 20**place % 20] for place in (2, 1, 0)) for word in range(words)
+    )
+    names = [("É" if word % 7 == 0 else "u") + name for word, name in enumerate(spelled)]
     rows = documents(number, words, k, 80)
     pairs = [slice(*rows.indptr[row : row + 2]) for row in range(number)]
     return [
