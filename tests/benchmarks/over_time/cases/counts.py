@@ -27,6 +27,7 @@ class Counts(Timed):
         basis, batch = first_of(":Basis"), first_of(":CountBatch")
         drawn = data.documents(self.documents)
         self.batch = batch.from_csr(drawn)
+        self.few = batch.from_csr(drawn[:100])
         self.pilot = batch.from_csr(drawn[: min(2_000, self.documents)])
         self.basis = basis.from_pilot(self.pilot, TOPICS)
         pooled = bare(basis.from_pilot, length_weights="pooled")
@@ -70,6 +71,10 @@ class Statistics(Counts):
 
     def time_bare(self) -> None:
         self.statistics.of(self.batch, self.pooled, codocuments=False, **self.no_halves)
+
+    def time_few(self) -> None:
+        """Of 100 documents, so that most words are in none."""
+        self.statistics.of(self.few, self.basis)
 
     def time_basis(self) -> None:
         """The basis of the pilot."""
