@@ -16,7 +16,7 @@ from dataclasses import (
 )
 from operator import index
 from types import UnionType
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,8 @@ class StoredModel:
     name: ClassVar[str]
     nulls: ClassVar[tuple[str, ...]] = ("since", "until", "half_life")
     """Attributes that stores keep as null where they are None."""
+    halves_give: ClassVar[str] = "bars"
+    """The field of the error bars that halves of the records give."""
 
     documents: int = field(default=0, kw_only=True, metadata=stored_as(required=True))
     since: str | None = field(default=None, kw_only=True)
@@ -169,7 +171,7 @@ class StoredModel:
         InvalidInput
             `order` does not name each state once, or the model has no states.
         """
-        moved: dict[str, NDArray[Any]] = {}
+        moved: dict[str, Any] = {}
         for one, how in _parts_of(type(self)):
             array = getattr(self, one.name)
             if array is None:
@@ -233,7 +235,8 @@ def _of_type(hint: Any, values: list[Any]) -> Any:
         exact = get_args(get_args(hint)[1])[0] is np.float64
         return np.asarray(value, dtype=np.float64 if exact else None)
     if is_dataclass(kind):
-        return kind(*values) if len(values) > 1 else kind(**value)
+        made = cast("Any", kind)
+        return made(*values) if len(values) > 1 else made(**value)
     if kind is tuple:
         return tuple(map(get_args(hint)[0], value))
     if kind is Mapping:

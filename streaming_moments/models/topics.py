@@ -116,6 +116,7 @@ class TopicModel(StoredModel):
     Options: ClassVar[type[FitOptions]] = TopicOptions
     compares_halves: ClassVar[bool] = True
     nulls: ClassVar[tuple[str, ...]] = ()
+    halves_give: ClassVar[str] = "topic_bars"
     pair_topics = pair_topics_of
 
     topics: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))

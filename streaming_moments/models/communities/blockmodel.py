@@ -98,6 +98,7 @@ class Blockmodel(StoredModel):
     kind: ClassVar[str] = EdgesFoundation.kind
     Options: ClassVar[type[FitOptions]] = BlockmodelOptions
     compares_halves: ClassVar[bool] = True
+    halves_give: ClassVar[str] = "node_bars"
 
     memberships: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
     mixing: NDArray[np.float64] = field(metadata=stored_as(states=(0, 1)))
