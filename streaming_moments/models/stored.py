@@ -94,7 +94,7 @@ class StoredModel:
 
     def __post_init__(self) -> None:
         for name, value in list(vars(self).items()):
-            if isinstance(value, np.ndarray):
+            if isinstance(value, np.ndarray) and value.flags.writeable:
                 # a view, so that an array of the caller stays writeable
                 view = value.view()
                 view.setflags(write=False)
