@@ -242,7 +242,9 @@ def _of_type(hint: Any, values: list[Any]) -> Any:
     if kind is Mapping:
         return {str(key): float(number) for key, number in value.items()}
     if kind is float:
-        return math.nan if value is None else float(value)
+        # 0 stays 0, as what names the content of a model may say
+        given = math.nan if value is None else value
+        return given if isinstance(given, int | float) else float(given)
     return index(value) if kind is int else str(value)
 
 
