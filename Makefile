@@ -49,6 +49,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/assembled.py mypy
 	$(BIN)/python tests/assembled.py lint-imports
+	$(BIN)/python tests/long_files.py
 
 # One thread of linear algebra a process, as commands have; and compiled files are kept: collecting
 # takes 9 s of a process, and 24 where each compiles all anew.

@@ -128,17 +128,6 @@ def test_boto3_is_left_to_moto():
     assert any(Requirement(line).name == "boto3" for line in requires("moto") or ())
 
 
-def test_files_have_one_subject():
-    folders = [ROOT / name for name in SOURCES]
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for folder in folders
-        for path in folder.rglob("*.py")
-        if (lines := len(path.read_text().splitlines())) > 600
-    }
-    assert long == {}
-
-
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory):
     """The shards that the README's examples read, as `addresses/*.parquet`; some of each decade."""

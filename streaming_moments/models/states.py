@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.models.abilities import FITS_HALVES, WITH_TABLES
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.topics import TopicModel
 
@@ -70,12 +71,12 @@ def states_of(model: Any) -> States | Clusters | None:
         return States(model.topics, model.topic_bars)
     if isinstance(model, GaussianMixture):
         return Clusters(model.means, model.variances, model.bars)
-    if not hasattr(model, "tables"):
+    if model.name not in WITH_TABLES:
         return None
     tables = [*model.tables.values()]
     return States(np.vstack(tables) / len(tables), getattr(model, "bars", None))
 
 
-def compares_states(model: type) -> bool:
+def compares_states(model: type[Any]) -> bool:
     """Whether numbers of states of a model can be compared by halves."""
-    return hasattr(model, "fit_half")
+    return model.name in FITS_HALVES

@@ -9,6 +9,7 @@ import pytest
 
 from streaming_moments import sklearn
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.abilities import WITH_TABLES
 from streaming_moments.models.base import Model
 from streaming_moments.models.doors import ABSENT
 from streaming_moments.models.factors.independent_factors import IndependentFactors
@@ -57,7 +58,7 @@ def fitted_from_python(model):
 
 
 def matched(model):
-    return issubclass(model, (TopicModel, GaussianMixture)) or hasattr(model, "tables")
+    return issubclass(model, (TopicModel, GaussianMixture)) or model.name in WITH_TABLES
 
 
 # The file that gets the line, and whether a model has one.
@@ -65,7 +66,7 @@ DOORS = {
     "refit": ("its class, or statistics/kinds.py", lambda m: has(m, MEMBERS) and m.kind in KINDS),
     "topics": ("its class", lambda m: has(m, {"described"})),
     "transform": ("pipelines/jobs/outputs/registry.py", lambda m: m.name in OUTPUTS),
-    "diff": ("streaming_moments/models/states.py", matched),
+    "diff": ("streaming_moments/models/abilities.py", matched),
     "page": ("pipelines/reports/shown/registry.py", lambda m: m.name in SHOWN),
     "night": ("streaming_moments/models/registry.py", fitted_at_night),
     "service": ("pipelines/service/answering.py", lambda m: m.name in ANSWERS),
