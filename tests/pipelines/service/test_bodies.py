@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import zlib
 
 import pytest
 
@@ -130,6 +131,8 @@ def test_gzip_comes_in_as_many_parts_as_it_may():
     with pytest.raises(Problem, match=r"is no gzip \(") as told:
         read([b"nonsense"], GZIP)
     assert told.value.status == 400
+    with pytest.raises(Problem, match=r"is no gzip \("):
+        read([zlib.compress(b"another header")], GZIP)
     long = gzip.compress(bytes(101))
     with pytest.raises(Problem, match="above 100 bytes") as told:
         read([long[:20], long[20:]], GZIP)

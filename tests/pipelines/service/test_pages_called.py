@@ -223,6 +223,18 @@ def test_a_text_is_tried(caller, values, call_at):
         assert told(other, values, "/try").takes is False
 
 
+def test_of_the_words_of_a_text_the_eight_that_speak_most_are_told(caller, values, monkeypatch):
+    asked, published = [], caller.service.view.published
+    words_for = type(published).words_for
+    monkeypatch.setattr(
+        type(published),
+        "words_for",
+        lambda self, *told: asked.append(told[2]) or words_for(self, *told),
+    )
+    sent(caller, "/try", {"text": "a"})
+    assert asked == [8]
+
+
 def test_topics_of_a_text_have_their_labels(call_at, values):
     with call_at("counts_3") as caller:
         sent(caller, "/try", {"text": "wa wa wb"})
@@ -346,6 +358,49 @@ def test_shares_over_time(caller, values, call_at, monkeypatch):
             "spherical is a model of gaussian_mixture, whose clusters have shares of all that was "
             "counted, not of its days; of topics there are shares by day."
         )
+
+
+def test_a_state_has_thirty_words(call_at, monkeypatch):
+    asked, state_lines = [], parts.state_lines
+    monkeypatch.setattr(
+        parts, "state_lines", lambda *told: asked.append(told[2]) or state_lines(*told)
+    )
+    with call_at("views") as caller:
+        assert caller("GET", "/topics/0").status == 200
+        assert caller("GET", "/topics/1").status == 200
+    assert asked == [30], "made once for a version"
+
+
+def test_documents_of_shards_that_are_read_once_are_shown(call_at, values, monkeypatch):
+    asked, found_of = [], parts.found_of
+    monkeypatch.setattr(parts, "found_of", lambda *told: asked.append(told) or found_of(*told))
+    with call_at("counts_3") as caller:
+        view, published = caller.service.view, caller.service.view.published
+        one, other = (told(caller, values, f"/topics/{number}") for number in (0, 1))
+        known = parts._known(caller.service, view, published)
+        assert len(asked) == 1
+        assert asked[0] == (view.store, "topics", published.model, True, None, None)
+        for found, part in zip((one, other), known.parts, strict=True):
+            assert found.documents == ((part.sample, *part.further) if part.sample else ())
+            assert (found.note, found.part) == (known.note, part)
+
+
+def test_documents_of_a_folder_are_without_those_that_were_forgotten(call_at, values, monkeypatch):
+    content = {"documents": "memory://documents"}
+    monkeypatch.setattr(parts, "found_of", lambda *told: {0: "all"})
+    for gone, note in ((False, ""), (True, parts._LEFT_OUT)):
+        monkeypatch.setattr(parts, "still_counted", lambda *told, gone=gone: ({}, gone))
+        with call_at("night", **content) as caller:
+            view = caller.service.view
+            assert parts._found(caller.service, view, view.published) == ({}, note)
+
+    def damaged(*told):
+        raise StoreError("damaged")
+
+    monkeypatch.setattr(parts, "found_of", damaged)
+    with call_at("night", **content) as caller:
+        view = caller.service.view
+        assert parts._found(caller.service, view, view.published) == ({}, "damaged")
 
 
 def test_documents_of_the_shards_are_shown_if_that_is_wanted(call_at, values):
