@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from distributed import Client
 
-from streaming_moments.arguments import require_fitting
+from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.registry import MODELS
@@ -25,6 +25,7 @@ from streaming_moments.storage.store.store import MomentStore
 M = TypeVar("M", bound=Model)
 
 
+@checked
 class OfAnyKind:
     """Models of a version of a store; its fields are those of `Store`."""
 

@@ -204,11 +204,12 @@ class TopicModel:
         return replace(model, alpha0=predicting_alpha0_there(halves, whole))
 
     @classmethod
-    def row_copies(cls, options: TopicOptions) -> int:
+    def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
         """(n, k) float64 arrays that the last step of a fit holds at most."""
         # refined: of a second start besides what is left of the first
         mean = options.rows == "mean"
-        return 11 + mean if options.refine else 9 if mean else 6
+        copies = 11 + mean if options.refine else 9 if mean else 6
+        return 8 * copies * int(foundation.rows * options.topics)
 
     @classmethod
     def of_form(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.base import (
     Arrays,
     Attributes,
@@ -29,7 +29,7 @@ from streaming_moments.statistics.views.statistics import ViewStatistics
 if TYPE_CHECKING:
     import scipy.optimize as optimize
 else:
-    optimize = LateModule("scipy.optimize")
+    optimize = LazyModule("scipy.optimize")
 
 # (n, n) arrays of a graph all of whose neighbours are kept: sums, lists, pairs, what is filled in.
 _WHOLE_COPIES = 12
@@ -160,14 +160,10 @@ class Blockmodel:
         )
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
-        """Memberships of all and of both halves, as they are solved and joined."""
-        return 8
-
-    @classmethod
-    def beside_rows(cls, foundation: EdgesFoundation) -> int:
-        """Bytes of a fit of few nodes, in one place."""
-        return _WHOLE_COPIES * 8 * foundation.rows**2 if foundation.whole else 0
+    def fit_bytes(cls, foundation: EdgesFoundation, options: Any) -> int:
+        """Memberships of all and of both halves, as they are solved and joined, and all pairs."""
+        rows = 8 * foundation.rows * int(options.topics)
+        return 8 * (rows + (_WHOLE_COPIES * foundation.rows**2 if foundation.whole else 0))
 
     @property
     def n_topics(self) -> int:

@@ -34,11 +34,11 @@ from streaming_moments.models.mixtures.matching import matched_rows
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.vectors import (
     BY_SPECTRUM,
-    ROW_COPIES,
     fit_of_blocks,
     fits_of_halves,
     read_by_parts,
     require_number,
+    tensor_bytes,
 )
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
@@ -233,9 +233,9 @@ class IndependentFactors:
         )
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: VectorsFoundation, options: Any) -> int:
         """As of any model of vectors."""
-        return ROW_COPIES
+        return tensor_bytes(foundation)
 
     @property
     def n_topics(self) -> int:

@@ -199,9 +199,9 @@ class LatentTree:
         return found._fitted_on(rows)
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
         """Its last step holds tables of a few columns each, less than topics by the moments."""
-        return 6
+        return 8 * 6 * int(foundation.rows * options.topics)
 
     @classmethod
     def _finished(

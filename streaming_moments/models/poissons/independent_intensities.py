@@ -134,9 +134,9 @@ class IndependentIntensities(TopicModel):
         return cls.of_form(rows, Cumulants(implied), options, both_rows)
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
         """As of topics by the mean of both rows."""
-        return 9
+        return 8 * 9 * int(foundation.rows * options.topics)
 
     @classmethod
     def finished(

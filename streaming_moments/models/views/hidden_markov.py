@@ -204,9 +204,9 @@ class HiddenMarkovModel:
         return model._ordered()
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
         """As of views, and the operators of all symbols."""
-        return 10 + 2 * int(options.topics)
+        return 8 * int((10 + 2 * options.topics) * foundation.rows * options.topics)
 
     @property
     def n_topics(self) -> int:

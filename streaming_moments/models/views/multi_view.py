@@ -180,9 +180,9 @@ class MultiViewMixture:
         return model.reordered(np.argsort(-model.weights, kind="stable"))
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
         """E and F, their frame, W and the pairs, the columns thrice."""
-        return 10
+        return 8 * 10 * int(foundation.rows * options.topics)
 
     @property
     def n_topics(self) -> int:

@@ -98,7 +98,8 @@ def test_every_candidate_is_what_its_fit_gives(store, statistics, embedded, meth
 
 def without_room_for_blocks(store, n_topics, cluster):
     """The cluster with memory for the work, but not to keep a block besides."""
-    shape = store.layout, store.basis, n_topics, cluster.workers, cluster.threads
+    options = TopicOptions(topics=n_topics, refine=0)
+    shape = store.layout, TopicModel, options, cluster.workers, cluster.threads
     kept = plan_refit(*shape, cluster.memory)
     poor = dataclasses.replace(
         cluster, memory=kept.peak_bytes - store.row_blocks * store.layout.block_bytes
