@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from streaming_moments.models.abilities import WITH_TABLES
 from streaming_moments.models.base import Model
-from streaming_moments.models.states import Clusters, states_of
+from streaming_moments.models.states import WITH_TABLES, Clusters, states_of
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import (

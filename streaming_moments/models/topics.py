@@ -19,11 +19,11 @@ from streaming_moments.models.halves import (
     HalfRows,
     HeldOut,
     made_there,
+    predicting_alpha0_there,
     require_halves,
     trusted_there,
 )
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
-from streaming_moments.models.predicting import predicting_alpha0_there
 from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,

@@ -9,7 +9,6 @@ import pytest
 
 from streaming_moments import sklearn
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.models.abilities import WITH_TABLES
 from streaming_moments.models.base import Model
 from streaming_moments.models.doors import ABSENT
 from streaming_moments.models.factors.independent_factors import IndependentFactors
@@ -18,6 +17,7 @@ from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes.families import PASSES, passes_of
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.states import WITH_TABLES
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.interface.reading import options_of
 from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS, output_of
@@ -66,7 +66,7 @@ DOORS = {
     "refit": ("its class, or statistics/kinds.py", lambda m: has(m, MEMBERS) and m.kind in KINDS),
     "topics": ("its class", lambda m: has(m, {"described"})),
     "transform": ("pipelines/jobs/outputs/registry.py", lambda m: m.name in OUTPUTS),
-    "diff": ("streaming_moments/models/abilities.py", matched),
+    "diff": ("streaming_moments/models/states.py", matched),
     "page": ("pipelines/reports/shown/registry.py", lambda m: m.name in SHOWN),
     "night": ("streaming_moments/models/registry.py", fitted_at_night),
     "service": ("pipelines/service/answering.py", lambda m: m.name in ANSWERS),
