@@ -11,7 +11,7 @@ import pytest
 
 from streaming_moments import METHODS, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable
-from streaming_moments.models import predicting
+from streaming_moments.models import halves
 from streaming_moments.models.halves import HalfRows, predicting_rounds
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.topic_options import TopicOptions
@@ -247,7 +247,7 @@ def test_numbers_are_found_where_they_are_auto(run, store):
 
 
 def test_every_number_may_have_rounds_of_its_own(run, store, embedded, monkeypatch):
-    monkeypatch.setattr(predicting, "TRIED_ROUNDS", (1, 2, 4))
+    monkeypatch.setattr(halves, "TRIED_ROUNDS", (1, 2, 4))
     rows = InMemory((store.load(),))
     expected = []
     for k in (2, 4):

@@ -11,7 +11,6 @@ import pytest
 
 from streaming_moments import fit
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.models import predicting
 from streaming_moments.models.fit import fit_by
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.topic_options import TopicOptions
@@ -78,8 +77,8 @@ def test_drift_from_row_blocks_is_that_of_whole_states(counted, embedded):
 
 @pytest.mark.parametrize("halves", [True, False])
 def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, monkeypatch, halves):
-    monkeypatch.setattr(predicting, "TRIED_TOPICS", (2, 4))
-    monkeypatch.setattr(predicting, "TRIED_ROUNDS", (1, 2))
+    monkeypatch.setattr(halves, "TRIED_TOPICS", (2, 4))
+    monkeypatch.setattr(halves, "TRIED_ROUNDS", (1, 2))
     source = counted
     if not halves:
         shutil.copytree(counted.url.removeprefix("file://"), tmp_path / "store")

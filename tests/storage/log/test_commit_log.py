@@ -328,7 +328,7 @@ def test_a_folder_that_cannot_be_deleted_is_an_error(tmp_path, monkeypatch):
     folder = Folder.at(str(tmp_path))
     folder.write("segments/a/b", b"garbage")
 
-    def refuse(path):
+    def refuse(path, **_):
         raise OSError(errno.EROFS, "read-only")
 
     monkeypatch.setattr(os, "rmdir", refuse)

@@ -92,6 +92,8 @@ def test_a_later_model_has_the_labels_of_the_latest_that_has_any():
 class WithoutStates:
     """A model that has nothing that is found again in a later one."""
 
+    name = "nothing"
+
 
 def test_a_model_without_states_has_no_labels(store, monkeypatch):
     monkeypatch.setattr(MomentStore, "load_any_model", lambda store, name: WithoutStates())

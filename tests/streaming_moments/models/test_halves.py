@@ -7,7 +7,7 @@ import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock, fit
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models import halves, predicting
+from streaming_moments.models import halves
 from streaming_moments.models.halves import (
     BAR_ROUNDS,
     TRIED_ALPHA0S,
@@ -393,5 +393,5 @@ def test_rounds_that_gain_no_more_than_the_noise_are_not_taken(small, monkeypatc
         ([(-9.0, -9.0), (-8.5, -8.9), (-8.0, -8.9)], TRIED_ROUNDS[1]),
     ):
         scores = iter(HeldOut(*one) for one in told)
-        monkeypatch.setattr(predicting, "scored", lambda *_, scores=scores: next(scores))
+        monkeypatch.setattr(halves, "scored", lambda *_, scores=scores: next(scores))
         assert predicting_rounds(HalfRows.of(rows), start) == taken
