@@ -1,7 +1,6 @@
 """Deletions killed by SIGKILL at each operation of the storage: the next turn ends them."""
 
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -13,8 +12,8 @@ from pathlib import Path
 import boto3
 import pytest
 from forking import forking
+from s3_server import s3_process
 from sent_documents import SHAPE, TODAY, sealed_texts
-from unreliable_proxy import serve_s3
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -252,13 +251,7 @@ def test_deletions_killed_at_any_operation(place, cluster, campaigns, scene):
 @pytest.fixture(scope="module")
 def s3():
     """Options of an S3 server in a process of its own, with a bucket `deletions`."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    server = context.Process(target=serve_s3, args=(theirs,))
-    server.start()
-    try:
-        assert ours.poll(240)
-        host, port = ours.recv()
+    with s3_process() as (host, port):
         options = {"endpoint_url": f"http://{host}:{port}", "key": "any", "secret": "any"}
         boto3.client(
             "s3",
@@ -268,10 +261,6 @@ def s3():
             region_name="us-east-1",
         ).create_bucket(Bucket="deletions")
         yield options
-        ours.send("stop")
-        server.join(20)
-    finally:
-        server.kill()
 
 
 @pytest.mark.long
