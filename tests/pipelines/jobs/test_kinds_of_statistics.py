@@ -126,7 +126,10 @@ def test_states_of_records_are_written(run, view_store, views, tmp_path):
     columns = [words[1].index[str(one)] for one in range(15)]
     counts = np.zeros_like(ids)
     counts[:, columns] = ids
-    code, out, err = run(*asked, "--views", "ids", "--json")
+    # a folder is of one choice of views
+    assert "--replace" in run(*asked, "--views", "ids", "--json")[2]
+    code, out, err = run(*asked, "--views", "ids", "--json", "--replace")
+    assert code == 0, err
     alone = pq.read_table(json.loads(out)["files"][0])["proportions"].to_pylist()
     expected = model.posterior({"left": CountBatch.from_csr(counts)})
     assert np.allclose(alone, expected)
