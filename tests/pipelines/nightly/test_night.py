@@ -5,12 +5,14 @@ import json
 import re
 import shutil
 from datetime import timedelta
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from streaming_moments import fit
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models import halves as fits_of_halves
 from streaming_moments.models.fit import fit_by
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.topic_options import TopicOptions
@@ -77,8 +79,8 @@ def test_drift_from_row_blocks_is_that_of_whole_states(counted, embedded):
 
 @pytest.mark.parametrize("halves", [True, False])
 def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, monkeypatch, halves):
-    monkeypatch.setattr(halves, "TRIED_TOPICS", (2, 4))
-    monkeypatch.setattr(halves, "TRIED_ROUNDS", (1, 2))
+    monkeypatch.setattr(fits_of_halves, "TRIED_TOPICS", (2, 4))
+    monkeypatch.setattr(fits_of_halves, "TRIED_ROUNDS", (1, 2))
     source = counted
     if not halves:
         shutil.copytree(counted.url.removeprefix("file://"), tmp_path / "store")
@@ -177,6 +179,7 @@ def test_each_gate_refuses_what_is_beyond_its_bound_and_no_more():
 class Unknown:
     """A model that says nothing of itself but how many documents it is of."""
 
+    name: ClassVar[str] = "unknown"
     documents: int = 400
 
 
