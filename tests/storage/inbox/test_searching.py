@@ -213,3 +213,15 @@ def test_a_damaged_note_of_searches_is_an_error(several):
     several.folder.delete(["deletion-searches.json"])
     searching.drop_search(several.folder, "1" * 32)
     assert not several.folder.exists("deletion-searches.json")
+
+
+def test_a_small_inbox_is_read_at_once_and_noted_at_the_end(several):
+    folder, noted = Grouped(several.folder.url), []
+    searching.search(
+        SealLog(Inbox(folder)),
+        {"1" * 32: ["9"]},
+        lambda *told: noted.append(folder.exists("deletion-searches.json")),
+    )
+    assert folder.groups == [[*range(1, 13)]]
+    assert noted == [False] * 12
+    assert folder.exists("deletion-searches.json")
