@@ -88,6 +88,14 @@ def test_documents_are_net_of_each_shard(store):
         staleness(store, "none")
 
 
+def test_documents_are_net_where_one_shard_came_and_another_went(store):
+    store = store.append(shard(store, "b", 5, 1))
+    store = commit_recount(store, Recount("forget", "", removed=(shard(store, "a", 3, 1),)))
+    assert since(store) == (5, 3, 3)
+    store = replaced(store, "b", (5, 1), (4, 2))
+    assert since(store) == (4, 3, 8)
+
+
 def test_what_is_only_forgotten_or_comes_back_is_told(store):
     store = store.append(shard(store, "b", 5, 1)).save_model("late", model_of(1))
     store = tag(store, "live", "m")
