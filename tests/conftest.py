@@ -1,6 +1,7 @@
 """What holds for all tests, in one process or shared out among several."""
 
 import os
+import shutil
 import sys
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -13,6 +14,12 @@ from hypothesis import settings
 HERE = Path(__file__).parent
 # such as to see on one system what another would skip
 SYSTEM = os.environ.get("STREAMING_MOMENTS_SYSTEM", sys.platform)
+
+# Where files of tests lie in memory, as a disk takes milliseconds for each sync; and the bytes that
+# must be free there.
+MEMORY, ROOM = Path("/dev/shm"), 4 << 30
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # the first example of a kernel compiles it
 settings.register_profile("fixed", deadline=None, derandomize=True)

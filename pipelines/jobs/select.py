@@ -21,8 +21,7 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
-from streaming_moments.models.halves import HalfRows, made_there
-from streaming_moments.models.predicting import predicting_rounds_there
+from streaming_moments.models.halves import HalfRows, made_there, predicting_rounds_there
 from streaming_moments.models.refinement import ROUNDS, pair_rows, pair_topics_of, require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (

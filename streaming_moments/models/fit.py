@@ -12,8 +12,13 @@ from streaming_moments.decompositions.forms import Form, Mixture, form_of
 from streaming_moments.decompositions.svtd import Rotation, require_rotation
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import FitOptions
-from streaming_moments.models.halves import HalfRows, HeldOut
-from streaming_moments.models.predicting import likely, numbers_of_topics, predicting_rounds
+from streaming_moments.models.halves import (
+    HalfRows,
+    HeldOut,
+    likely,
+    numbers_of_topics,
+    predicting_rounds,
+)
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.topic_options import TopicOptions

@@ -25,7 +25,10 @@ _IMPORTED = [
             "pipelines.command_line.polishing",
             "pipelines.gathering.groups",
             "pipelines.nightly.judging",
+            "pipelines.command_line.service.serving",
             "pipelines.service.accumulating.accumulator",
+            "pipelines.service.http.app",
+            "pipelines.service.http.serving",
             "testing.small_store",
         )
     ),

@@ -208,6 +208,8 @@ SHARDS = {
         ),
     },
 }
+# `create` held twice the budget for it before pilots had a bound; all else is in the long form.
+SHORT = {("sequences", "symbols.jsonl.zst")}
 EVERY = [(kind, name) for kind, shards in SHARDS.items() for name in shards]
 # How a command may end: as a shard that cannot be counted makes `update` do, or a budget that is
 # too small.
@@ -298,15 +300,18 @@ def stores(tmp_path_factory):
 def test_no_command_on_a_hostile_shard_takes_more_than_the_budget(
     kind, name, stores, tmp_path, campaigns
 ):
+    if not campaigns.long and (kind, name) not in SHORT:
+        pytest.skip("in the long form")
     options, make = SHARDS[kind][name]
     shard = tmp_path / name
     make(shard)
-    store = stores(kind, options, tmp_path)
     runs = {"create": bounded("create", tmp_path / "new", shard, *options)}
-    runs["update"] = bounded("update", store, shard)
-    if kind != "edges":
-        runs["transform"] = bounded("transform", store, shard, "--output", tmp_path / "output")
-    runs["refit"] = bounded("refit", store, "--name", "again", *REFITS[kind])
+    if campaigns.long:
+        store = stores(kind, options, tmp_path)
+        runs["update"] = bounded("update", store, shard)
+        if kind != "edges":
+            runs["transform"] = bounded("transform", store, shard, "--output", tmp_path / "output")
+        runs["refit"] = bounded("refit", store, "--name", "again", *REFITS[kind])
     note = ", ".join(f"{verb} {one.code}: {one.peak / 1e6:.0f} MB" for verb, one in runs.items())
     for verb, one in runs.items():
         print(verb, one)

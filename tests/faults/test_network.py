@@ -1,6 +1,5 @@
 """A network that loses, cuts and refuses, between the library and a real S3 server."""
 
-import multiprocessing
 import traceback
 import uuid
 from collections import Counter
@@ -14,7 +13,8 @@ import pytest
 import s3fs
 from aiohttp import ClientPayloadError
 from botocore.exceptions import BotoCoreError
-from unreliable_proxy import AFTER, KINDS, Fault, UnreliableProxy, serve_s3
+from s3_server import s3_process
+from unreliable_proxy import AFTER, KINDS, Fault, UnreliableProxy
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
 from streaming_moments.storage.files.created import CreationUnknown
@@ -42,17 +42,8 @@ NO_GRACE = timedelta(0)
 @pytest.fixture(scope="module")
 def server():
     """Host and port of a real S3 server, in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=serve_s3, args=(theirs,))
-    process.start()
-    try:
-        assert ours.poll(240)
-        yield ours.recv()
-        ours.send("stop")
-        process.join(20)
-    finally:
-        process.kill()
+    with s3_process() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

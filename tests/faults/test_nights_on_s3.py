@@ -1,13 +1,12 @@
 """Two nights at once on one store on a real S3 server: one of them does it, once."""
 
 import json
-import multiprocessing
 
 import boto3
 import pytest
 from killable_cluster import PATIENCE
 from night_corpus import CREATE, REFIT, command, require_counted_once, shard
-from unreliable_proxy import serve_s3
+from s3_server import s3_process
 
 from streaming_moments.storage.store.store import MomentStore
 
@@ -17,18 +16,8 @@ BUCKET, KEY, SECRET = "twins", "twin-key-09d2", "twin-secret-66f1"
 @pytest.fixture(scope="module")
 def server():
     """URL of a real S3 server, in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=serve_s3, args=(theirs,))
-    process.start()
-    try:
-        assert ours.poll(240)
-        host, port = ours.recv()
+    with s3_process() as (host, port):
         yield f"http://{host}:{port}"
-        ours.send("stop")
-        process.join(20)
-    finally:
-        process.kill()
 
 
 @pytest.mark.long

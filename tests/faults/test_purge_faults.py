@@ -5,13 +5,15 @@ import random
 import shutil
 import signal
 import uuid
+from dataclasses import dataclass, field
 
 import boto3
 import pytest
 from faulty_disk import FAULTS, KILL, FaultyDisk, interposed
 from mortal_folder import Killed
+from s3_server import s3_process
 from sent_documents import sent
-from unreliable_proxy import Fault, UnreliableProxy, serve_s3
+from unreliable_proxy import Fault, UnreliableProxy
 
 from streaming_moments.errors import StreamingMomentsError, Unfinished
 from streaming_moments.pipelines.cluster.run import Run
@@ -59,9 +61,12 @@ def inbox_files(place, options=None):
     return dict(zip(files, folder.read_all(files), strict=True))
 
 
-def require(place, names, before, error, options=None):
-    """What the error, or that there was none, says of the store and the inbox is so."""
-    store = MomentStore.open(f"{place}/store", storage_options=options)
+def require(place, names, before, error, options=None, copied=lambda url: url):
+    """What the error, or that there was none, says of the store and the inbox is so.
+
+    `copied` gives a place where the files of a store are read faster.
+    """
+    store = MomentStore.open(copied(f"{place}/store"))
     committed = store.ledger().find(names[1]) is None
     assert store.verify() == []
     if not committed:
@@ -73,8 +78,8 @@ def require(place, names, before, error, options=None):
         assert isinstance(error, Unfinished), error
     # the same call finishes, and says nothing else than that
     purged(place, [names[1]], options)
-    store = store.latest()
-    assert store.load() == total([0, 2])
+    assert MomentStore.open(copied(f"{place}/store")).load() == total([0, 2])
+    store = MomentStore.open(f"{place}/store", storage_options=options)
     assert look_for_purged(store, [names[1]], options).traces == ()
     left = inbox_files(place, options)
     assert not [path for path, content in left.items() if SECRET.encode() in content]
@@ -140,30 +145,67 @@ def test_a_fault_of_the_disk_at_each_operation_of_a_purge(template, campaigns, f
     campaigns.record(f"purge of an inbox: {fault.name}", len(places), len(places) - len(broken))
 
 
+BUCKET = "purges"
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """An S3 server, a proxy before it, and the bytes of the objects that were seen there."""
+
+    client: object
+    url: str
+    proxy: UnreliableProxy
+    seen: dict = field(default_factory=dict)
+
+    def options(self, proxied=False):
+        url = self.proxy.url if proxied else self.url
+        return {"endpoint_url": url, "key": "purge-key", "secret": "purge-secret"}
+
+    def objects(self, place):
+        """Content of each object below a place, by its key; reads what has not been seen."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(
+            Bucket=BUCKET, Prefix=place.removeprefix(f"s3://{BUCKET}/") + "/"
+        )
+        found = {}
+        for one in (one for page in pages for one in page.get("Contents", [])):
+            if one["ETag"] not in self.seen:
+                answer = self.client.get_object(Bucket=BUCKET, Key=one["Key"])
+                self.seen[one["ETag"]] = answer["Body"].read()
+            found[one["Key"]] = self.seen[one["ETag"]]
+        return found
+
+    def restore(self, place, kept):
+        """Put back the objects below a place."""
+        present = self.objects(place)
+        for key in present.keys() - kept.keys():
+            self.client.delete_object(Bucket=BUCKET, Key=key)
+        for key in kept:
+            if present.get(key) != kept[key]:
+                self.client.put_object(Bucket=BUCKET, Key=key, Body=kept[key])
+
+    def copy(self, place, folder):
+        """Write the objects below a place into a folder."""
+        prefix = place.removeprefix(f"s3://{BUCKET}/")
+        for key, content in self.objects(place).items():
+            file = folder / key.removeprefix(f"{prefix}/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+
+
 @pytest.fixture(scope="module")
-def s3():
-    """Options of a real S3 server, in a process of its own, and the proxy before it."""
-    ours, theirs = multiprocessing.get_context("spawn").Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=serve_s3, args=(theirs,))
-    process.start()
-    assert ours.poll(240)
-    proxy = UnreliableProxy(*ours.recv())
-    keys = {"key": "purge-key", "secret": "purge-secret"}
-    client = boto3.client(
-        "s3",
-        endpoint_url=proxy.url,
-        aws_access_key_id=keys["key"],
-        aws_secret_access_key=keys["secret"],
-        region_name="us-east-1",
-    )
-    client.create_bucket(Bucket="purges")
-    try:
-        yield {"endpoint_url": proxy.url, **keys}, proxy
-    finally:
+def cloud():
+    with s3_process() as (host, port):
+        proxy, url = UnreliableProxy(host, port), f"http://{host}:{port}"
+        client = boto3.client(
+            "s3",
+            endpoint_url=url,
+            aws_access_key_id="purge-key",
+            aws_secret_access_key="purge-secret",
+            region_name="us-east-1",
+        )
+        client.create_bucket(Bucket=BUCKET)
+        yield Cloud(client, url, proxy)
         proxy.stop()
-        ours.send("stop")
-        process.join(20)
-        process.kill()
 
 
 class Dying:
@@ -191,22 +233,29 @@ class Dying:
 
 
 @pytest.mark.long
-def test_deaths_and_lost_replies_at_each_operation_of_a_purge_on_s3(s3, campaigns, monkeypatch):
-    options, proxy = s3
+def test_deaths_and_lost_replies_at_each_operation_of_a_purge_on_s3(
+    cloud, campaigns, monkeypatch, tmp_path
+):
     rng, tried, broken = random.Random(campaigns.seed), 0, []
+    place, options = f"s3://{BUCKET}/{uuid.uuid4().hex}", cloud.options()
+    names = built(place, options)
+    kept, before = cloud.objects(place), inbox_files(place, options)
+
+    def copied(url):
+        folder = tmp_path / uuid.uuid4().hex
+        cloud.copy(url, folder)
+        return str(folder)
 
     def trial(what, act):
-        place = f"s3://purges/{uuid.uuid4().hex}"
-        names = built(place, options)
-        before = inbox_files(place, options)
-        error = act(place, names)
+        cloud.restore(place, kept)
+        error = act()
         try:
-            require(place, names, before, error, options)
+            require(place, names, before, error, options, copied)
         except (AssertionError, StreamingMomentsError, OSError) as failure:
             broken.append(f"{what}: {failure!r}")
 
     def dying(at, after):
-        def act(place, names):
+        def act():
             with monkeypatch.context() as patch:
                 disk = Dying(patch, at, after)
                 try:
@@ -220,14 +269,14 @@ def test_deaths_and_lost_replies_at_each_operation_of_a_purge_on_s3(s3, campaign
         return act
 
     def suffering(fault):
-        def act(place, names):
-            proxy.suffer(fault)
+        def act():
+            cloud.proxy.suffer(fault)
             try:
-                purged(place, [names[1]], options)
+                purged(place, [names[1]], cloud.options(proxied=True))
             except StreamingMomentsError as error:
                 return error
             finally:
-                proxy.calm()
+                cloud.proxy.calm()
             return None
 
         return act

@@ -1,7 +1,6 @@
 """Server and accumulator killed under load: each acknowledged document is counted once."""
 
 import json
-import multiprocessing
 import os
 import random
 import re
@@ -19,7 +18,9 @@ import boto3
 import psutil
 import pytest
 import requests
-from unreliable_proxy import KINDS, Fault, UnreliableProxy, serve_s3
+from forked_service import ForkedServer
+from s3_server import s3_process
+from unreliable_proxy import KINDS, Fault, UnreliableProxy
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -35,7 +36,8 @@ from streaming_moments.storage.store.store import MomentStore
 
 WORDS = ["law", "sea", "ship", "tax", "moon", "gold", "iron", "wood"]
 CLIENTS = 3
-PACE = 0.1  # seconds of a client between two batches on S3: its server is a process of Python
+# seconds of a client between two batches; the server of S3 is a process of Python
+PACES = {"local": (0.1, 0.0), "cloud": (0.3, 0.1)}
 VICTIMS = ("server", "accumulator", "both")
 LOST = (  # of an answer all, or its rest
     requests.ConnectionError,
@@ -45,18 +47,24 @@ LOST = (  # of an answer all, or its rest
 
 
 class Served:
-    """`streaming-moments serve` in a process of its own."""
+    """`streaming-moments serve` in a process of its own.
+
+    With an environment of its own it is begun anew, else forked.
+    """
 
     def __init__(self, config, log, **environment):
-        command = [sys.executable, "-m", "streaming_moments", "serve", str(config)]
-        self.process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            start_new_session=True,
-            env={**os.environ, **environment},
-        )
+        if environment:
+            command = [sys.executable, "-m", "streaming_moments", "serve", str(config)]
+            self.process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+                env={**os.environ, **environment},
+            )
+        else:
+            self.process = ForkedServer(config, log)
         line = self.process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
         assert found, line
@@ -64,7 +72,7 @@ class Served:
 
     def kill(self, what):
         """The server, what accumulates, or both."""
-        family = psutil.Process(self.process.pid).children()
+        family = self.process.children()
         if what != "server":
             for child in family:
                 child.kill()
@@ -181,13 +189,7 @@ def local(tmp_path):
 @pytest.fixture
 def cloud(tmp_path):
     """On an S3 server on loopback, behind a proxy that loses replies."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=serve_s3, args=(theirs,))
-    process.start()
-    try:
-        assert ours.poll(240)
-        host, port = ours.recv()
+    with s3_process() as (host, port):
         options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": "testing"}
         boto3.client(
             "s3",
@@ -199,10 +201,6 @@ def cloud(tmp_path):
         proxy = UnreliableProxy(host, port)
         yield made(Place(tmp_path, "s3://cloud/store", options, proxy))
         proxy.stop()
-        ours.send("stop")
-        process.join(20)
-    finally:
-        process.kill()
 
 
 @pytest.mark.long
@@ -210,14 +208,14 @@ def cloud(tmp_path):
 def test_killed_under_load_each_acknowledged_document_is_counted_once(request, campaigns, where):
     place, rng = request.getfixturevalue(where), random.Random(campaigns.seed)
     rounds = campaigns.size([(2, 2)], [(2, 125), (4, 125)])  # instances, kills of them
-    senders, losses = [], 0
+    senders, losses, pace = [], 0, campaigns.size(*PACES[where])
     for instances, kills in rounds:
         with open(place.log, "a") as log:
             serving = [Served(place.config, log) for _ in range(instances)]
             names = [f"c{instances}{number}" for number in range(CLIENTS)]
             urls = [one.url for one in serving]
             working = [Sender(name, urls) for name in names]
-            losses += killed(place, serving, working, kills, rng, log)
+            losses += killed(place, serving, working, kills, pace, rng, log)
             senders += working
             codes = [one.end() for one in serving]
         assert codes == [0] * instances, place.log.read_text()[-3000:]
@@ -231,10 +229,9 @@ def test_killed_under_load_each_acknowledged_document_is_counted_once(request, c
     campaigns.record(f"service on {where}: server and accumulator killed", kills, kills, told)
 
 
-def killed(place, serving, senders, kills, rng, log):
+def killed(place, serving, senders, kills, pace, rng, log):
     """Kill servers and what accumulates while documents come; gives replies that were lost."""
     over, losses, urls = [], 0, senders[0].urls
-    pace = 0.0 if place.proxy is None else PACE
 
     def work(sender):
         number = 0
@@ -351,7 +348,7 @@ def test_a_clock_that_is_off_neither_loses_nor_doubles_nor_keeps_anyone_waiting(
 def test_sigterm_answers_what_is_open_and_ends(local):
     with open(local.log, "w") as log:
         served = Served(local.config, log)
-        (child,) = psutil.Process(served.process.pid).children()
+        (child,) = served.process.children()
         answer = requests.post(f"{served.url}/v1/documents", json=[{"text": "law sea"}], timeout=20)
         assert answer.status_code == 202
         assert served.end() == 0

@@ -1,7 +1,6 @@
 """A real HTTP proxy before a real server, which loses, cuts and refuses what it is told to."""
 
 import http.client
-import logging
 import socket
 import struct
 import threading
@@ -75,18 +74,6 @@ class UnreliableProxy:
         self._thread.join()
 
 
-def serve_s3(pipe):
-    """Run moto's S3 server until the pipe says to stop; sends host and port first."""
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    pipe.send(server.get_host_and_port())
-    pipe.recv()
-    server.stop()
-
-
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -127,6 +114,15 @@ class _Relay(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     timeout = 60
 
+    def setup(self):
+        super().setup()
+        # one for all requests of a client's connection
+        self.upstream = http.client.HTTPConnection(*self.server.upstream, timeout=60)
+
+    def finish(self):
+        self.upstream.close()
+        super().finish()
+
     def relay(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         asked = "If-None-Match" in self.headers or "ifGenerationMatch=0" in self.path
@@ -159,18 +155,12 @@ class _Relay(BaseHTTPRequestHandler):
 
     def answer(self, body):
         """Status line with headers, and body, of the server."""
-        connection = http.client.HTTPConnection(*self.server.upstream, timeout=60)
-        try:
-            hidden = ("connection", "expect")
-            headers = {
-                name: text for name, text in self.headers.items() if name.lower() not in hidden
-            }
-            connection.request(self.command, self.path, body, headers)
-            response = connection.getresponse()
-            content = response.read()
-            return (response.status, response.reason, response.getheaders()), content
-        finally:
-            connection.close()
+        hidden = ("connection", "expect")
+        headers = {name: text for name, text in self.headers.items() if name.lower() not in hidden}
+        self.upstream.request(self.command, self.path, body, headers)
+        response = self.upstream.getresponse()
+        content = response.read()
+        return (response.status, response.reason, response.getheaders()), content
 
     def refusal(self, status, code):
         text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{code}</Message></Error>"

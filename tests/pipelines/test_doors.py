@@ -17,6 +17,7 @@ from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes.families import PASSES, passes_of
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.states import WITH_TABLES
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.interface.reading import options_of
 from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS, output_of
@@ -57,7 +58,7 @@ def fitted_from_python(model):
 
 
 def matched(model):
-    return issubclass(model, (TopicModel, GaussianMixture)) or hasattr(model, "tables")
+    return issubclass(model, (TopicModel, GaussianMixture)) or model.name in WITH_TABLES
 
 
 # The file that gets the line, and whether a model has one.

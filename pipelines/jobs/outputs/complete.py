@@ -12,11 +12,13 @@ from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    OutputContext,
+    OutputOptions,
+    written_each,
+)
 from streaming_moments.storage.completions import SCORES, CompletionsFile
-from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
@@ -62,17 +64,6 @@ class CompleteResult:
         return {"documents": self.documents, "files": list(self.files), **scores}
 
 
-@dataclass(frozen=True, eq=False)
-class CompleteContext:
-    """All a task needs beside its shard."""
-
-    reading: ReadingContext
-    model: LatentTree
-    output: OutputFolder
-
-    __sizeof__ = held_bytes
-
-
 def complete(
     store: MomentStore,
     model: LatentTree,
@@ -95,8 +86,9 @@ def complete(
         beside={f"{states} states of nodes": _NODE_ARRAYS * 8 * _ROWS * states},
     )
     folder = claim_output(store, model, shards, output, run, options)
-    work = complete_shard, CompleteContext, model, folder
-    found = written_each(store, shards, run, "completing rows", plan, *work)
+    found = written_each(
+        store, shards, run, "completing rows", plan, complete_shard, model, folder, options
+    )
     files, documents, sums = zip(*found, strict=True)
     rows = sum(documents)
     means = (sum(own) / max(rows, 1) for own in zip(*sums, strict=True))
@@ -104,7 +96,7 @@ def complete(
 
 
 def complete_shard(
-    shard: Shard, _place: int, context: CompleteContext
+    shard: Shard, _place: int, context: OutputContext
 ) -> tuple[str, int, tuple[float, ...]]:
     """Write the completed rows of one shard: URL, rows, sums of the `SCORES`."""
     reading, model = context.reading, context.model
@@ -115,7 +107,8 @@ def complete_shard(
             for first in range(0, len(codes), _ROWS):
                 rows = codes[first : first + _ROWS]
                 logs = [tree.log_probabilities(rows) for tree in (model.tree, model.dependence)]
-                file.write(documents, rows, *model.tree.completed(rows), logs)
+                filled, sure = model.tree.completed(rows)
+                file.write(documents, rows, filled, sure, logs)
                 sums += [own.sum() for own in logs]
                 documents += len(rows)
     return file.url, documents, tuple(sums.tolist())

@@ -14,12 +14,14 @@ from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    OutputContext,
+    OutputOptions,
+    written_each,
+)
 from streaming_moments.storage.counting.symbols.named_sequences import Spans
 from streaming_moments.storage.counting.symbols.sequences import PIECE
-from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
@@ -80,18 +82,6 @@ class DecodeResult:
         return {**asdict(self), "files": list(self.files), "perplexity": self.perplexity}
 
 
-@dataclass(frozen=True, eq=False)
-class DecodeContext:
-    """All a task needs beside its shard."""
-
-    reading: ReadingContext
-    model: HiddenMarkovModel
-    output: OutputFolder
-    method: str
-
-    __sizeof__ = held_bytes
-
-
 def decode(
     store: MomentStore,
     model: HiddenMarkovModel,
@@ -134,13 +124,14 @@ def decode(
         beside={f"{model.n_topics} states of symbols": beside},
     )
     folder = claim_output(store, model, shards, output, run, options, ("method",))
-    work = decode_shard, DecodeContext, model, folder, method
-    found = written_each(store, shards, run, "decoding shards", plan, *work)
+    found = written_each(
+        store, shards, run, "decoding shards", plan, decode_shard, model, folder, options
+    )
     files, sequences, symbols, scores = zip(*found, strict=True)
     return DecodeResult(files, sum(sequences), sum(symbols), float(np.sum(scores)))
 
 
-def decode_shard(shard: Shard, _place: int, context: DecodeContext) -> tuple[str, int, int, float]:
+def decode_shard(shard: Shard, _place: int, context: OutputContext) -> tuple[str, int, int, float]:
     """Write the states of one shard: URL, sequences, known symbols and their log likelihood."""
     model, reading = context.model, context.reading
     sequences, symbols, total, first = -1, 0, 0.0, 0
@@ -150,7 +141,7 @@ def decode_shard(shard: Shard, _place: int, context: DecodeContext) -> tuple[str
             told: Any = read
             batch: Any = read.batch
             posterior = model.posterior(batch)
-            if context.method == "viterbi":
+            if context.options.method == "viterbi":
                 states = model.decode(batch)[1]
             else:
                 states = posterior.argmax(axis=1).astype(np.int32)

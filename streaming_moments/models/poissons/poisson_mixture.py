@@ -15,7 +15,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PoissonMixture(TopicModel):
     """Components with a rate for every word: how long documents are tells them apart as well.
 

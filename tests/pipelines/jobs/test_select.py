@@ -12,8 +12,7 @@ import pytest
 from streaming_moments import METHODS, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable
 from streaming_moments.models import predicting
-from streaming_moments.models.halves import HalfRows
-from streaming_moments.models.predicting import predicting_rounds
+from streaming_moments.models.halves import HalfRows, predicting_rounds
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel

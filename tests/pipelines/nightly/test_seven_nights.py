@@ -1,7 +1,6 @@
 """Seven nights on a real S3 server with a Dask cluster: models, numbers, codes and reports."""
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -13,7 +12,7 @@ import boto3
 import numpy as np
 import pytest
 from distributed import LocalCluster
-from unreliable_proxy import serve_s3
+from s3_server import s3_process
 
 from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.command_line.entry import main
@@ -53,18 +52,8 @@ def documents(rng, number, shares):
 @pytest.fixture(scope="module")
 def server():
     """URL of a real S3 server, in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=serve_s3, args=(theirs,))
-    process.start()
-    try:
-        assert ours.poll(PATIENCE)
-        host, port = ours.recv()
+    with s3_process() as (host, port):
         yield f"http://{host}:{port}"
-        ours.send("stop")
-        process.join(20)
-    finally:
-        process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +199,7 @@ def subjects(report):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("few_blocks")
 def test_seven_nights(team):
     rng = np.random.default_rng(7)
 

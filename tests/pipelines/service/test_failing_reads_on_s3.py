@@ -1,13 +1,13 @@
 """An inbox on S3 of which a shard cannot be read once: a turn that fails, and no refusal."""
 
-import multiprocessing
 import random
 import uuid
 from datetime import date
 
 import boto3
 import pytest
-from unreliable_proxy import Fault, UnreliableProxy, serve_s3
+from s3_server import s3_process
+from unreliable_proxy import Fault, UnreliableProxy
 
 from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.pipelines.cluster.run import Run
@@ -24,19 +24,17 @@ TODAY = date(2026, 11, 23)
 @pytest.fixture(scope="module")
 def s3():
     """A proxy before an S3 server in a process of its own, and options of it."""
-    here, there = multiprocessing.get_context("spawn").Pipe()
-    server = multiprocessing.get_context("spawn").Process(target=serve_s3, args=(there,))
-    server.start()
     keys = {"aws_access_key_id": "any", "aws_secret_access_key": "any"}
-    host, port = here.recv()
-    boto3.client(
-        "s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys
-    ).create_bucket(Bucket="bucket")
-    proxy = UnreliableProxy(host, port)
-    yield proxy, {"key": "any", "secret": "any", "endpoint_url": proxy.url}
-    proxy.stop()
-    here.send("stop")
-    server.join(30)
+    with s3_process() as (host, port):
+        boto3.client(
+            "s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", **keys
+        ).create_bucket(Bucket="bucket")
+        proxy = UnreliableProxy(host, port)
+        # tried again once, not four times with seconds between them
+        retries = {"retries": {"max_attempts": 1, "mode": "legacy"}}
+        access = {"key": "any", "secret": "any", "endpoint_url": proxy.url}
+        yield proxy, {**access, "config_kwargs": retries}
+        proxy.stop()
 
 
 @pytest.mark.parametrize("kind", ["texts", "sequences"])

@@ -1,0 +1,131 @@
+"""`streaming-moments serve` whose processes are forked from one that has imported everything.
+
+The server begins in no time then, and so does what accumulates for it.
+"""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from functools import partial
+from multiprocessing import forkserver
+from multiprocessing.reduction import DupFd
+from types import SimpleNamespace
+
+import psutil
+from forking import forking
+
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.service.accumulating import children
+
+PATIENCE = 120  # seconds to end
+
+
+class ForkedServer:
+    """A server of a configuration, in a session of its own; `stdout` says where it listens."""
+
+    def __init__(self, config, log):
+        self._noted = f"{config}.children"
+        reading, writing = os.pipe()
+        given = (str(config), self._noted, _Descriptor(writing), _Descriptor(log.fileno()))
+        self._process = forking().Process(target=_serve, args=given)
+        self._process.start()
+        os.close(writing)
+        self.stdout = os.fdopen(reading)
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def children(self):
+        """What accumulates for it: processes that run."""
+        if not os.path.exists(self._noted):
+            return []
+        with open(self._noted) as noted:
+            began = [line.split("@") for line in noted]
+        found = []
+        for pid, begun in began:
+            # one that has ended, and another under its number, are none
+            with suppress(psutil.NoSuchProcess):
+                if repr((process := psutil.Process(int(pid))).create_time()) == begun.strip():
+                    found.append(process)
+        return found
+
+    def kill(self):
+        self._process.kill()
+
+    def wait(self, patience=None):
+        """Its exit code."""
+        self._process.join(patience)
+        assert self._process.exitcode is not None, "it does not end"
+        return self._process.exitcode
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+
+class _Descriptor:
+    """A file descriptor that goes to a process which is forked."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __getstate__(self):
+        return DupFd(self.number)
+
+    def __setstate__(self, passed):
+        self.number = passed.detach()
+
+    def become(self, number):
+        os.dup2(self.number, number)
+        os.close(self.number)
+
+
+def _serve(config, noted, stdout, stderr):
+    os.setsid()
+    stdout.become(1)
+    stderr.become(2)
+    children.subprocess = SimpleNamespace(Popen=partial(_ForkedChild, noted), PIPE=subprocess.PIPE)
+    main(["serve", config])
+
+
+class _ForkedChild:
+    """What `subprocess.Popen` is to who keeps an accumulator running."""
+
+    def __init__(self, noted, command, stdin, stdout):
+        assert command[:3] == [sys.executable, "-m", "streaming_moments"]
+        assert stdin == stdout == subprocess.PIPE
+        lifeline, ours = os.pipe()
+        said, theirs = os.pipe()
+        given = (command[3:], *map(_Descriptor, (lifeline, theirs, 2)))
+        # it would start another server, though the one that our process came from is there
+        forkserver._forkserver.ensure_running = lambda: None
+        context = multiprocessing.get_context("forkserver")
+        self._process = context.Process(target=_accumulate, args=given)
+        self._process.start()
+        with open(noted, "a") as log:
+            log.write(f"{self._process.pid}@{psutil.Process(self._process.pid).create_time()!r}\n")
+        os.close(lifeline)
+        os.close(theirs)
+        self.stdin, self.stdout = os.fdopen(ours, "wb"), os.fdopen(said, "rb")
+
+    def poll(self):
+        return self._process.exitcode
+
+    def wait(self):
+        self._process.join()
+        return self._process.exitcode
+
+    def terminate(self):
+        self._process.terminate()
+
+    def kill(self):
+        self._process.kill()
+
+
+def _accumulate(arguments, stdin, stdout, stderr):
+    for number, one in enumerate((stdin, stdout, stderr)):
+        one.become(number)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    main(arguments)

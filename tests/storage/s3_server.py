@@ -1,0 +1,62 @@
+"""An S3 server of moto on loopback, in a thread or in a process of its own."""
+
+import logging
+import multiprocessing
+from contextlib import contextmanager
+from threading import Thread
+
+# seconds that a machine which is busy may take to import it
+PATIENCE = 240
+
+
+class S3Server:
+    """What `moto.server.ThreadedMotoServer` is, for S3 alone.
+
+    That one looks through the folders of all services at each request to find whose it is.
+    """
+
+    def __init__(self):
+        from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
+        from werkzeug.serving import make_server
+
+        app = create_backend_app("s3")
+        handler = MotoRequestHandler
+        self._server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=handler)
+        # else stopping waits for half a second
+        self._thread = Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+
+    def start(self):
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        self._thread.start()
+
+    def get_host_and_port(self):
+        return self._server.server_address[:2]
+
+    def stop(self):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def _serve(pipe):
+    server = S3Server()
+    server.start()
+    pipe.send(server.get_host_and_port())
+    pipe.recv()
+    server.stop()
+
+
+@contextmanager
+def s3_process():
+    """Run a server in a process of its own; gives host and port."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs,))
+    process.start()
+    try:
+        assert ours.poll(PATIENCE)
+        yield ours.recv()
+        ours.send("stop")
+        process.join(20)
+    finally:
+        process.kill()
