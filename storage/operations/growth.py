@@ -10,7 +10,6 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.log.commits import Commit, Era, Lineage
 from streaming_moments.storage.segments.foundations import (
     read_foundation,
-    require_matching,
     write_foundation,
     write_vocabulary,
 )
@@ -89,7 +88,6 @@ def grow(
     ids = None if token_ids is None else (*(before.token_ids or ()), *token_ids)
     vocabulary = Vocabulary((*before.terms, *terms), before.core, before.policy, ids)
     basis = store.basis.with_words(vocabulary.n_words, vocabulary.fingerprint)
-    require_matching(vocabulary, store.policy, basis)
     write_vocabulary(store.folder, vocabulary, store.policy)
     write_foundation(store.folder, replace(store.counts, basis=basis))
     store.folder.sync("")

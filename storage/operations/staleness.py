@@ -106,13 +106,10 @@ def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
     counted = forgotten = 0
     for url in old.keys() | new.keys():
         one, other = old.get(url), new.get(url)
-        documents = one.documents if one else 0, other.documents if other else 0
-        if one and other and documents[0] == documents[1]:
-            changed = documents[0] if one.fingerprint != other.fingerprint else 0
-            counted, forgotten = counted + changed, forgotten + changed
-        else:
-            counted += max(documents[1] - documents[0], 0)
-            forgotten += max(documents[0] - documents[1], 0)
+        more = (other.documents if other else 0) - (one.documents if one else 0)
+        counted, forgotten = counted + max(more, 0), forgotten + max(-more, 0)
+        if one and other and not more and one.fingerprint != other.fingerprint:
+            counted, forgotten = counted + one.documents, forgotten + one.documents
     return counted, forgotten
 
 

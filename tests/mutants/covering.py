@@ -142,10 +142,8 @@ class Coverage:
         for ran in sorted(found, key=lambda ran: ran.seconds):
             groups.setdefault(ran.name.partition("::")[0], []).append(ran)
         # tests of a file stay together, as they share what is set up for them
-        mirror = f"test_{Path(path).stem}.py"
-        order = sorted(
-            groups, key=lambda file: (Path(file).name != mirror, groups[file][0].seconds)
-        )
+        mirror = Path("tests") / Path(path).with_name(f"test_{Path(path).stem}.py")
+        order = sorted(groups, key=lambda file: (Path(file) != mirror, groups[file][0].seconds))
         chosen, left = [], budget
         for ran in (ran for file in order for ran in groups[file]):
             if ran.seconds <= left:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from covering import Coverage, Ran
 from mutation import mutants_of
 
 HERE = Path(__file__).parent
@@ -208,3 +209,23 @@ def test_every_mutant_is_python_and_differs_in_its_line():
     assert len(mutants) > 50
     for mutant in mutants:
         assert ast.dump(ast.parse(mutant.source)) != ast.dump(ast.parse(source)), mutant
+
+
+def test_the_test_beside_a_file_comes_first_then_the_fastest():
+    """Files of one name in several folders have tests of one name."""
+    seconds = {
+        "tests/store/test_area.py::test_other": 0.1,
+        "tests/storage/test_area.py::test_slow": 3.0,
+        "tests/storage/test_area.py::test_fast": 2.0,
+        "tests/storage/test_area.py::test_long": 9.0,
+        "tests/test_users.py::test_use": 0.2,
+        "tests/test_users.py::test_none": 0.0,
+    }
+    tests = [
+        Ran(name, time, {"storage/area.py": [] if "none" in name else [2]})
+        for name, time in seconds.items()
+    ]
+    found = Coverage(tuple(tests)).of("storage/area.py", 2, AREA, 5.2)
+    names = ["storage/test_area.py::test_fast", "storage/test_area.py::test_slow"]
+    names += ["store/test_area.py::test_other"]
+    assert [ran.name for ran in found] == [f"tests/{name}" for name in names]

@@ -73,6 +73,7 @@ TAKEN = [
     ("number", -2, -2),
     ("number", 0.0, 0.0),
     ("end", "ann", "ann"),
+    ("end", "a", "a"),
     ("end", 0, 0),
 ]
 

@@ -17,6 +17,7 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.created import CreationUnknown, create_once, lacks_space
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.inbox import group_commit
 from streaming_moments.storage.inbox.group_commit import GroupCommit, InboxClosed, KeyReused
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 
@@ -310,3 +311,18 @@ def test_no_thread_outlasts_its_process_or_its_end(tmp_path):
     assert {one.name: one.daemon for one in own}["writing batches"]
     commits.close()
     assert not [one for one in own if one.is_alive()]
+
+
+def test_a_batch_waits_up_to_the_last_byte_and_second(tmp_path, monkeypatch):
+    monkeypatch.setattr(group_commit, "monotonic", lambda: 7.0)
+    one = sent("a")
+    most = len(one.content) + 1
+    commits = GroupCommit(Inbox.open(str(tmp_path)), window=0.9, most_bytes=most)
+    for _ in range(2):
+        first = commits.submit(one, 0)
+        # of this clock no second goes by, so that only a full batch is written
+        with pytest.raises(TimeoutError):
+            first.result(0.1)
+        commits.submit(sent("b"), 0)
+        assert first.result(30)
+    commits.close()

@@ -20,7 +20,7 @@ from streaming_moments.storage.inbox.fields import (
     value_field,
 )
 from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key
-from streaming_moments.storage.inbox.records import RecordRefused, RecordShape
+from streaming_moments.storage.inbox.records import RecordRefused, RecordShape, Unreadable
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 values = st.recursive(
@@ -274,3 +274,9 @@ def test_what_is_left_out_is_known_by_the_id_that_it_was_sent_under():
     )
     assert [one.id for one in bad] == ["seven", "7", "x" * 1000, *[None] * 5]
     assert [(one.place, one.field) for one in bad[:2]] == [(0, "txt"), (1, "txt")]
+
+
+def test_a_document_that_cannot_be_read_is_refused_with_the_reason():
+    with pytest.raises(RecordRefused) as refused:
+        RecordShape().line(Unreadable("it is no JSON"), 3, TODAY)
+    assert str(refused.value) == "document 3: it is no JSON"

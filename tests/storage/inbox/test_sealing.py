@@ -373,6 +373,36 @@ def test_seals_are_held_up_to_the_bound(monkeypatch, name, bound):
         assert [*log._held] == [*range(max(number, 1), number + 2)]
 
 
+def test_a_large_seal_takes_the_place_of_several(monkeypatch):
+    monkeypatch.setattr(sealing, "_HELD_SUBMISSIONS", 4)
+    log = SealLog(memory_inbox())
+    held = []
+    for submissions in (1, 1, 1, 3, 5):
+        log.inbox.put([sent(f"{submissions} {number}") for number in range(submissions)])
+        log.seal_next()
+        held.append([*log._held])
+    assert held == [[1], [1, 2], [1, 2, 3], [3, 4], [5]]
+
+
+def test_a_seal_that_has_expired_is_not_read():
+    log = SealLog(memory_inbox())
+    receipts = [sent(f"{number}", key=f"{number}") for number in range(4)]
+    for one in receipts:
+        log.inbox.put([one])
+        log.seal_next()
+    log.inbox.folder.write("expired.json", seal({"seal": 2}))
+    log.inbox.folder.delete([seal_file(1), seal_file(2)])
+    again = SealLog(log.inbox)
+    found = again.find_all({one.receipt: 0 for one in receipts}, 4)
+    assert {receipt: one.number for receipt, one in found.items()} == {
+        receipts[2].receipt: 3,
+        receipts[3].receipt: 4,
+    }
+    # a search that ends before what is kept begins
+    assert again.find(receipts[1].receipt, 1, 2) is None
+    assert [*again._held] == [3, 4]
+
+
 def test_claims_are_renewed_only_once_they_are_of_long_ago(monkeypatch):
     monkeypatch.setattr(sealing, "_NEAR", 2)
     inbox, one = memory_inbox(), sent("a", key="a")

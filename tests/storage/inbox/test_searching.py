@@ -157,7 +157,7 @@ class Grouped(Folder):
         return super().find_all(names, limits)
 
 
-@pytest.mark.parametrize(("name", "bound"), [("_SEALS_AT_ONCE", 5), ("_AT_ONCE", 5 * 24)])
+@pytest.mark.parametrize(("name", "bound"), [("_SEALS_AT_ONCE", 5), ("_AT_ONCE", 4 * 24)])
 def test_few_shards_are_in_memory_at_a_time(several, monkeypatch, name, bound):
     assert {shard.nbytes for shard in SealLog(several).read(1).shards} == {24}
     monkeypatch.setattr(searching, name, bound)
@@ -166,7 +166,7 @@ def test_few_shards_are_in_memory_at_a_time(several, monkeypatch, name, bound):
         SealLog(Inbox(folder)), {"1" * 32: ["9"]}, lambda *told: beats.append(told)
     )
     # ids of two digits are a byte longer
-    sizes = [5, 5, 2] if name == "_SEALS_AT_ONCE" else [5, 4, 3]
+    sizes = [5, 5, 2] if name == "_SEALS_AT_ONCE" else [4, 4, 3, 1]
     assert [len(group) for group in folder.groups] == sizes
     assert [seal_of_shard(path) for path in found["1" * 32]] == [9]
     assert beats == [(number, 12) for number in range(1, 13)]
@@ -213,3 +213,15 @@ def test_a_damaged_note_of_searches_is_an_error(several):
     several.folder.delete(["deletion-searches.json"])
     searching.drop_search(several.folder, "1" * 32)
     assert not several.folder.exists("deletion-searches.json")
+
+
+def test_a_small_inbox_is_read_at_once_and_noted_at_the_end(several):
+    folder, noted = Grouped(several.folder.url), []
+    searching.search(
+        SealLog(Inbox(folder)),
+        {"1" * 32: ["9"]},
+        lambda *told: noted.append(folder.exists("deletion-searches.json")),
+    )
+    assert folder.groups == [[*range(1, 13)]]
+    assert noted == [False] * 12
+    assert folder.exists("deletion-searches.json")

@@ -263,7 +263,10 @@ def test_what_expires_is_measured_and_a_message_is_kept(store):
 
 
 def test_models_go_though_no_version_does(store):
-    left, _ = expire(store.save_model("n", model_of(1)), 1, NO_TIME)
+    store = store.save_model("n", model_of(1))
+    # a model without a tag stays with a version that is kept
+    assert plan_expiry(store, 9, NO_TIME, models=True).models == ()
+    left, _ = expire(store, 1, NO_TIME)
     # models stay unless they are asked for
     assert plan_expiry(left, 2, NO_TIME).models == ()
     assert expire(left, 2, NO_TIME)[1].models == ()

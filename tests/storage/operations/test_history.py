@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, StoreError
+from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.storage.files.sealed import seal, unseal
@@ -326,6 +327,17 @@ def test_differences_of_the_latest_version_and_of_any_model(store):
     store = tag(store.save_model("more", model_of(0, 3)), "live", "more")
     moved = difference(store, before, store.version).moved["live"]
     assert (moved.gone, len(moved.new), len(moved.pairs)) == ((), 1, 2)
+
+
+def test_models_that_have_nothing_to_be_matched_are_told_so(store):
+    turn = np.array([[0.8, -0.6], [0.6, 0.8]])
+    for name in ("first", "second"):
+        factors = IndependentFactors(turn, turn, np.zeros(2))
+        store = tag(store.save_model(name, factors), "live", name)
+    before = store.version - 2
+    assert difference(store, before, -1).moved == {}
+    with pytest.raises(StoreError, match="model live has no topics, states or clusters that can"):
+        difference(store, before, -1, "live")
 
 
 def clusters(dimension):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.storage.operations.labels import label, succession
-from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import append, create, model_of
 
 
@@ -89,16 +89,10 @@ def test_a_later_model_has_the_labels_of_the_latest_that_has_any():
     assert labels(store)["third"] == {2: "law"}
 
 
-class WithoutStates:
-    """A model that has nothing that is found again in a later one."""
-
-    name = "nothing"
-
-
-def test_a_model_without_states_has_no_labels(store, monkeypatch):
-    monkeypatch.setattr(MomentStore, "load_any_model", lambda store, name: WithoutStates())
-    with pytest.raises(InvalidInput, match="model 'first' has neither topics nor states"):
-        label(store, 0, "sea", "first")
+def test_a_model_without_states_has_no_labels(store):
+    store = store.save_model("factors", IndependentFactors(np.eye(2), np.eye(2), np.zeros(2)))
+    with pytest.raises(InvalidInput, match="model 'factors' has neither topics nor states"):
+        label(store, 0, "sea")
     assert store.latest().version == store.version
 
 

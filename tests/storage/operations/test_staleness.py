@@ -88,6 +88,24 @@ def test_documents_are_net_of_each_shard(store):
         staleness(store, "none")
 
 
+def test_documents_are_net_where_one_shard_came_and_another_went(store):
+    store = store.append(shard(store, "b", 5, 1))
+    store = commit_recount(store, Recount("forget", "", removed=(shard(store, "a", 3, 1),)))
+    assert since(store) == (5, 3, 3)
+    store = replaced(store, "b", (5, 1), (4, 2))
+    assert since(store) == (4, 3, 8)
+
+
+def test_documents_that_came_while_a_model_was_fitted_are_counted_since():
+    store = create()
+    fitted = store.append(shard(store, "a", 3, 1))
+    fitted.append(shard(store, "b", 5, 1))
+    store = fitted.save_model("late", model_of(1))
+    assert (store.models["late"].version, since(store)) == (1, (5, 0, 0))
+    store = commit_recount(store, Recount("forget", "", removed=(shard(store, "a", 3, 1),)))
+    assert since(store) == (5, 3, 3)
+
+
 def test_what_is_only_forgotten_or_comes_back_is_told(store):
     store = store.append(shard(store, "b", 5, 1)).save_model("late", model_of(1))
     store = tag(store, "live", "m")

@@ -305,6 +305,8 @@ def test_a_window_says_of_its_store_what_a_fit_asks(half_life):
     assert window.segments == store.commit.segments[1:]
     assert windowed(store, Window()) is store
     assert window.totals().whole.n_documents == 12
+    assert {one.url for one in window.ledger()} == {"b", "c"}
+    assert window.length_histogram().n_documents == 12
     block = window.load_block(0, halves=False)
     # all of them are of the last day
     wanted = (content(2) + content(3)).arrays()["pair_counts"][: block.pair_counts.shape[0]]
