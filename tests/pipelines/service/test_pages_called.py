@@ -434,7 +434,11 @@ def test_of_some_stores_no_numbers_are_compared(archived):
     assert why_not_compared(MomentStore.open(str(archived("tables_4")))) != ""
 
 
-def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values):
+def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monkeypatch):
+    waits, locked = [], changing.locked
+    monkeypatch.setattr(
+        changing, "locked", lambda *told: waits.append(told[1].total_seconds()) or locked(*told)
+    )
     with call_at("night") as caller:
         path = "/versions/2/rollback"
         found = told(caller, values, path)
@@ -462,6 +466,7 @@ def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values):
             120,
         )
         assert store.commit.message == "rollback to version 2"
+        assert set(waits) == {5.0}, "for a turn that counts"
         tags = changing._return_to(store, 0).tags
         assert tags == {"published": ("night-v1", None)}
 
