@@ -28,6 +28,8 @@ SLACK = 1.1
 _LEAST_LUMP = 4 * MEBIBYTE
 _MOST_LUMP = 32 * MEBIBYTE  # some 32,768 documents of 100 tokens
 _BATCH_COUNTS = 32 * MEBIBYTE  # of one batch of text
+# What is made of a pilot, for each byte of its documents as they are stored in memory.
+PILOT_FACTOR = 16
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 PIECES = "pieces of sequences"
 _MORE_PIECES = "raise --memory, or count longer pieces of sequences, in a store of their own"
@@ -293,6 +295,11 @@ def reading_bytes(document_bytes: int) -> int:
 
 def longest_batch(document_bytes: int) -> int:
     return max(BATCH_BYTES, document_bytes)
+
+
+def pilot_room(memory: int) -> int:
+    """Bytes of documents that a pilot may hold, so that what is made of them fits a budget."""
+    return max(1, (memory - PROCESS_BYTES) // PILOT_FACTOR)
 
 
 def row_group_room(free: int) -> int:

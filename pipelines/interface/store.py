@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from distributed import Client
@@ -121,7 +122,7 @@ class Store(OfAnyKind):
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
             As `pipelines.update`.
         """
-        at, there = replace(self, snapshot=self.snapshot.latest()), set[str]()
+        at, there = dataclasses.replace(self, snapshot=self.snapshot.latest()), set[str]()
         with running(client, memory, self.storage_options) as run:
             for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
                 there.update(part.shard.url for part in given.parts)
@@ -130,12 +131,12 @@ class Store(OfAnyKind):
                     done = update(
                         at.snapshot,
                         shards,
-                        replace(given.on(run), tell=_warn),
+                        dataclasses.replace(given.on(run), tell=_warn),
                         skip_bad_shards,
                         unique=unique,
                         include_forgotten=include_forgotten,
                     )
-                    at = replace(at, snapshot=done.store)
+                    at = dataclasses.replace(at, snapshot=done.store)
         if source is not None:
             require_all_there(source, there, at.snapshot.ledger())
         return at
@@ -167,11 +168,11 @@ class Store(OfAnyKind):
         ShardError, BoundExceeded, StoreError
             As `pipelines.forget`.
         """
-        at = replace(self, snapshot=self.snapshot.latest())
+        at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         with running(client, memory, self.storage_options) as run:
             given = Given.joined(at._given(documents, source, None, run, apart=True))
             left = forget(at.snapshot, given.shards, given.on(run), allow_again=allow_again)
-            return replace(at, snapshot=left)
+            return dataclasses.replace(at, snapshot=left)
 
     def refit(
         self,
@@ -269,6 +270,7 @@ class Store(OfAnyKind):
         passages: bool = False,
         top_documents: int = 0,
         foreign_below: float = FOREIGN_BELOW,
+        replace: bool = False,
         client: Client | None = None,
         memory: int | None = None,
     ) -> TransformResult | Written:
@@ -290,7 +292,7 @@ class Store(OfAnyKind):
         id_column : str, optional
             Of tables, mappings and shards: what documents are called. Without one it is the first
             of a pair, and of frames and series of pandas the index.
-        passages, top_documents, foreign_below
+        passages, top_documents, foreign_below, replace
             As of `pipelines.transform`.
 
         Raises
@@ -302,15 +304,17 @@ class Store(OfAnyKind):
         """
         told: dict[str, object] = {"output": output, "source": source, "model": model}
         told |= {"id_column": id_column, "passages": passages, "top_documents": top_documents}
+        told |= {"replace": replace}
         require_fitting(Store.transform, foreign_below=foreign_below, **told)
-        at = replace(self, snapshot=self.snapshot.latest())
+        at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         loaded, name = at.snapshot.load_any_model(model), model_called(at.snapshot.commit, model)
         if not isinstance(loaded, TopicModel):
             idle = {"id_column": id_column, "passages": passages, "top_documents": top_documents}
             require_idle(loaded, {**idle, "foreign_below": foreign_below != FOREIGN_BELOW})
             with running(client, memory, self.storage_options) as run:
                 given = Given.joined(at._given(documents, source, None, run))
-                return read_by(at.snapshot, loaded, given.shards, output, given.on(run))
+                on = dataclasses.replace(given.on(run), tell=_warn)
+                return read_by(at.snapshot, loaded, given.shards, output, on, name, replace)
         fitted = store_for(at.snapshot, name, loaded)
         with running(client, memory, self.storage_options) as run:
             given = Given.joined(at._given(documents, source, id_column, run, named=True))
@@ -319,13 +323,14 @@ class Store(OfAnyKind):
                 loaded,
                 given.shards,
                 output,
-                given.on(run),
+                dataclasses.replace(given.on(run), tell=_warn),
                 id_column=at._fields(id_column).id_key if given.parts else id_column,
                 passages=passages,
                 top_documents=top_documents,
                 foreign_below=foreign_below,
                 name=name,
                 labels=at.snapshot.models[name].labels,
+                replace=replace,
             )
         return given.labelled(done)
 
@@ -353,7 +358,7 @@ class Store(OfAnyKind):
             As of `storage.operations.labels.label`, whose errors are raised.
         """
         require_fitting(Store.label, topic=topic, text=text, model=model)
-        return replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
+        return dataclasses.replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
 
     def __repr__(self) -> str:
         return f"Store({self.url!r}, version {self.version}, {self.documents:,} documents)"

@@ -222,7 +222,7 @@ def sample_vectors(
 
 
 def pilot_of(
-    samples: Sequence[NumberRows], most: int, seed: int
+    samples: Sequence[NumberRows], most: int, seed: int, room: int | None = None
 ) -> tuple[NDArray[np.float64], int]:
     """(N, d) rows of the commonest width, and how many others there were.
 
@@ -234,6 +234,8 @@ def pilot_of(
         Rows to keep, of no more than `PILOT_BYTES`; of more, some are drawn.
     seed : int
         Of these.
+    room : int, optional
+        Bytes that they may take, where these are fewer.
 
     Raises
     ------
@@ -251,7 +253,8 @@ def pilot_of(
     parts = [one.of_width(width)[0] for one in samples]
     drawn = sum(map(len, parts))
     kept = np.zeros(drawn, dtype=bool)
-    most = max(2, min(most, PILOT_BYTES // (8 * width)))
+    held = PILOT_BYTES if room is None else min(PILOT_BYTES, room)
+    most = max(2, min(most, held // (8 * width)))
     kept[np.random.default_rng(seed).permutation(drawn)[:most]] = True
     ends = np.cumsum([len(part) for part in parts])
     chosen = [part[own] for part, own in zip(parts, np.split(kept, ends[:-1]), strict=True)]

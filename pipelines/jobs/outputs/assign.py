@@ -15,12 +15,14 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.proportions import require_seed
+from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
+from streaming_moments.pipelines.jobs.outputs.proportions import drawn, require_seed
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputOptions,
     origins,
     written_each,
 )
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
@@ -64,7 +66,7 @@ class AssignContext:
 
     reading: ReadingContext
     model: MultiViewMixture
-    output: str
+    output: OutputFolder
     method: Any
     seed: int | None
     views: tuple[str, ...]
@@ -106,7 +108,9 @@ def assign(
     words = sum(map(len, model.tables.values()))
     room = run.cluster.threads, run.cluster.memory
     plan = plan_transform(words, model.n_topics, *room, run.limits)
-    asked = model, output, options.method, options.seed, options.views
+    content = ("method", "views", *drawn(options))
+    folder = claim_output(store, model, shards, output, run, options, content)
+    asked = model, folder, options.method, options.seed, options.views
     work = assign_shard, AssignContext, *asked
     found = written_each(store, shards, run, "assigning records", plan, *work)
     files, *numbers = zip(*found, strict=True)
@@ -120,7 +124,7 @@ def assign_shard(shard: Shard, place: int, context: AssignContext) -> tuple[str,
     name, schema = proportions_file(shard.url), states_schema(model.n_topics)
     documents = empty = outside = 0
     records = replace(reader, given=context.views).read(shard)
-    with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
+    with parquet_output(context.output, name, schema) as (url, writer):
         for number, read in enumerate(records):
             batch = read.batch
             seed = None

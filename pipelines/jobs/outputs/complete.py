@@ -13,8 +13,10 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
 from streaming_moments.storage.completions import SCORES, CompletionsFile
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
@@ -66,7 +68,7 @@ class CompleteContext:
 
     reading: ReadingContext
     model: LatentTree
-    output: str
+    output: OutputFolder
 
     __sizeof__ = held_bytes
 
@@ -92,7 +94,8 @@ def complete(
         held={"the model": _COPIES * held_bytes(model)},
         beside={f"{states} states of nodes": _NODE_ARRAYS * 8 * _ROWS * states},
     )
-    work = complete_shard, CompleteContext, model, output
+    folder = claim_output(store, model, shards, output, run, options)
+    work = complete_shard, CompleteContext, model, folder
     found = written_each(store, shards, run, "completing rows", plan, *work)
     files, documents, sums = zip(*found, strict=True)
     rows = sum(documents)
@@ -106,9 +109,7 @@ def complete_shard(
     """Write the completed rows of one shard: URL, rows, sums of the `SCORES`."""
     reading, model = context.reading, context.model
     sums, documents = np.zeros(len(SCORES)), 0
-    with CompletionsFile.create(
-        context.output, shard.url, model.table, reading.storage_options
-    ) as file:
+    with CompletionsFile.create(context.output, shard.url, model.table) as file:
         for read in reading.read(shard):
             codes = model.codes(read.batch)
             for first in range(0, len(codes), _ROWS):

@@ -15,9 +15,11 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
 from streaming_moments.storage.counting.symbols.named_sequences import Spans
 from streaming_moments.storage.counting.symbols.sequences import PIECE
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
@@ -84,7 +86,7 @@ class DecodeContext:
 
     reading: ReadingContext
     model: HiddenMarkovModel
-    output: str
+    output: OutputFolder
     method: str
 
     __sizeof__ = held_bytes
@@ -131,7 +133,8 @@ def decode(
         held={"the model": _COPIES * held_bytes(model)},
         beside={f"{model.n_topics} states of symbols": beside},
     )
-    work = decode_shard, DecodeContext, model, output, method
+    folder = claim_output(store, model, shards, output, run, options, ("method",))
+    work = decode_shard, DecodeContext, model, folder, method
     found = written_each(store, shards, run, "decoding shards", plan, *work)
     files, sequences, symbols, scores = zip(*found, strict=True)
     return DecodeResult(files, sum(sequences), sum(symbols), float(np.sum(scores)))
@@ -141,9 +144,8 @@ def decode_shard(shard: Shard, _place: int, context: DecodeContext) -> tuple[str
     """Write the states of one shard: URL, sequences, known symbols and their log likelihood."""
     model, reading = context.model, context.reading
     sequences, symbols, total, first = -1, 0, 0.0, 0
-    options = reading.storage_options
     name = proportions_file(shard.url)
-    with parquet_output(context.output, name, _SCHEMA, options) as (url, writer):
+    with parquet_output(context.output, name, _SCHEMA) as (url, writer):
         for read in reading.read(shard):
             told: Any = read
             batch: Any = read.batch

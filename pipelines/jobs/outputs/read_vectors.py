@@ -19,6 +19,7 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputOptions,
     origins,
@@ -27,6 +28,7 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
 from streaming_moments.quality.representatives import NearRow
 from streaming_moments.storage.counting.named import with_names
 from streaming_moments.storage.documents import ids_of
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
@@ -87,7 +89,7 @@ class VectorsContext:
 
     reading: ReadingContext
     model: Any
-    output: str
+    output: OutputFolder
     nearest: int
     id_column: str | None = None
 
@@ -121,7 +123,8 @@ def read_components(
     """
     nearest, room = options.top_documents, (run.cluster.threads, run.cluster.memory)
     plan = plan_transform(*shape_of(model), *room, run.limits)
-    work = write_components, VectorsContext, model, output, nearest, options.id_column
+    folder = claim_output(store, model, shards, output, run, options, ("id_column",))
+    work = write_components, VectorsContext, model, folder, nearest, options.id_column
     found = written_each(store, shards, run, "reading rows of numbers", plan, *work)
     files, documents, without, logs, near = zip(*found, strict=True)
     read = sum(documents) - sum(without)
@@ -129,7 +132,7 @@ def read_components(
     mean = sum(logs) / read if read else None
     if nearest:
         of = ModelRead(store.url, options.name, options.labels)
-        write_near_rows(output, nearest, told, of, run.storage_options)
+        write_near_rows(folder, nearest, told, of)
     return VectorsResult(files, sum(documents), sum(without), mean, told)
 
 
@@ -147,7 +150,8 @@ def read_factors(
     """
     room = run.cluster.threads, run.cluster.memory
     plan = plan_transform(model.dimension, model.n_topics, *room, run.limits)
-    work = write_factors, VectorsContext, model, output, 0, options.id_column
+    folder = claim_output(store, model, shards, output, run, options, ("id_column",))
+    work = write_factors, VectorsContext, model, folder, 0, options.id_column
     found = written_each(store, shards, run, "reading rows of numbers", plan, *work)
     files, documents, without = zip(*found, strict=True)
     return VectorsResult(files, sum(documents), sum(without))
@@ -157,13 +161,13 @@ def write_components(
     shard: Shard, place: int, context: VectorsContext
 ) -> tuple[str, int, int, float, tuple[tuple[NearRow, ...], ...]]:
     """Write those of one shard: URL, records, no rows, their log likelihood, the nearest rows."""
-    model, reading = context.model, context.reading
+    model = context.model
     named = context.id_column is not None
     name, schema = proportions_file(shard.url), components_schema(model.n_topics, named)
     documents = without = 0
     total = 0.0
     near: list[tuple[NearRow, ...]] = [()] * (model.n_topics if context.nearest else 0)
-    with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
+    with parquet_output(context.output, name, schema) as (url, writer):
         for found, ids in _read(shard, context):
             values = found.batch.values
             densities = model.log_densities(values)
@@ -200,11 +204,11 @@ def write_components(
 
 def write_factors(shard: Shard, place: int, context: VectorsContext) -> tuple[str, int, int]:
     """Write those of one shard: URL, records, those that are no row of numbers."""
-    model, reading = context.model, context.reading
+    model = context.model
     named = context.id_column is not None
     name, schema = proportions_file(shard.url), factors_schema(model.n_topics, named)
     documents = without = 0
-    with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
+    with parquet_output(context.output, name, schema) as (url, writer):
         for found, ids in _read(shard, context):
             values = model.values(found.batch.values)
             held = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])

@@ -28,7 +28,8 @@ from streaming_moments.pipelines.jobs.outputs.transform import write_proportions
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_OF_MODEL = frozenset({"method", "name", "labels"})  # which are not for the user to leave out
+# not of the reading, or not for the user to leave out
+_OF_ALL = frozenset({"method", "name", "labels", "replace"})
 _OF_DOCUMENTS = frozenset({"seed", "id_column", "passages", "top_documents", "foreign_below"})
 
 
@@ -52,7 +53,7 @@ class Output:
 
     def idle(self, options: OutputOptions) -> list[str]:
         """Options that were given and tell nothing here."""
-        known = self.takes | _OF_MODEL
+        known = self.takes | _OF_ALL
         others = [one for one in fields(options) if one.name not in known]
         return [one.name for one in others if getattr(options, one.name) != one.default]
 

@@ -9,11 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import ReadingPlan
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
@@ -22,7 +20,10 @@ FOREIGN_BELOW = 0.2  # share of known words
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """How a model reads shards and what is written of them; arguments as of `transform`."""
+    """How a model reads shards and what is written of them; arguments as of `transform`.
+
+    `replace` says whether files of another model in the output are deleted first.
+    """
 
     method: str = ""
     seed: int | None = None
@@ -33,6 +34,7 @@ class OutputOptions:
     name: str = ""
     labels: Mapping[int, str] = field(default_factory=dict)
     views: tuple[str, ...] = ()
+    replace: bool = False
 
 
 class Written(Protocol):
@@ -74,16 +76,12 @@ def write_each(
 
     Raises
     ------
-    InvalidInput
-        Two shards whose outputs would have one name.
     ShardError, StoreError, BoundExceeded
         As of `transform`.
     """
     # Dask is loaded by who has something to compute
     from streaming_moments.pipelines.cluster.tasks import run_in_turn
 
-    if len({proportions_file(shard.url) for shard in shards}) < len(shards):
-        raise InvalidInput("two shards have outputs of one name; transform them separately")
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     # made by tasks, so that they outlive any worker
     cluster = run.cluster

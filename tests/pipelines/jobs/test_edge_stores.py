@@ -111,6 +111,13 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     degrees = np.bincount(GRAPH.edges.ravel(), minlength=140)[places]
     assert np.abs(rows["edges"].to_numpy() - degrees).sum() == (2 if sketched else 0)
     assert rows["error"].null_count == 0
+    other = ("--model", "communities", "--topics", "3", "--alpha0", "0", "--name", "other")
+    assert run("refit", store, *other)[0] == 0
+    code, _, err = run("memberships", store, "--output", tmp_path / "out")
+    assert (code, "this run is of model other" in " ".join(err.split())) == (2, True)
+    assert pq.read_table(file).equals(rows)
+    assert run("memberships", store, "--output", tmp_path / "out", "--replace")[0] == 0
+    assert len(pq.read_table(file)["memberships"][0]) == 3
 
     # edges that go away: as if they had never come
     assert run("forget", store, shards / "b.tsv")[0] == 0

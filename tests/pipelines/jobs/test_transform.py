@@ -23,6 +23,7 @@ from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.quality.representatives import share_bounds
 from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.files.output_folders import OutputOfAnother
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.top_documents import read_top_documents
@@ -138,7 +139,8 @@ def test_a_call_goes_on_where_one_was_stopped_and_keeps_no_file_of_another(
 ):
     first = wrote("one", id_column="who", top_documents=2)
     whole = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
-    assert len(whole) == 4
+    # with the note that says of which model they are
+    assert len(whole) == 5
 
     def stopped(*args):
         if "2.parquet" in args[0].url:
@@ -153,7 +155,7 @@ def test_a_call_goes_on_where_one_was_stopped_and_keeps_no_file_of_another(
     there = {path.name for path in (tmp_path / "two").iterdir()}
     assert there < whole.keys()
     again = wrote("two", id_column="who", top_documents=2)
-    assert again.kept == len(there) > 0
+    assert again.kept == len(there) - 1 > 0
     assert {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()} == whole
     same = dataclasses.replace(again, files=first.files, kept=0)
     assert same == first
@@ -162,9 +164,13 @@ def test_a_call_goes_on_where_one_was_stopped_and_keeps_no_file_of_another(
     Path(last).write_bytes(whole[Path(last).name][:-9])
     assert wrote("two", id_column="who", top_documents=2).kept == 2
     assert Path(last).read_bytes() == whole[Path(last).name]
+    assert wrote("two", id_column="who").kept == 0
     for other in ({"labels": {1: "law"}}, {"passages": True}, {"id_column": None}):
-        assert wrote("two", **{"id_column": "who", "top_documents": 2, **other}).kept == 0
-    wrote("two", id_column="who", top_documents=2)
+        how = {"id_column": "who", "top_documents": 2, **other}
+        with pytest.raises(OutputOfAnother):
+            wrote("two", **how)
+        assert wrote("two", **how, replace=True).kept == 0
+    wrote("two", id_column="who", top_documents=2, replace=True)
     shard = corpus / "1.parquet"
     content = shard.read_bytes()
     shard.write_bytes(content)  # at another time
