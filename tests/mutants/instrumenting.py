@@ -1,4 +1,7 @@
-"""Instrumented sources: each statement within a function reports when it runs."""
+"""Instrumented sources: each statement within a function reports when it runs.
+
+A file without functions reports once, as it is imported.
+"""
 
 import ast
 from collections.abc import Sequence
@@ -17,11 +20,16 @@ def instrumented(source: str, file: int) -> str:
     def f(x):
         _hit(7, 2)
         return x
+    >>> print(instrumented("x = 1", 7))
+    from hits import hit as _hit
+    _hit(7, 1)
+    x = 1
     """
     tree = ast.parse(source)
+    bodies = _bodies(tree)
     _Hits(file).visit(tree)
     first = next((at for at, one in enumerate(tree.body) if not _comes_first(one)), len(tree.body))
-    tree.body.insert(first, ast.parse(IMPORT).body[0])
+    tree.body[first:first] = ast.parse(IMPORT if bodies else f"{IMPORT}\n_hit({file}, 1)").body
     return ast.unparse(ast.fix_missing_locations(tree))
 
 

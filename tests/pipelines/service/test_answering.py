@@ -12,6 +12,7 @@ from streaming_moments.pipelines.service.answering import ANSWERS, Answering
 from streaming_moments.pipelines.service.config import LimitsSection
 from streaming_moments.pipelines.service.intake import shape_of
 from streaming_moments.pipelines.service.published import Published, answering
+from streaming_moments.storage.counting.symbols import sequences
 from streaming_moments.storage.formats import encoded
 from streaming_moments.storage.store.store import MomentStore
 
@@ -89,6 +90,18 @@ def test_a_sequence_is_decoded_also_where_it_comes_in_pieces(published, monkeypa
     assert whole[0].log_likelihood < whole[1].log_likelihood < 0
     assert whole[0].states[0] == 0
     assert whole[0].probabilities == tuple(round(one, 6) for one in whole[0].probabilities)
+    pieces, log_likelihoods = [], type(found.model).log_likelihoods
+    monkeypatch.setattr(sequences, "PIECE", 8)
+    monkeypatch.setattr(
+        type(found.model),
+        "log_likelihoods",
+        lambda self, batch: pieces.append(log_likelihoods(self, batch)) or pieces[-1],
+    )
+    cut = read(found, *({"text": text} for text in texts))
+    assert len(pieces) > 3
+    assert [len(one.states) for one in cut] == [len(one.probabilities) for one in cut] == [30, 1]
+    likely = np.concatenate(pieces)
+    assert [one.log_likelihood for one in cut] == pytest.approx([likely[:-1].sum(), likely[-1]])
 
 
 def test_an_edge_has_memberships_of_nodes_that_are_known(published):

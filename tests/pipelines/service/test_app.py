@@ -247,3 +247,53 @@ def test_calls_are_found_by_address_and_method():
     assert [(call.method, call.path) for one in found.values() for call in one.values()] != []
     assert sum(map(len, found.values())) == len(CALLS)
     assert all(found[call.path][call.method] is call for call in CALLS)
+
+
+def test_a_service_begins_to_look_as_the_server_starts_and_ends_with_it(caller):
+    threads = caller.service.current._threads
+    seen = []
+
+    async def lived():
+        coming, going = asyncio.Queue(), asyncio.Queue()
+        task = asyncio.create_task(caller.app({"type": "lifespan"}, coming.get, going.put))
+        for message in ("startup", "shutdown"):
+            await coming.put({"type": f"lifespan.{message}"})
+            seen.append((await going.get())["type"])
+            seen.append([one.is_alive() for one in threads])
+        await task
+
+    asyncio.run(lived())
+    assert seen == [
+        "lifespan.startup.complete",
+        [True, True],
+        "lifespan.shutdown.complete",
+        [False, False],
+    ]
+    assert caller.post("/v1/documents", [{"text": "a"}]).status == 503, "it takes no more"
+    assert caller.lines[-1]["event"] == "call"
+
+
+def test_pages_of_others_may_read_and_send_what_they_need(call_at, tokens):
+    path, made = tokens
+    origin = "https://pages.example"
+    headers = "authorization, content-type, content-encoding, idempotency-key"
+    asked = {
+        "origin": origin,
+        "access_control_request_method": "DELETE",
+        "access_control_request_headers": headers,
+    }
+    with call_at("night", tokens=str(path), listen={"origins": [origin]}) as caller:
+        answer = caller("OPTIONS", "/v1/documents", **asked)
+        assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, origin)
+        assert answer.headers["access-control-allow-methods"] == "GET, POST, DELETE"
+        token = f"Bearer {made[Role.READER]}"
+        answer = caller("GET", "/v1/models", origin=origin, authorization=token)
+        exposed = answer.headers["access-control-expose-headers"]
+        assert exposed == "Location, Retry-After, X-Request-ID"
+        assert caller("OPTIONS", "/v1/documents", **{**asked, "origin": "https://e"}).status == 400
+        assert set(caller("GET", "/v1/openapi.json").json()["components"]) == {
+            "schemas",
+            "securitySchemes",
+        }
+    with call_at("counts_2", tokens=str(path)) as caller:
+        assert caller("OPTIONS", "/v1/documents", **asked).status == 405

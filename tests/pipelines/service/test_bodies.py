@@ -149,6 +149,7 @@ def documents(content, kind="application/json", most=3):
 def test_lines_are_documents_and_each_that_is_none_is_so_alone(kind):
     assert documents(b'{"a": 1}\r\n\n  {"a": 2} \n[3]', kind) == [{"a": 1}, {"a": 2}, [3]]
     assert documents(b"", kind) == []
+    assert documents(b'\n{"a": 1}\n{"a": 2}', kind) == [{"a": 1}, {"a": 2}]
     first, bad, twice = documents(b'{}\n{"a": NaN}\n{"a": 1, "a": 2}\n', kind)
     assert (first, type(bad), type(twice)) == ({}, Unreadable, Unreadable)
     assert bad.reason.startswith("the line is no JSON (")

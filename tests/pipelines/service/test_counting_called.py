@@ -1,6 +1,7 @@
 """What is sealed is counted, refused, set aside and deleted, on a store that is small."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from mortal_folder import Killed, mortal
@@ -8,9 +9,17 @@ from sent_documents import SHAPE, TODAY, sealed_texts, sent
 
 from streaming_moments.errors import KillsWorkers, NoRoom, ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.service.accumulating import sealed_shards, selecting
+from streaming_moments.pipelines.service.accumulating import (
+    accumulator,
+    sealed_shards,
+    selecting,
+)
 from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
-from streaming_moments.pipelines.service.accumulating.counted import counted_up_to, read_counted
+from streaming_moments.pipelines.service.accumulating.counted import (
+    Counted,
+    counted_up_to,
+    read_counted,
+)
 from streaming_moments.pipelines.service.accumulating.deleting import Deleting, read_honoured
 from streaming_moments.pipelines.service.accumulating.refusing import (
     Outcomes,
@@ -20,6 +29,7 @@ from streaming_moments.pipelines.service.accumulating.refusing import (
 from streaming_moments.pipelines.service.accumulating.sealed_shards import count_sealed
 from streaming_moments.pipelines.service.accumulating.selecting import compare, found_selection
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox.batches import Piece
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.gone import read_gone
@@ -201,6 +211,48 @@ def test_documents_are_deleted_by_id_and_by_receipt_and_stay_so_after_a_rollback
     assert place.lines[1:] == []
     assert place.store.verify() == []
     assert place.deleted("receipt", first).documents == 2
+
+
+def test_what_failed_around_a_shard_fails_the_turn_and_is_counted_by_the_next(place, monkeypatch):
+    place.put("wd wc")
+    update = sealed_shards.update
+
+    def reset(store, listed, run, **how):
+        bad = tuple(ShardError(one.url, "reset") for one in listed)
+        return replace(update(store, [], run, **how), bad=bad)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sealed_shards, "update", reset)
+        [(step, error)] = place.ours.turn().failed
+        assert (step, "(reset), though it can be read" in str(error)) == ("count", True)
+        assert (counted_up_to(place.inbox), read_counted(place.inbox, 1)) == (0, Counted())
+    place.ours.steps._next.clear()
+    assert (place.ours.turn().counted, counted_up_to(place.inbox)) == (1, 1)
+
+
+def test_segments_are_put_together_after_a_turn_that_counted(place, monkeypatch):
+    asked = []
+
+    def compacted(store, after, run):
+        asked.append((store.version, after))
+        return SimpleNamespace(version=77)
+
+    monkeypatch.setattr(accumulator, "compact_when_many", compacted)
+    place.put("wd wc")
+    assert place.ours.turn().version == 77
+    assert asked == [(5, accumulator.COMPACT_AFTER)]
+
+
+def test_deletions_of_a_shard_that_was_purged_are_not_done_again(place):
+    place.put("wd wc", "wd")
+    place.ours.turn()
+    version = place.store.version
+    place.deleted("id", "wd")
+    rollback(place.store, version)
+    deleting = Deleting(place.ours.deletions, place.store.writable, place.ours.run)
+    place.inbox.folder.write("expired.json", seal({"seal": 1}))
+    assert place.seals.expired() == 1
+    assert deleting.delete_again() == 0
 
 
 def test_a_seal_that_was_cut_off_before_its_shards_is_finished_and_counted(place):

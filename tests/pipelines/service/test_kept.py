@@ -172,13 +172,3 @@ def test_store_and_inbox_are_told_as_they_are_known(view):
     assert bare["streaming_moments_model_loaded"] == 0
     assert bare["streaming_moments_counting_stalled_seconds"] == 0
     assert "streaming_moments_accumulator_silence_seconds" not in bare
-
-
-def test_a_service_shows_no_secret_and_holds_four_bodies(call_at):
-    with call_at("night", limits={"body": 100}) as caller:
-        service = caller.service
-        assert len(service.secret) == 32
-        assert repr(service.secret) not in repr(service)
-        assert service.budget.nbytes == 400
-        assert service.taking.total_tokens == 8
-        assert service.silence is None

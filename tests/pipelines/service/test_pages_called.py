@@ -403,6 +403,26 @@ def test_documents_of_a_folder_are_without_those_that_were_forgotten(call_at, va
         assert parts._found(caller.service, view, view.published) == ({}, "damaged")
 
 
+@pytest.mark.parametrize(
+    ("folder", "forgotten", "looks"),
+    [(None, (), 1), (None, ("a",), 2), ("memory://documents", (), 2)],
+)
+def test_documents_are_looked_for_again_where_a_version_may_have_others(
+    call_at, monkeypatch, folder, forgotten, looks
+):
+    found = []
+    monkeypatch.setattr(parts, "_found", lambda *told: found.append(1) or ({}, ""))
+    monkeypatch.setattr(parts, "forgotten_since", lambda *told: forgotten)
+    with call_at("night", documents=folder) as caller:
+        assert caller("GET", "/topics/0").status == 200
+        assert caller("GET", "/topics/1").status == 200
+        view = caller.service.view
+        view.store.save_model("other", view.store.load_any_model("night-v1"), tag=None)
+        caller.service.current.look()
+        assert caller("GET", "/topics/0").status == 200
+    assert len(found) == looks
+
+
 def test_documents_of_the_shards_are_shown_if_that_is_wanted(call_at, values):
     with call_at("night", sample_documents=False) as caller:
         assert told(caller, values, "/topics/0").documents == ()
@@ -434,7 +454,11 @@ def test_of_some_stores_no_numbers_are_compared(archived):
     assert why_not_compared(MomentStore.open(str(archived("tables_4")))) != ""
 
 
-def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values):
+def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monkeypatch):
+    waits, locked = [], changing.locked
+    monkeypatch.setattr(
+        changing, "locked", lambda *told: waits.append(told[1].total_seconds()) or locked(*told)
+    )
     with call_at("night") as caller:
         path = "/versions/2/rollback"
         found = told(caller, values, path)
@@ -462,6 +486,7 @@ def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values):
             120,
         )
         assert store.commit.message == "rollback to version 2"
+        assert set(waits) == {5.0}, "for a turn that counts"
         tags = changing._return_to(store, 0).tags
         assert tags == {"published": ("night-v1", None)}
 

@@ -7,6 +7,8 @@ import pytest
 from frozen import expected, place_of, plain, unpack, within
 from sent_documents import sent
 
+from streaming_moments.errors import StoreError
+from streaming_moments.pipelines.service import tracking
 from streaming_moments.pipelines.service.accumulating.counted import (
     Counted,
     counted_up_to,
@@ -22,6 +24,7 @@ from streaming_moments.pipelines.service.accumulating.refusing import (
     refuse,
 )
 from streaming_moments.pipelines.service.tracking import Tracker
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.gone import note_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import new_receipt
@@ -135,6 +138,27 @@ def test_what_waits_is_found_by_the_headers_of_batches_that_are_there(log, store
     assert tracker.find(first.receipt, store).documents == 1
     assert tracker.find(new_receipt(0), store) is None
     assert tracker._headers == {}
+
+
+def test_a_batch_of_a_long_header_is_read_whole_unless_it_is_gone(log, store, monkeypatch):
+    several = [sent(text) for text in "abcdefgh"]
+    log.inbox.put(several)
+    monkeypatch.setattr(tracking, "_HEADER", 64)
+    whole, find = [], Folder.find
+
+    def noted(folder, name):
+        whole.append(name.startswith("batches/"))
+        return find(folder, name)
+
+    monkeypatch.setattr(Folder, "find", noted)
+    tracker = Tracker(log)
+    assert tracker.find(several[-1].receipt, store).state == "accepted"
+    assert sum(whole) == 1
+    # one that was sealed as it was read, between the two looks
+    monkeypatch.setattr(Folder, "find", lambda folder, name: None)
+    assert tracker._receipts("batches/gone", b"?" * 64) == {}
+    with pytest.raises(StoreError):
+        tracker._receipts("batches/damaged", b"?" * 63)
 
 
 def test_how_far_all_is_counted(log):

@@ -386,18 +386,30 @@ def test_each_step_is_tried_in_turn_and_told(ours, monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("night", [None, "the night"])
-def test_a_night_that_failed_is_mended_by_the_next_one_alone(ours, monkeypatch, night):
-    """What is not due is no night that went well; without a night there is none to mend."""
+@pytest.mark.parametrize(
+    ("step", "act", "night", "stays"),
+    [
+        ("night", "refit_if_due", None, False),
+        ("night", "refit_if_due", "the night", True),
+        ("expire", "expire_if_due", None, True),
+        ("look", "look", None, False),
+        ("compare", "compare_if_asked", None, False),
+    ],
+)
+def test_what_is_not_due_mends_a_night_or_an_expiry_that_failed_no_more(
+    ours, monkeypatch, step, act, night, stays
+):
+    """Without a night there is none to mend."""
     found = iter([StoreError("away"), None])
 
-    def refit(self):
+    def failing(self):
         result = next(found)
         if result is not None:
             raise result
 
-    monkeypatch.setattr(Accumulator, "refit_if_due", refit)
-    monkeypatch.setattr(Accumulator, "look", lambda self: None)
+    for name in ("look", "expire_if_due", "refit_if_due", "compare_if_asked"):
+        monkeypatch.setattr(Accumulator, name, lambda self: None)
+    monkeypatch.setattr(Accumulator, act, failing)
     mine = changed(ours, night=night)
 
     def over(seconds):
@@ -405,7 +417,33 @@ def test_a_night_that_failed_is_mended_by_the_next_one_alone(ours, monkeypatch, 
         return mine.now[0] > 1250.0
 
     accumulate(mine, over)
-    assert [one.step for one in read_steps(mine.seals.inbox)] == (["night"] if night else [])
+    assert [one.step for one in read_steps(mine.seals.inbox)] == [step] * stays
+
+
+def test_whatever_takes_long_begins_with_a_look_at_the_workers(ours, nights, monkeypatch):
+    looks = []
+    monkeypatch.setattr(Accumulator, "_look_at_workers", lambda self: looks.append(1))
+    monkeypatch.setattr(module, "compare", lambda *told: Compared(9))
+    ours.turn()
+    assert len(looks) == 1
+    mine = with_rules(ours, refit_documents=1)
+    assert (mine.refit_if_due(), len(looks)) == (None, 1)
+    mine._since = 1
+    assert (mine.refit_if_due(), len(looks)) == ("night 1", 2)
+    assert (ours.compare_if_asked(), len(looks)) == (None, 2)
+    ask_selection(ours.seals.inbox, 4)
+    assert (ours.compare_if_asked(), len(looks)) == (Compared(9), 3)
+
+
+def test_a_turn_drops_what_is_noted_of_deletions_that_others_have_done(ours, monkeypatch):
+    monkeypatch.setattr(Accumulator, "_sealed_and_counted", lambda self, journal: (Turn(), True))
+    monkeypatch.setattr(Deleting, "delete", lambda self, identity, deletion: 0)
+    ours.steps.attempt("delete gone", away)
+    ours.turn()
+    assert [one.step for one in read_steps(ours.seals.inbox)] == ["delete gone"]
+    ours.deletions.ask(Deletion("id", ("a",)))
+    ours.turn()
+    assert read_steps(ours.seals.inbox) == ()
 
 
 def test_numbers_are_compared_only_where_it_is_asked_for(ours, monkeypatch):
