@@ -6,7 +6,7 @@ DEMO := $(VENV)/.demo
 
 RECENT := import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None
 
-.PHONY: help install demo test faults mutants bench paper lint deploy-lock deploy-check times clean
+.PHONY: help install demo test faults mutants bench bench-history paper lint deploy-lock deploy-check times clean
 
 help:
 	@echo "make demo   installs what it needs, then topics of the State of the Union addresses"
@@ -16,6 +16,8 @@ help:
 	@echo "make mutants  mutates the lines that differ from BASE= (main~1), or all lines of PATHS=,"
 	@echo "            and lists those that no test notices (OPTIONS='--sample 50')"
 	@echo "make bench  this project beside its peers, about two hours (OPTIONS=--quick: minutes)"
+	@echo "make bench-history  CPU seconds of cases on commits in turn, each from its own checkout"
+	@echo "            (RANGE=0.1.0..main or RANGE='0.1.0 0.2.0 main', OPTIONS='--only Topics')"
 	@echo "make paper  the experiments of the paper, 20 minutes (OPTIONS='--divina PATH --quick')"
 	@echo "make lint   the checks of make test without the tests"
 	@echo "make deploy-lock  the image's dependencies anew, with hashes"
@@ -47,6 +49,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/assembled.py mypy
 	$(BIN)/python tests/assembled.py lint-imports
+	$(BIN)/python tests/long_files.py
 
 # One thread of linear algebra a process, as commands have; and compiled files are kept: collecting
 # takes 9 s of a process, and 24 where each compiles all anew.
@@ -65,6 +68,10 @@ mutants: install
 bench: install
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python tests/benchmarks $(OPTIONS)
+
+bench-history: install
+	$(BIN)/python -m pip install --quiet --editable '.[history]'
+	$(BIN)/python tests/benchmarks/over_time $(or $(RANGE),0.1.0..main) $(OPTIONS)
 
 paper: install
 	$(BIN)/python -m pip install --quiet --editable '.[paper]'

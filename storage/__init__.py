@@ -2,45 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.arguments import checked
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.storage.counting.tokens import TokenPolicy
-    from streaming_moments.storage.dates import DateRange, DateSource
-    from streaming_moments.storage.formats.base import ReadLimits
-    from streaming_moments.storage.listing import list_shards
-    from streaming_moments.storage.operations.shares_over_time import shares_over_time
-    from streaming_moments.storage.operations.windows import Window, windowed
-    from streaming_moments.storage.shards import Shard, ShardFormat
-    from streaming_moments.storage.store.store import MomentStore
-
-__all__ = [
-    "DateRange",
-    "DateSource",
-    "MomentStore",
-    "ReadLimits",
-    "Shard",
-    "ShardFormat",
-    "TokenPolicy",
-    "Window",
-    "list_shards",
-    "shares_over_time",
-    "windowed",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "shards": ("Shard", "ShardFormat"),
-            "listing": ("list_shards",),
-            "dates": ("DateRange", "DateSource"),
-            "counting.tokens": ("TokenPolicy",),
-            "formats.base": ("ReadLimits",),
-            "store.store": ("MomentStore",),
-            "operations.shares_over_time": ("shares_over_time",),
-            "operations.windows": ("Window", "windowed"),
-        },
+    from streaming_moments.storage.counting.tokens import TokenPolicy as TokenPolicy
+    from streaming_moments.storage.dates import DateRange as DateRange
+    from streaming_moments.storage.dates import DateSource as DateSource
+    from streaming_moments.storage.formats.base import ReadLimits as ReadLimits
+    from streaming_moments.storage.listing import list_shards as list_shards
+    from streaming_moments.storage.operations.shares_over_time import (
+        shares_over_time as shares_over_time,
     )
-    __getattr__ = checked(__getattr__)
+    from streaming_moments.storage.operations.windows import Window as Window
+    from streaming_moments.storage.operations.windows import windowed as windowed
+    from streaming_moments.storage.shards import Shard as Shard
+    from streaming_moments.storage.shards import ShardFormat as ShardFormat
+    from streaming_moments.storage.store.store import MomentStore as MomentStore

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streaming_moments.statistics.counts.tables.columns import TableColumns
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.proportions import proportions_file
 
@@ -40,14 +41,13 @@ class CompletionsFile:
     @contextmanager
     def create(
         cls,
-        folder: str,
+        folder: OutputFolder,
         shard_url: str,
         table: TableColumns,
-        storage_options: Mapping[str, object] | None = None,
     ) -> Iterator[CompletionsFile]:
         """Put in place when the block ends without an error; errors as `parquet_output`."""
         schema, name = completions_schema(table, shard_url), proportions_file(shard_url)
-        with parquet_output(folder, name, schema, storage_options) as (url, writer):
+        with parquet_output(folder, name, schema) as (url, writer):
             yield cls(url, writer, table)
 
     def write(

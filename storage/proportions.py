@@ -18,6 +18,7 @@ from streaming_moments.errors import StoreError
 from streaming_moments.quality.representatives import Representative, Representatives
 from streaming_moments.storage.counting.named import NamedDocuments
 from streaming_moments.storage.files.filesystems import one_line, open_file_system, storage_errors
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.files.outputs import parquet_output
 
 if TYPE_CHECKING:
@@ -201,23 +202,19 @@ class ProportionsFile:
     @contextmanager
     def create(
         cls,
-        folder: str,
+        folder: OutputFolder,
         provenance: Provenance,
         n_topics: int,
-        storage_options: Mapping[str, object] | None = None,
     ) -> Iterator[ProportionsFile]:
         """Write to a temporary file and put it in place when the block ends without an error.
 
-        Raises
-        ------
-        StoreError
-            The folder cannot be written: names it.
+        Errors as of `parquet_output`.
         """
         schema = proportions_schema(n_topics, provenance.passages).with_metadata(
             {b"shard": provenance.shard.encode(), _PROVENANCE: provenance.to_json()}
         )
         name = proportions_file(provenance.shard)
-        with parquet_output(folder, name, schema, storage_options) as (url, writer):
+        with parquet_output(folder, name, schema) as (url, writer):
             yield cls(url, writer, provenance)
 
     def write(self, some: ProportionRows) -> None:
@@ -246,13 +243,11 @@ class ProportionsFile:
         self.writer.add_key_value_metadata({_SUMMARY: summary.to_json()})
 
 
-def written_before(
-    folder: str, provenance: Provenance, storage_options: Mapping[str, object] | None = None
-) -> tuple[str, Summary] | None:
+def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, Summary] | None:
     """The URL of a whole file that is made of the same, and its summary; None if there is none."""
-    url = _place(folder, provenance.shard)
+    url = f"{folder.url}/{proportions_file(provenance.shard)}"
     try:
-        fs, path = open_file_system(url, storage_options)
+        fs, path = open_file_system(url, folder.folder.storage_options)
         with fs.open(path, "rb") as stored:
             found = pq.read_metadata(stored).metadata or {}
         if found.get(_PROVENANCE) != provenance.to_json():
@@ -340,7 +335,3 @@ def proportions_file(shard_url: str) -> str:
 def unreadable() -> tuple[type[Exception], ...]:
     """What is raised where a file is not there, or is another than was expected."""
     return (*storage_errors(), TypeError, KeyError, ValueError)
-
-
-def _place(folder: str, shard_url: str) -> str:
-    return f"{folder.rstrip('/')}/{proportions_file(shard_url)}"

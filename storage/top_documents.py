@@ -15,12 +15,12 @@ from typing import Any
 from streaming_moments.errors import StoreError
 from streaming_moments.quality.representatives import NearRow, Representative, Representatives
 from streaming_moments.storage.files.filesystems import one_line, open_file_system
+from streaming_moments.storage.files.output_folders import TOP_DOCUMENTS, OutputFolder
 from streaming_moments.storage.files.outputs import put_whole
 from streaming_moments.storage.proportions import Provenance, unreadable
 
 _SHOWN = 200  # characters of a document
 _MORE = " \N{HORIZONTAL ELLIPSIS}"
-TOP_DOCUMENTS = "_top_documents.json"  # readers of the folder as one table pass it over
 
 
 @dataclass(frozen=True)
@@ -48,40 +48,28 @@ def beginning(text: str) -> str:
 
 
 def write_top_documents(
-    folder: str,
-    best: Representatives,
-    provenance: Provenance,
-    storage_options: Mapping[str, object] | None = None,
+    folder: OutputFolder, best: Representatives, provenance: Provenance
 ) -> None:
     """Write them into a folder of proportions; errors as `put_whole`."""
     of = ModelRead(provenance.store, provenance.model, provenance.labels)
-    _write(folder, of, asdict(best), storage_options)
+    _write(folder, of, asdict(best))
 
 
 def write_near_rows(
-    folder: str,
-    number: int,
-    rows: Sequence[Sequence[NearRow]],
-    of: ModelRead,
-    storage_options: Mapping[str, object] | None = None,
+    folder: OutputFolder, number: int, rows: Sequence[Sequence[NearRow]], of: ModelRead
 ) -> None:
     """Write the rows nearest to each mean, up to a number of each; errors as `put_whole`."""
     nearest = [[asdict(one) for one in some] for some in rows]
-    _write(folder, of, {"number": number, "nearest": nearest}, storage_options)
+    _write(folder, of, {"number": number, "nearest": nearest})
 
 
-def _write(
-    folder: str,
-    of: ModelRead,
-    found: Mapping[str, Any],
-    storage_options: Mapping[str, object] | None,
-) -> None:
+def _write(folder: OutputFolder, of: ModelRead, found: Mapping[str, Any]) -> None:
     content = {"store": of.store, "model": of.model, "labels": dict(of.labels), **found}
     with tempfile.TemporaryDirectory(prefix="streaming-moments-") as scratch:
         local = os.path.join(scratch, TOP_DOCUMENTS)
         with open(local, "w", encoding="utf-8") as file:
             json.dump(content, file, ensure_ascii=False)
-        put_whole(local, folder, f"{folder.rstrip('/')}/{TOP_DOCUMENTS}", storage_options)
+        put_whole(local, folder, TOP_DOCUMENTS)
 
 
 def read_top_documents(

@@ -1,4 +1,4 @@
-"""Arguments: a public function that fails of a value of the wrong type says which it was."""
+"""Arguments: functions that users call first name the argument that is of a wrong type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from itertools import islice
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 
@@ -18,51 +18,34 @@ from streaming_moments.errors import InvalidInput, StreamingMomentsError
 _OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError, OverflowError)
 _LOOKED_AT = 100  # of the values in a collection
 
+D = TypeVar("D", bound=Callable[..., Any])
 
-def checked(face: Callable[[str], object]) -> Callable[[str], object]:
-    """A `__getattr__` of a package whose functions and classes name arguments of the wrong type.
+
+def checked(door: D) -> D:
+    """Let a function, or the public methods that a class defines, name arguments of a wrong type.
+
+    An error of a wrong type becomes an `InvalidInput`. Arguments are looked at only after a
+    failure: a door takes whatever its code can work with.
 
     Examples
     --------
-    >>> from streaming_moments.faces import late
-    >>> fit = checked(late("streaming_moments", {"models.fit": ["fit"]}))("fit")
-    >>> fit("many documents", 3)
+    >>> @checked
+    ... def doubled(numbers: list[int]) -> list[int]:
+    ...     return [2 * number for number in numbers]
+    >>> doubled(3)
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: statistics is of type str; fit takes \
-MomentStatistics or WeightedStatistics
+    streaming_moments.errors.InvalidInput: numbers is of type int; doubled takes list[int]
     """
-
-    def found(name: str) -> object:
-        value = face(name)
-        if inspect.isclass(value):
-            _name_arguments_within(value)
-        return naming_arguments(value) if inspect.isfunction(value) else value
-
-    return found
+    if not inspect.isclass(door):
+        return cast("D", _naming_arguments(door))
+    for name, member in [*vars(door).items()]:
+        if inspect.isfunction(member) and not name.startswith("_"):
+            setattr(door, name, _naming_arguments(member))
+    return door
 
 
-def _name_arguments_within(kind: type) -> None:
-    """Let what makes a class of ours, and its public methods, name arguments as well."""
-    for part in kind.__mro__:
-        if part.__module__.partition(".")[0] != __name__.partition(".")[0]:
-            continue
-        for name, member in [*vars(part).items()]:
-            function = getattr(member, "__func__", member)
-            hidden = name.startswith("_") and name != "__init__"
-            if hidden or not inspect.isfunction(function) or hasattr(function, "__wrapped__"):
-                continue
-            named: Any = naming_arguments(function)
-            setattr(part, name, named if function is member else type(member)(named))
-
-
-@functools.cache
-def naming_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, of whose errors those of a wrong type are an `InvalidInput` that says so.
-
-    What it is given is looked at only when it failed: whatever it can work with it may be given.
-    """
-
+def _naming_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         try:

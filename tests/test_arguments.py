@@ -5,7 +5,6 @@ import copy
 import inspect
 import traceback
 from dataclasses import replace
-from datetime import date
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 import streaming_moments
 from streaming_moments import pipelines, sklearn, storage
-from streaming_moments.arguments import fits, naming_arguments
+from streaming_moments.arguments import checked, fits
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.models.base import Model
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
@@ -22,13 +21,11 @@ from streaming_moments.synthetic.mixtures import factor_rows, mixture_rows
 from streaming_moments.synthetic.tables import latent_tree_table
 from streaming_moments.testing import small_store
 
-PACKAGES = (streaming_moments, pipelines, storage)
 FUNCTIONS = {
-    f"{package.__name__}.{name}": getattr(package, name)
-    for package in PACKAGES
-    for name in package.__all__
-    if inspect.isfunction(getattr(package, name))
+    name: getattr(streaming_moments, name)
+    for name in ("create_store", "fit", "fit_by", "from_gensim", "open_store", "polished")
 }
+CLASSES = {"Store": streaming_moments.Store, "Topics": streaming_moments.Topics}
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -51,42 +48,17 @@ def right(tmp_path_factory):
     (folder / "a.txt").write_text("law sea\nship tax\n" * 9)
     store = small_store.create()
     store = store.append(small_store.segment(store, {"a": 1, "b": 2}))
-    model = replace(small_store.model_of(0), vocabulary=small_store.VOCABULARY.fingerprint)
-    statistics = small_store.total([1, 2])
-    with pipelines.connect() as cluster:
-        yield {
-            "store": store,
-            "source": store,
-            "run": pipelines.Run(cluster),
-            "model": model,
-            "statistics": statistics,
-            "blocks": [statistics],
-            "shards": storage.list_shards([str(folder / "a.txt")]),
-            "urls": [str(folder / "a.txt")],
-            "url": str(folder / "store"),
-            "documents": [str(folder / "a.txt")],
-            "form": storage.ShardFormat(),
-            "policy": storage.TokenPolicy(),
-            "options": pipelines.PilotOptions(),
-            "window": storage.Window(),
-            "output": str(folder / "out"),
-            "name": "none",
-            "n_topics": 1,
-            "k": 1,
-            "topics": [1],
-            "alphas": [0.1],
-            "alpha0": 0.1,
-            "batches": [],
-            "bags": [[(0, 1)]],
-            "dictionary": {0: "sea"},
-            "M1": np.ones(2) / 2,
-            "M2": np.eye(2),
-            "M3": np.zeros((2, 2, 2)),
-            "moments": None,
-            "page": None,
-            "metrics": None,
-            "path": str(folder / "metrics"),
-        }
+    return {
+        "store": store,
+        "model": replace(small_store.model_of(0), vocabulary=small_store.VOCABULARY.fingerprint),
+        "statistics": small_store.total([1, 2]),
+        "url": str(folder / "store"),
+        "documents": [str(folder / "a.txt")],
+        "n_topics": 1,
+        "batches": [],
+        "bags": [[(0, 1)]],
+        "dictionary": {0: "sea"},
+    }
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
@@ -122,8 +94,8 @@ def test_the_argument_is_named_with_what_it_is_and_what_is_taken(right):
     assert str(caught.value) == (
         "statistics is of type NoneType; fit takes MomentStatistics or WeightedStatistics"
     )
-    with pytest.raises(InvalidInput, match="run is of type str; update takes Run"):
-        pipelines.update(right["store"], right["shards"], "here")
+    with pytest.raises(InvalidInput, match="^name is of type int; Store.topics takes str or None$"):
+        streaming_moments.Store(right["store"]).topics(name=3)
 
 
 def test_other_errors_and_calls_without_arguments_stay_as_they_are():
@@ -131,7 +103,7 @@ def test_other_errors_and_calls_without_arguments_stay_as_they_are():
         raise ValueError(f"{number} is fine, this code is not")
 
     with pytest.raises(ValueError, match="3 is fine") as caught:
-        naming_arguments(broken)(3)
+        checked(broken)(3)
     assert not isinstance(caught.value, StreamingMomentsError)
     with pytest.raises(TypeError, match="missing"):
         streaming_moments.fit()
@@ -155,46 +127,15 @@ def test_what_fits_a_hint(value, hint, expected):
     assert fits(value, hint) == expected
 
 
-CLASSES = {
-    f"{package.__name__}.{name}": getattr(package, name)
-    for package in PACKAGES
-    for name in package.__all__
-    if inspect.isclass(getattr(package, name)) and not issubclass(getattr(package, name), Exception)
-}
-
-
 @pytest.fixture(scope="module")
-def instances(right, tmp_path_factory):
-    """One of each public class, by its type."""
-    place = tmp_path_factory.mktemp("instances")
-    (place / "a.txt").write_text("law sea\nship tax\n" * 9)
-    statistics, model, store = right["statistics"], right["model"], right["store"]
-    found = [
-        statistics,
-        statistics.basis,
-        statistics.block,
-        statistics.length_histogram,
-        store,
-        model,
-        small_store.VOCABULARY,
-        streaming_moments.CountBatch.from_csr(np.eye(4, dtype=np.int64)),
-        streaming_moments.Moments(np.ones(2) / 2, np.eye(2), np.zeros((2, 2, 2))),
-        streaming_moments.Store(store),
-        streaming_moments.Topics(model, small_store.VOCABULARY, storage.TokenPolicy()),
-        right["run"],
-        right["run"].cluster,
-        pipelines.RunMetrics("store", 3, 1200, 90_000, 4, 1 << 20, 1e9, 1e9, 0),
-        storage.DateRange(date(2026, 1, 1), date(2026, 1, 2)),
-        storage.DateSource(),
-        storage.ReadLimits(),
-        storage.list_shards([str(place / "a.txt")])[0],
-        storage.ShardFormat(),
-        storage.TokenPolicy(),
-        storage.Window(),
-        pipelines.CountingOptions(),
-        pipelines.PilotOptions(),
-    ]
-    return {type(one): one for one in found}
+def instances(right):
+    """One of each public class, by its name."""
+    return {
+        "Store": streaming_moments.Store(right["store"]),
+        "Topics": streaming_moments.Topics(
+            right["model"], small_store.VOCABULARY, storage.TokenPolicy()
+        ),
+    }
 
 
 def members(kind):
@@ -214,7 +155,7 @@ def members(kind):
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_what_a_class_cannot_work_with_is_an_error_of_ours(name, instances, tmp_path_factory, data):
-    one = instances[CLASSES[name]]
+    one = instances[name]
     member, taken = data.draw(st.sampled_from([*members(CLASSES[name])]))
     # what a function that is given does is its own
     wrong = {parameter: data.draw(VALUES) for parameter in taken if parameter != "worker_timeout"}
@@ -280,25 +221,7 @@ def test_what_an_estimator_cannot_work_with_is_an_error_of_ours(name, seen, data
     assert "\n" not in said
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (
-            lambda: streaming_moments.Vocabulary(3, 1),
-            "terms is of type int; Vocabulary takes tuple[str, ...]",
-        ),
-        (
-            lambda: streaming_moments.Basis.from_pilot("texts"),
-            "batch is of type str; Basis.from_pilot takes CountBatch",
-        ),
-    ],
-)
-def test_what_makes_a_class_names_its_argument(make, said):
-    with pytest.raises(InvalidInput) as caught:
-        make()
-    assert str(caught.value) == said
-
-
 def test_a_field_of_what_is_given_is_named(right):
-    with pytest.raises(InvalidInput, match=r"^url of a Shard is of type int; Shard takes str$"):
-        pipelines.update(right["store"], [storage.Shard(3, 4)], right["run"])
+    wrong = pipelines.CountingOptions(text_column=3)
+    with pytest.raises(InvalidInput, match="^text_column of a CountingOptions is of type int; "):
+        streaming_moments.create_store(right["url"], right["documents"], counting=wrong)

@@ -2,33 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.cluster.memory import plan_reading, plan_update
-    from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
-    from streaming_moments.pipelines.cluster.refit_memory import plan_refit
-    from streaming_moments.pipelines.cluster.run import Run
-    from streaming_moments.pipelines.cluster.tasks import run_bounded
-
-__all__ = [
-    "Run",
-    "Silent",
-    "StepProgress",
-    "plan_reading",
-    "plan_refit",
-    "plan_update",
-    "run_bounded",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "memory": ("plan_reading", "plan_update"),
-            "progress": ("Silent", "StepProgress"),
-            "refit_memory": ("plan_refit",),
-            "run": ("Run",),
-            "tasks": ("run_bounded",),
-        },
-    )
+    from streaming_moments.pipelines.cluster.memory import plan_reading as plan_reading
+    from streaming_moments.pipelines.cluster.memory import plan_update as plan_update
+    from streaming_moments.pipelines.cluster.progress import Silent as Silent
+    from streaming_moments.pipelines.cluster.progress import StepProgress as StepProgress
+    from streaming_moments.pipelines.cluster.refit_memory import plan_refit as plan_refit
+    from streaming_moments.pipelines.cluster.run import Run as Run
+    from streaming_moments.pipelines.cluster.tasks import run_bounded as run_bounded

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -64,13 +63,19 @@ def give_plugin(client: Client, plugin: WorkerPlugin) -> None:
 
 
 def restart_silent(client: Client) -> None:
-    """Do to workers not heard of for long what Dask does after `worker-ttl`, 5 minutes."""
+    """Do to workers not heard of for long what Dask does after `worker-ttl`, 5 minutes.
+
+    The scheduler tells by its own clock when it heard of each: that of the client may differ. Who
+    was heard of in the future was so before the scheduler's clock was set back.
+    """
     seconds = ANSWER_SECONDS / 2
 
     # nested, so that it goes by its value: a scheduler may be without this package
     async def restart(dask_scheduler: Any) -> None:
-        last = time.time() - seconds
-        silent = [one.address for one in dask_scheduler.workers.values() if one.last_seen < last]
+        from distributed.metrics import time
+
+        workers, now = dask_scheduler.workers.values(), time()
+        silent = [one.address for one in workers if abs(now - one.last_seen) > seconds]
         # one whose nanny is silent too is removed all the same
         with suppress(TimeoutError):
             await dask_scheduler.restart_workers(

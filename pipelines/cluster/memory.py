@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from streaming_moments.errors import BoundExceeded
 from streaming_moments.storage.formats import ReadLimits
@@ -26,7 +28,67 @@ SLACK = 1.1
 _LEAST_LUMP = 4 * MEBIBYTE
 _MOST_LUMP = 32 * MEBIBYTE  # some 32,768 documents of 100 tokens
 _BATCH_COUNTS = 32 * MEBIBYTE  # of one batch of text
+# What is made of a pilot, for each byte of its documents as they are stored in memory.
+PILOT_FACTOR = 16
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+PIECES = "pieces of sequences"
 _MORE_PIECES = "raise --memory, or count longer pieces of sequences, in a store of their own"
+_SMALLER_READS = "raise --memory, or lower --max-document-bytes or --max-row-group-bytes"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bytes that a worker holds together at most, beside its process.
+
+    Parameters
+    ----------
+    job : str
+        What it is of, as a message begins.
+    items : mapping
+        Bytes, by what they are for.
+    remedy : str
+        What to do where they are too many.
+    """
+
+    job: str
+    items: Mapping[str, int]
+    remedy: str = "raise --memory"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all, and of the process."""
+        return PROCESS_BYTES + sum(self.items.values())
+
+    def require(self, memory: int) -> None:
+        """Refuse what a worker of so much memory does not hold.
+
+        Raises
+        ------
+        BoundExceeded
+            Names the items.
+
+        Examples
+        --------
+        >>> Budget("a sum", {"counts": 100 * MEBIBYTE}).require(512 * MEBIBYTE)
+        Traceback (most recent call last):
+            ...
+        streaming_moments.errors.BoundExceeded: a sum needs 516 MiB on each worker (416 MiB for \
+the process, 100 MiB for counts) but the budget is 512 MiB; raise --memory
+        """
+        if self.nbytes > memory:
+            items = {"the process": PROCESS_BYTES, **self.items}
+            told = (f"{mebibytes(size)} for {name}" for name, size in items.items() if size)
+            raise BoundExceeded(
+                f"{self.job} needs {mebibytes(self.nbytes)} on each worker ({', '.join(told)}) but "
+                f"the budget is {mebibytes(memory)}; {self.remedy}"
+            )
+
+
+def largest(memory: int, *budgets: Budget) -> int:
+    """Bytes of the largest of the steps of a job, which follow one another; errors as `require`."""
+    most = max(budgets, key=lambda budget: budget.nbytes)
+    most.require(memory)
+    return most.nbytes
 
 
 @dataclass(frozen=True)
@@ -102,7 +164,14 @@ class ReadingPlan:
     peak_bytes: int
 
 
-def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> ReadingPlan:
+def plan_reading(
+    threads: int,
+    memory: int,
+    limits: ReadLimits = LIMITS,
+    job: str = "reading",
+    held: Mapping[str, int] = _NOTHING,
+    beside: Mapping[str, int] = _NOTHING,
+) -> ReadingPlan:
     """Divide a worker's memory for a job that reads shards one task each.
 
     Parameters
@@ -113,6 +182,11 @@ def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> Read
         Budget in bytes.
     limits : ReadLimits
         Of documents and row groups; without one of row groups, what half of the memory left allows.
+    job : str
+        What it is called.
+    held, beside : mapping
+        Bytes of arrays that the worker holds, and that a task makes beside what it reads, by what
+        they are for.
 
     Raises
     ------
@@ -124,18 +198,15 @@ def plan_reading(threads: int, memory: int, limits: ReadLimits = LIMITS) -> Read
     >>> plan_reading(threads=2, memory=1024 * MEBIBYTE).in_flight
     2
     """
-    text = reading_bytes(limits.document_bytes)
-    decoded = limits.row_group_bytes or row_group_room((memory - PROCESS_BYTES) // threads - text)
+    held, beside = ({n: int(SLACK * size) for n, size in one.items()} for one in (held, beside))
+    made, text = sum(beside.values()), reading_bytes(limits.document_bytes)
+    free = memory - PROCESS_BYTES - sum(held.values())
+    decoded = limits.row_group_bytes or row_group_room(free // threads - text - made)
     reading = text + DECODE_FACTOR * decoded
-    in_flight = min(threads, (memory - PROCESS_BYTES) // reading)
-    if in_flight < 1:
-        raise BoundExceeded(
-            f"reading needs {mebibytes(PROCESS_BYTES + reading)} on each worker "
-            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(reading)} a task) but the "
-            f"budget is {mebibytes(memory)}; raise --memory, or lower --max-document-bytes or "
-            "--max-row-group-bytes"
-        )
-    return ReadingPlan(BATCH_BYTES, in_flight, decoded, PROCESS_BYTES + in_flight * reading)
+    Budget(job, {**held, **beside, "what is read": reading}, _SMALLER_READS).require(memory)
+    in_flight = min(threads, free // (reading + made))
+    peak = memory - free + in_flight * (reading + made)
+    return ReadingPlan(BATCH_BYTES, in_flight, decoded, peak)
 
 
 def plan_update(
@@ -189,21 +260,14 @@ def plan_update(
         return max(text + DECODE_FACTOR * decoded + lumps, adding)
 
     least = task(_LEAST_LUMP, limits.row_group_bytes or _LEAST_ROW_GROUP)
-    if PROCESS_BYTES + threads * least + block > memory:
-        raise BoundExceeded(
-            f"an update needs {mebibytes(PROCESS_BYTES + threads * least + block)} on each worker "
-            f"({mebibytes(PROCESS_BYTES)} the process, {threads} threads of {mebibytes(least)}, "
-            f"{mebibytes(block)} sums of a row block) but the budget is {mebibytes(memory)}; raise "
-            "--memory, or use fewer threads a worker, or lower --max-document-bytes or "
-            "--max-row-group-bytes"
-        )
-    if PROCESS_BYTES + joining + block > memory:
-        raise BoundExceeded(
-            f"a commit needs {mebibytes(PROCESS_BYTES + joining + block)} "
-            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(joining)} the pieces of "
-            f"sequences that are counted, {mebibytes(block)} sums of a row block) but the budget "
-            f"is {mebibytes(memory)}; {_MORE_PIECES}"
-        )
+    tasks, sums_of_a_block = f"{threads} threads", {"the sums of a row block": block}
+    Budget(
+        "an update",
+        {tasks: threads * least, **sums_of_a_block},
+        "raise --memory, or use fewer threads a worker, or lower --max-document-bytes or "
+        "--max-row-group-bytes",
+    ).require(memory)
+    Budget("a commit", {PIECES: joining, **sums_of_a_block}, _MORE_PIECES).require(memory)
     free = memory - PROCESS_BYTES - max(threads * least, joining)
     held = layout.row_blocks if free >= whole else min(layout.row_blocks, free // block)
     passes = -(-layout.row_blocks // held)
@@ -233,6 +297,11 @@ def longest_batch(document_bytes: int) -> int:
     return max(BATCH_BYTES, document_bytes)
 
 
+def pilot_room(memory: int) -> int:
+    """Bytes of documents that a pilot may hold, so that what is made of them fits a budget."""
+    return max(1, (memory - PROCESS_BYTES) // PILOT_FACTOR)
+
+
 def row_group_room(free: int) -> int:
     """Largest row group accepted where a task has so much memory left: it may take half of it."""
     return min(max(free // 2 // DECODE_FACTOR, _LEAST_ROW_GROUP), _MOST_ROW_GROUP)
@@ -260,26 +329,10 @@ def blocks_in_flight(
     >>> blocks_in_flight(layout, threads=2, memory=1024 * MEBIBYTE, copies=3)
     2
     """
-    task = copies * layout.block_bytes + joining
-    if memory < PROCESS_BYTES + task:
-        raise BoundExceeded(
-            f"a row block needs {mebibytes(PROCESS_BYTES + task)} on each worker "
-            f"({mebibytes(PROCESS_BYTES)} the process, {mebibytes(task - joining)} the block "
-            f"{copies} times{with_pieces(joining)}) but the budget is {mebibytes(memory)}; "
-            f"{_MORE_PIECES if joining else 'raise --memory'}"
-        )
-    return max(1, min(threads, (memory - PROCESS_BYTES) // task))
-
-
-def with_pieces(joining: int) -> str:
-    """What pieces of sequences take, in words; nothing without any.
-
-    Examples
-    --------
-    >>> with_pieces(3 * MEBIBYTE)
-    ', 3 MiB pieces of sequences'
-    """
-    return f", {mebibytes(joining)} pieces of sequences" if joining else ""
+    items = {f"the block {copies} times": copies * layout.block_bytes, PIECES: joining}
+    remedy = _MORE_PIECES if joining else "raise --memory"
+    Budget("a row block", items, remedy).require(memory)
+    return max(1, min(threads, (memory - PROCESS_BYTES) // sum(items.values())))
 
 
 def mebibytes(nbytes: float) -> str:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import click
 
-from streaming_moments.starting import begun
+from streaming_moments.startup import begun
 
 # Each with the module it is in, and the first line of its help.
 _COMMANDS = {

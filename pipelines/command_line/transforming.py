@@ -20,6 +20,7 @@ from streaming_moments.pipelines.command_line.options import (
     storage_option,
     store_argument,
 )
+from streaming_moments.pipelines.jobs.outputs.claiming import claimed, written_by
 from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS
 from streaming_moments.pipelines.jobs.outputs.memberships import write_memberships
 from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
@@ -32,6 +33,7 @@ from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import topic_lines
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
@@ -71,6 +73,7 @@ from streaming_moments.storage.store.store import MomentStore
     help="Of topics fixed-point or gibbs, of sequences viterbi or posterior [the first].",
 )
 @click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
+@click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
 @click.option("--views", metavar="NAMES", help="Of views the columns to read records by [all].")
 @limit_options
 @cluster_options
@@ -88,6 +91,7 @@ def transform(
     method: Any,
     seed: int | None,
     views: str | None,
+    replace: bool,
     limits: ReadLimits,
     storage_options: dict[str, Any] | None,
     session: Session,
@@ -105,11 +109,6 @@ def transform(
     chosen = model_called(opened.commit, name)
     model: Any = opened.load_any_model(chosen)
     labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
-    if isinstance(model, Blockmodel):
-        raise click.UsageError(
-            f"model {chosen} is of all nodes of a graph: `streaming-moments memberships` writes "
-            "what it says of them."
-        )
     made = output_of(model.name)
     if not made.methods and (method is not None or seed is not None):
         raise click.UsageError(
@@ -130,6 +129,7 @@ def transform(
         name=chosen,
         labels=labels,
         views=tuple(views.split(",")) if views else (),
+        replace=replace,
     )
     if idle := made.idle(options):
         flags = ", ".join(f"--{one.replace('_', '-')}" for one in idle)
@@ -154,12 +154,14 @@ def transform(
 @store_argument
 @click.option("--output", required=True, type=STORE_URL, help="Folder for the Parquet file.")
 @click.option("--model", "name", help="Name of the model [the latest].")
+@click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
 @storage_option
 @json_option
 def memberships(
     store: str,
     output: str,
     name: str | None,
+    replace: bool,
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
@@ -178,7 +180,9 @@ def memberships(
     if stale.is_stale:
         tell(f"warning: {stale_line(stale)}")
     opened = store_for(opened, chosen, model)
-    file = write_memberships(model, opened.foundation.nodes, output, storage_options)
+    folder = Folder.at(output, storage_options)
+    own = claimed(folder, written_by(opened, model, chosen), replace, tell)
+    file = write_memberships(model, opened.foundation.nodes, own)
     if json_output:
         told = {"files": [file], "nodes": len(model.memberships), **stale_as_json(stale)}
         print_json({"store": opened.url, "model": chosen, **told})

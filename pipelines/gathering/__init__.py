@@ -2,23 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
-    from streaming_moments.pipelines.gathering.reading import ReadingContext
-
-__all__ = [
-    "Gathered",
-    "ReadingContext",
-    "gather_group",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "groups": ("Gathered", "gather_group"),
-            "reading": ("ReadingContext",),
-        },
-    )
+    from streaming_moments.pipelines.gathering.groups import Gathered as Gathered
+    from streaming_moments.pipelines.gathering.groups import gather_group as gather_group
+    from streaming_moments.pipelines.gathering.reading import ReadingContext as ReadingContext

@@ -8,13 +8,12 @@ from typing import Any
 
 from distributed import Client
 
-from streaming_moments.arguments import require_fitting
+from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.interface.given import given_as, name_of_sampled
-from streaming_moments.pipelines.interface.of_any_kind import running
 from streaming_moments.pipelines.interface.reading import columns_counted
 from streaming_moments.pipelines.interface.records import Fields
-from streaming_moments.pipelines.interface.store import Store
+from streaming_moments.pipelines.interface.store import Store, running
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, create
 from streaming_moments.pipelines.jobs.kinds.create_kinds import (
     KindOptions,
@@ -25,6 +24,7 @@ from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
 
+@checked
 def create_store(
     url: str,
     documents: Any,
@@ -105,6 +105,7 @@ def create_store(
     return Store(made, storage_options)
 
 
+@checked
 def open_store(
     url: str, version: int | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> Store:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
@@ -27,6 +28,7 @@ _SHOWN = 10
 _RELEVANCE = 0.6
 
 
+@checked
 @dataclass(frozen=True, eq=False, repr=False)
 class Topics:
     """A model of topics with its words.

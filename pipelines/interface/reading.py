@@ -78,9 +78,15 @@ def require_idle(model: Model, given: Mapping[str, object]) -> None:
 
 
 def read_by(
-    store: MomentStore, model: Model, shards: Sequence[Shard], output: str, run: Run
+    store: MomentStore,
+    model: Model,
+    shards: Sequence[Shard],
+    output: str,
+    run: Run,
+    name: str,
+    replace: bool,
 ) -> Written:
-    """Write what a model without topics says of shards; errors as of its job.
+    """Write what a model without topics, of that name, says of shards; errors as of its job.
 
     Raises
     ------
@@ -88,5 +94,6 @@ def read_by(
         No shard is read by such a model.
     """
     made = output_of(model.name)
-    options = OutputOptions(method=next(iter(made.methods), ""))
+    method = next(iter(made.methods), "")
+    options = OutputOptions(method=method, name=name, replace=replace)
     return made.write(store, model, shards, output, run, options)

@@ -2,46 +2,60 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
 from distributed import Client
 
-from streaming_moments.arguments import require_fitting
+from streaming_moments.arguments import checked, require_fitting
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import Model
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
+from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.given import Given, given_as, require_all_there
-from streaming_moments.pipelines.interface.of_any_kind import OfAnyKind, running
 from streaming_moments.pipelines.interface.readable import Topics
-from streaming_moments.pipelines.interface.reading import columns_of, read_by, require_idle
+from streaming_moments.pipelines.interface.reading import (
+    columns_of,
+    options_of,
+    read_by,
+    require_idle,
+)
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
 from streaming_moments.pipelines.jobs.forget import forget
+from streaming_moments.pipelines.jobs.kinds.select_states import select_states
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
-from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
+from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
+M = TypeVar("M", bound=Model)
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
 
 _PACKAGE = "streaming_moments."
 
 
+@checked
 @dataclass(frozen=True, repr=False)
-class Store(OfAnyKind):
+class Store:
     """A store at a version. Make one with `create_store` or `open_store`.
 
     What writes goes on from the latest version, whoever wrote it, and returns the store there.
@@ -120,7 +134,7 @@ class Store(OfAnyKind):
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
             As `pipelines.update`.
         """
-        at, there = replace(self, snapshot=self.snapshot.latest()), set[str]()
+        at, there = dataclasses.replace(self, snapshot=self.snapshot.latest()), set[str]()
         with running(client, memory, self.storage_options) as run:
             for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
                 there.update(part.shard.url for part in given.parts)
@@ -129,12 +143,12 @@ class Store(OfAnyKind):
                     done = update(
                         at.snapshot,
                         shards,
-                        replace(given.on(run), tell=_warn),
+                        dataclasses.replace(given.on(run), tell=_warn),
                         skip_bad_shards,
                         unique=unique,
                         include_forgotten=include_forgotten,
                     )
-                    at = replace(at, snapshot=done.store)
+                    at = dataclasses.replace(at, snapshot=done.store)
         if source is not None:
             require_all_there(source, there, at.snapshot.ledger())
         return at
@@ -166,11 +180,11 @@ class Store(OfAnyKind):
         ShardError, BoundExceeded, StoreError
             As `pipelines.forget`.
         """
-        at = replace(self, snapshot=self.snapshot.latest())
+        at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         with running(client, memory, self.storage_options) as run:
             given = Given.joined(at._given(documents, source, None, run, apart=True))
             left = forget(at.snapshot, given.shards, given.on(run), allow_again=allow_again)
-            return replace(at, snapshot=left)
+            return dataclasses.replace(at, snapshot=left)
 
     def refit(
         self,
@@ -257,6 +271,73 @@ class Store(OfAnyKind):
         with running(client, memory, self.storage_options) as run:
             return select(self.snapshot, topics, alpha0, run, method, seed, refine)
 
+    def refit_as(
+        self,
+        model: type[M],
+        *,
+        client: Client | None = None,
+        name: str | None = None,
+        memory: int | None = None,
+        **options: Any,
+    ) -> M:
+        """Any model of this version, such as `HiddenMarkovModel`, without its records.
+
+        Parameters
+        ----------
+        model : type
+            A class of `streaming_moments.models.registry.MODELS`, of the kind that is counted.
+        client, memory
+            As of `update`.
+        name : str, optional
+            Keeps the model in the store under this name, which no other model has.
+        **options : object
+            Of `model.Options`: `topics`, its states, and others.
+
+        Raises
+        ------
+        InvalidInput
+            A model of another kind, or an option that it has not, lacks or refuses.
+        NotIdentifiable, BoundExceeded, StoreError
+            As `refit`.
+        """
+        require_fitting(Store.refit_as, name=name)
+        require_kind_of(model, self.snapshot)
+        own = options_of(model, options)
+        with running(client, memory, self.storage_options) as run:
+            fitted = refit_by(self.snapshot, model, own, run)
+        if name is not None:
+            after = succession(self.snapshot.latest(), fitted)
+            self.snapshot.save_model(name, fitted, "refit from Python", after=after)
+        return fitted
+
+    def select_as(
+        self,
+        model: type[Model],
+        topics: Sequence[int],
+        *,
+        client: Client | None = None,
+        memory: int | None = None,
+        **options: Any,
+    ) -> Selection:
+        """Compare numbers of states of a model, such as `HiddenMarkovModel`, by what is held out.
+
+        Parameters
+        ----------
+        model, client, memory, **options
+            As of `refit_as`; `topics` are numbers of states.
+
+        Raises
+        ------
+        InvalidInput
+            A model whose numbers of states are not compared, a store without halves or of sketches.
+        NotIdentifiable, BoundExceeded
+            As `pipelines.select`.
+        """
+        require_fitting(Store.select_as, topics=topics)
+        tried = [options_of(model, {**options, "topics": number}) for number in topics]
+        with running(client, memory, self.storage_options) as run:
+            return select_states(self.snapshot, model, tried, run)
+
     def transform(
         self,
         documents: Any,
@@ -268,6 +349,7 @@ class Store(OfAnyKind):
         passages: bool = False,
         top_documents: int = 0,
         foreign_below: float = FOREIGN_BELOW,
+        replace: bool = False,
         client: Client | None = None,
         memory: int | None = None,
     ) -> TransformResult | Written:
@@ -289,7 +371,7 @@ class Store(OfAnyKind):
         id_column : str, optional
             Of tables, mappings and shards: what documents are called. Without one it is the first
             of a pair, and of frames and series of pandas the index.
-        passages, top_documents, foreign_below
+        passages, top_documents, foreign_below, replace
             As of `pipelines.transform`.
 
         Raises
@@ -301,15 +383,17 @@ class Store(OfAnyKind):
         """
         told: dict[str, object] = {"output": output, "source": source, "model": model}
         told |= {"id_column": id_column, "passages": passages, "top_documents": top_documents}
+        told |= {"replace": replace}
         require_fitting(Store.transform, foreign_below=foreign_below, **told)
-        at = replace(self, snapshot=self.snapshot.latest())
+        at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         loaded, name = at.snapshot.load_any_model(model), model_called(at.snapshot.commit, model)
         if not isinstance(loaded, TopicModel):
             idle = {"id_column": id_column, "passages": passages, "top_documents": top_documents}
             require_idle(loaded, {**idle, "foreign_below": foreign_below != FOREIGN_BELOW})
             with running(client, memory, self.storage_options) as run:
                 given = Given.joined(at._given(documents, source, None, run))
-                return read_by(at.snapshot, loaded, given.shards, output, given.on(run))
+                on = dataclasses.replace(given.on(run), tell=_warn)
+                return read_by(at.snapshot, loaded, given.shards, output, on, name, replace)
         fitted = store_for(at.snapshot, name, loaded)
         with running(client, memory, self.storage_options) as run:
             given = Given.joined(at._given(documents, source, id_column, run, named=True))
@@ -318,13 +402,14 @@ class Store(OfAnyKind):
                 loaded,
                 given.shards,
                 output,
-                given.on(run),
+                dataclasses.replace(given.on(run), tell=_warn),
                 id_column=at._fields(id_column).id_key if given.parts else id_column,
                 passages=passages,
                 top_documents=top_documents,
                 foreign_below=foreign_below,
                 name=name,
                 labels=at.snapshot.models[name].labels,
+                replace=replace,
             )
         return given.labelled(done)
 
@@ -343,6 +428,42 @@ class Store(OfAnyKind):
         stale, labels = staleness(latest, chosen), latest.models[chosen].labels
         return Topics(model, fitted.vocabulary, fitted.policy, labels, stale)
 
+    def model(self, name: str | None = None) -> Model:
+        """A model of any kind that is kept, by its name or tag; by default the latest.
+
+        Raises
+        ------
+        StoreError
+            There is none.
+        """
+        require_fitting(Store.model, name=name)
+        return self.snapshot.latest().load_any_model(name)
+
+    def page(self, output: str, model: str | None = None, documents: bool = True) -> str:
+        """Write the page of a model that is kept, by its name or tag; gives its headline.
+
+        Parameters
+        ----------
+        output : str
+            Path or fsspec URL of an HTML file.
+        model : str, optional
+            By default the latest.
+        documents : bool
+            Whether to show a few lines of a document of each topic, from some of the shards.
+
+        Raises
+        ------
+        StoreError
+            There is no such model, or the file cannot be written.
+        """
+        require_fitting(Store.page, output=output, model=model, documents=documents)
+        from streaming_moments.pipelines.reports.headline import headline_of
+        from streaming_moments.pipelines.reports.store_page import write_page
+
+        latest = self.snapshot.latest()
+        page = write_page(latest, output, model, documents, None, self.storage_options)
+        return headline_of(page)
+
     def label(self, topic: int, text: str, model: str | None = None) -> Store:
         """Let a topic of a model that is kept be called by a text, and of those after it.
 
@@ -352,7 +473,7 @@ class Store(OfAnyKind):
             As of `storage.operations.labels.label`, whose errors are raised.
         """
         require_fitting(Store.label, topic=topic, text=text, model=model)
-        return replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
+        return dataclasses.replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
 
     def __repr__(self) -> str:
         return f"Store({self.url!r}, version {self.version}, {self.documents:,} documents)"
@@ -366,6 +487,15 @@ class Store(OfAnyKind):
             ("models", len(self.snapshot.models)),
         ]
         return html_table(f"store {self.url}", ["what", "how many"], rows)
+
+    def _require_documents(self, instead: str) -> None:
+        """Refuse what is of topics alone."""
+        if self.snapshot.kind != CountsFoundation.kind:
+            own = [one.__name__ for one in MODELS.values() if one.kind == self.snapshot.kind]
+            raise InvalidInput(
+                f"the store holds {self.snapshot.kind}, which have no topics; use "
+                f"store.{instead}({' or '.join(own)}, ...)"
+            )
 
     def _given(
         self,
@@ -392,6 +522,17 @@ class Store(OfAnyKind):
     def _fields(self, id_column: str | None, named: bool = False) -> Fields:
         column, columns = self.snapshot.form.text_column, columns_of(self.snapshot)
         return Fields(column, self.snapshot.dates.column, id_column, named, columns)
+
+
+@contextmanager
+def running(
+    client: Client | None, memory: int | None, storage_options: Mapping[str, Any] | None
+) -> Iterator[Run]:
+    """A run where the client is, or on threads of this process; arguments as of `Store`."""
+    require_fitting(running, memory=memory)
+    cluster = connect(memory=memory) if client is None else connect_by(client, memory)
+    with cluster as found:
+        yield Run(found, storage_options=storage_options)
 
 
 def _warn(line: str) -> None:

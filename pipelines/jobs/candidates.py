@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.models.halves import HeldOut, noise
-from streaming_moments.models.predicting import likely
+from streaming_moments.models.halves import HeldOut, likely, noise
 from streaming_moments.models.sweeps import Evidence, TopicRows, slice_evidence, solve, topic_rows
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.models.halves import HalfRows
-from streaming_moments.models.predicting import numbers_of_topics, predicting_rounds
+from streaming_moments.models.halves import HalfRows, numbers_of_topics, predicting_rounds
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run

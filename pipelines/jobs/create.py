@@ -9,7 +9,12 @@ import numpy as np
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import option
-from streaming_moments.pipelines.cluster.memory import plan_reading
+from streaming_moments.pipelines.cluster.memory import (
+    ReadingPlan,
+    mebibytes,
+    pilot_room,
+    plan_reading,
+)
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
@@ -32,7 +37,7 @@ from streaming_moments.storage.counting.samples import (
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.formats import FORMATS
+from streaming_moments.storage.formats import FORMATS, ReadLimits
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.creation import require_absent
 from streaming_moments.storage.store.store import MomentStore
@@ -246,10 +251,11 @@ def sample_pilot(
         As `draw_pilot`.
     """
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
-    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    limits = pilot_limits(run.limits, plan, run.cluster.memory)
     calls = [
-        (shard, form, policy, quota, options.seed + place, limits, run.storage_options)
+        (shard, form, policy, quota, options.seed + place, own, run.storage_options)
         for place, (shard, quota) in enumerate(quotas(shards, options))
+        for own in [of_share(limits, quota, options)]
     ]
     return run.calls("sampling shards", sample_shard, calls, plan.in_flight)
 
@@ -337,6 +343,29 @@ def frequencies_of(sample: TermSample) -> TermFrequencies:
         np.bincount(sample.batch.words, minlength=len(sample.terms)).astype(np.int64),
         sample.batch.documents,
     )
+
+
+def pilot_limits(limits: ReadLimits, plan: ReadingPlan, memory: int) -> ReadLimits:
+    """Bounds of reading, and of the whole pilot, that follow from a budget of memory."""
+    return replace(
+        limits,
+        batch_bytes=plan.batch_bytes,
+        row_group_bytes=plan.row_group_bytes,
+        pilot_bytes=pilot_room(memory),
+    )
+
+
+def of_share(limits: ReadLimits, quota: int, options: PilotOptions) -> ReadLimits:
+    """Bounds of a shard that has so many documents of the pilot."""
+    share = limits.pilot_bytes * quota // options.pilot_documents
+    return replace(limits, pilot_bytes=max(1, share))
+
+
+def cut_to_room(held: int, limits: ReadLimits) -> str:
+    """Words on a pilot that is as large as its memory allows, none on another."""
+    if held <= limits.pilot_bytes // 2:
+        return ""
+    return f" (no more fit in {mebibytes(limits.pilot_bytes)}: raise --memory for a larger pilot)"
 
 
 def quotas(shards: Sequence[Shard], options: PilotOptions) -> list[tuple[Shard, int]]:

@@ -171,10 +171,8 @@ def refit_rows(
     if model.kind != CountsFoundation.kind:
         return _plain_rows(store, model, options, run)
     lengths, cluster = counted_lengths(store), run.cluster
-    shape = options.topics, cluster.workers, cluster.threads, cluster.memory
-    held = blocks_held(lengths.whole)
-    copies = model.row_copies(options)
-    plan = plan_refit(store.layout, store.basis, *shape, options.method, held, copies)
+    shape = cluster.workers, cluster.threads, cluster.memory
+    plan = plan_refit(store.layout, model, options, *shape, blocks_held(lengths.whole))
     return OnCluster.of(
         store,
         lengths,

@@ -21,8 +21,7 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
-from streaming_moments.models.halves import HalfRows, made_there
-from streaming_moments.models.predicting import predicting_rounds_there
+from streaming_moments.models.halves import HalfRows, made_there, predicting_rounds_there
 from streaming_moments.models.refinement import ROUNDS, pair_rows, pair_topics_of, require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
@@ -238,16 +237,15 @@ def _planned(
     refine: int | Literal["auto"],
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
     """The plan for the most topics that basis and memory allow, and what the others lack."""
-    cluster = run.cluster
+    shape = run.cluster.workers, run.cluster.threads, run.cluster.memory
     plans: list[RefitPlan] = []
     refused: dict[int, StreamingMomentsError] = {}
     for k in numbers:
         try:
             require_columns(k, store.basis)
-            shape = (k, cluster.workers, cluster.threads, cluster.memory)
             rounds = ROUNDS if refine == "auto" else refine
-            copies = TopicModel.row_copies(TopicOptions(topics=k, refine=rounds))
-            plans.append(plan_refit(store.layout, store.basis, *shape, method, held, copies))
+            options = TopicOptions(topics=k, method=method, refine=rounds)
+            plans.append(plan_refit(store.layout, TopicModel, options, *shape, held))
         except (NotIdentifiable, BoundExceeded) as error:
             refused[k] = error
     if not plans:

@@ -2,21 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.nightly.config import NightlyConfig, read_config
-    from streaming_moments.pipelines.nightly.night import nightly
-    from streaming_moments.pipelines.nightly.report import NightReport
-
-__all__ = ["NightReport", "NightlyConfig", "nightly", "read_config"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "config": ("NightlyConfig", "read_config"),
-            "night": ("nightly",),
-            "report": ("NightReport",),
-        },
-    )
+    from streaming_moments.pipelines.nightly.config import NightlyConfig as NightlyConfig
+    from streaming_moments.pipelines.nightly.config import read_config as read_config
+    from streaming_moments.pipelines.nightly.night import nightly as nightly
+    from streaming_moments.pipelines.nightly.report import NightReport as NightReport

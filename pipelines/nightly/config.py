@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args, get_type_hints
+from typing import Annotated, Any, cast
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    TypeAdapter,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 from pydantic.dataclasses import dataclass
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
@@ -44,13 +39,12 @@ from streaming_moments.pipelines.nightly.keys import (
     tag_name,
 )
 from streaming_moments.pipelines.quantities import Count, Number, Share
+from streaming_moments.pipelines.toml_files import from_toml, read_toml
 from streaming_moments.quality.drift import DriftBounds
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.views.sketches import WHOLE
 from streaming_moments.storage.dates import NO_PATTERN, Bucket
 from streaming_moments.storage.formats import ReadLimits
-
-_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -273,25 +267,19 @@ class NightlyConfig:
 
 
 def read_config(path: str | Path) -> NightlyConfig:
-    """The configuration in a TOML file.
+    """Read the configuration of a night from a TOML file.
 
     Raises
     ------
     InvalidInput
-        The file cannot be read, is no TOML, or has a key that is unknown, missing or of a value
-        that is none: names each, and for an unknown one the nearest known.
+        The file cannot be read, is not TOML, or has keys that are unknown, missing or of a wrong
+        value: names each with its section, an unknown one with the nearest known.
     """
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is not TOML ({error}); mend it") from error
-    return config_of(content, str(path))
+    return read_toml(NightlyConfig, path)
 
 
 def config_of(content: Mapping[str, Any], where: str) -> NightlyConfig:
-    """The configuration that a TOML document describes; errors as `read_config`.
+    """Make the configuration of the content of a TOML file; errors as `read_config`.
 
     Examples
     --------
@@ -302,38 +290,6 @@ def config_of(content: Mapping[str, Any], where: str) -> NightlyConfig:
     Traceback (most recent call last):
         ...
     streaming_moments.errors.InvalidInput: night.toml: [refit] has no key 'topic', did you mean \
-'topics'?; [refit] lacks 'topics'
+'topics'?
     """
-    try:
-        return TypeAdapter(NightlyConfig).validate_python(content)
-    except ValidationError as refused:
-        told = [_problem(error) for error in refused.errors(include_url=False)]
-    # what is unknown comes first: it is often why another key is missing
-    told.sort(key=lambda line: "has no key" not in line)
-    raise InvalidInput(f"{where}: {'; '.join(told)}")
-
-
-def _problem(error: Mapping[str, Any]) -> str:
-    # a union names its member, and a list its places: neither is a key
-    place = [str(part) for part in error["loc"] if isinstance(part, str)]
-    place = [part for part in place if not part.endswith("Section")]
-    section, key = place[:-1], place[-1] if place else ""
-    within = f"[{'.'.join(section)}]" if section else "the top of it"
-    if error["type"] in _UNKNOWN:
-        known = _keys(section)
-        near = difflib.get_close_matches(key, known, n=1)
-        told = f"did you mean {near[0]!r}?" if near else f"only {', '.join(known)}"
-        return f"{within} has no key {key!r}, {told}"
-    if error["type"] in ("missing", "missing_argument"):
-        return f"{within} lacks {key!r}"
-    if not key:
-        return str(error["msg"])
-    return f"{within}: {key}: {error['msg']}"
-
-
-def _keys(section: list[str]) -> list[str]:
-    kind: Any = NightlyConfig
-    for name in section:
-        hint = get_type_hints(kind)[name]
-        kind = next((part for part in (hint, *get_args(hint)) if is_dataclass(part)), kind)
-    return [part.name for part in fields(kind)]
+    return from_toml(NightlyConfig, content, where)

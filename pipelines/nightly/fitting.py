@@ -29,6 +29,7 @@ from streaming_moments.pipelines.nightly.keys import (
     Topics,
 )
 from streaming_moments.pipelines.quantities import Number, Seed, Share
+from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of
 from streaming_moments.quality.matching import MatchingRule
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 
@@ -78,22 +79,21 @@ class RefitSection:
         if name not in MODELS:
             return given  # what is wrong is told of the key itself
         own = _keys_of(MODELS[name])
-        others = {
-            "further",
-            "auto",
-            *(key for one in MODELS.values() for key in _keys_of(one)),
-        } - own
-        for key in given:
-            if key in others:
-                raise ValueError(
-                    f"{key}: no option of model {name!r}, which has {', '.join(sorted(own))}"
-                )
+        others = {key for one in MODELS.values() for key in _keys_of(one)} - own
+        allowed = own | {one.name for one in fields(cls)} - others - {"further", "auto"}
+        if unknown := [key for key in given if key not in allowed | others]:
+            raise UnknownKeys(unknown, sorted(allowed))
+        if refused := [key for key in given if key in others]:
+            raise ValueError(
+                f"{', '.join(refused)}: no option of model {name!r}, which has "
+                f"{', '.join(sorted(own))}"
+            )
         auto = tuple(key for key in _FOUND if given.get(key) == "auto")
-        unknown = [key for key in auto if name != DEFAULT_MODEL and key not in _by_fit(name)]
-        if unknown:
-            names = [one for one in MODELS if one == DEFAULT_MODEL or unknown[0] in _by_fit(one)]
+        idle = [key for key in auto if name != DEFAULT_MODEL and key not in _by_fit(name)]
+        if idle:
+            names = [one for one in MODELS if one == DEFAULT_MODEL or idle[0] in _by_fit(one)]
             every = " and ".join(map(repr, names))
-            raise ValueError(f"{unknown[0]}: auto is of models {every} alone")
+            raise ValueError(f"{idle[0]}: auto is of models {every} alone")
         # until they are found: one topic, rounds by default
         given = {key: given[key] for key in given if key not in auto} | (
             {"topics": 1} if "topics" in auto else {}
@@ -103,9 +103,8 @@ class RefitSection:
         further = {key: given[key] for key in given if key in own - _TRIED}
         try:
             TypeAdapter(MODELS[name].Options).validate_python({"topics": 1, **further})
-        except ValidationError as refused:
-            told = [f"{error['loc'][-1]}: {error['msg']}" for error in refused.errors()]
-            raise ValueError("; ".join(told)) from refused
+        except ValidationError as error:
+            raise ValueError("; ".join(problems_of(error, MODELS[name].Options))) from error
         kept = {key: given[key] for key in given if key not in further}
         return {**kept, "further": further, "auto": auto}
 

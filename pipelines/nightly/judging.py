@@ -17,8 +17,7 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.markov_parts import window_perplexity
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, window_perplexity
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.choose import chosen_options

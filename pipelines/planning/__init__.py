@@ -2,23 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.planning.cost import ClusterCost, cluster_cost
-    from streaming_moments.pipelines.planning.job import Job
-    from streaming_moments.pipelines.planning.step_costs import StepCosts
-    from streaming_moments.pipelines.planning.trial import Reading, try_out
-
-__all__ = ["ClusterCost", "Job", "Reading", "StepCosts", "cluster_cost", "try_out"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "cost": ("ClusterCost", "cluster_cost"),
-            "job": ("Job",),
-            "step_costs": ("StepCosts",),
-            "trial": ("Reading", "try_out"),
-        },
-    )
+    from streaming_moments.pipelines.planning.cost import ClusterCost as ClusterCost
+    from streaming_moments.pipelines.planning.cost import cluster_cost as cluster_cost
+    from streaming_moments.pipelines.planning.job import Job as Job
+    from streaming_moments.pipelines.planning.step_costs import StepCosts as StepCosts
+    from streaming_moments.pipelines.planning.trial import Reading as Reading
+    from streaming_moments.pipelines.planning.trial import try_out as try_out

@@ -9,8 +9,6 @@ from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.models.halves import SWEEPS
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import number_of_strips, strip_sums_held
-from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_reading, plan_update
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_kind, plan_refit
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
@@ -203,13 +201,9 @@ def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
 
 
 def _refit_plan(job: Job, workers: int, threads: int, budget: int) -> RefitPlan:
-    if not job.of_documents:
-        options = job.model.Options(topics=job.n_topics)
-        return plan_kind(job.layout, job.model, options, workers, threads, budget)
-    copies = TopicModel.row_copies(TopicOptions(topics=job.n_topics))
-    return plan_refit(
-        job.layout, job.basis, job.n_topics, workers, threads, budget, row_copies=copies
-    )
+    planned = plan_refit if job.of_documents else plan_kind
+    options = job.model.Options(topics=job.n_topics)
+    return planned(job.layout, job.model, options, workers, threads, budget)
 
 
 def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, network: float) -> float:

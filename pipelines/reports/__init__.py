@@ -2,21 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.reports.metrics import RunMetrics, write_metrics
-    from streaming_moments.pipelines.reports.page import ReportPage
-    from streaming_moments.pipelines.reports.status import Status, status_of
-
-__all__ = ["ReportPage", "RunMetrics", "Status", "status_of", "write_metrics"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "metrics": ("RunMetrics", "write_metrics"),
-            "page": ("ReportPage",),
-            "status": ("Status", "status_of"),
-        },
-    )
+    from streaming_moments.pipelines.reports.metrics import RunMetrics as RunMetrics
+    from streaming_moments.pipelines.reports.metrics import write_metrics as write_metrics
+    from streaming_moments.pipelines.reports.page import ReportPage as ReportPage
+    from streaming_moments.pipelines.reports.status import Status as Status
+    from streaming_moments.pipelines.reports.status import status_of as status_of

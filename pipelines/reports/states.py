@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streaming_moments.models.base import Model
-from streaming_moments.models.states import Clusters, states_of
+from streaming_moments.models.states import WITH_TABLES, Clusters, states_of
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import (
@@ -50,7 +50,6 @@ _OUTSIDE: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_BARS = ("topic_bars", "bars", "node_bars")
 
 _GAPS = 3  # shown
 
@@ -90,7 +89,7 @@ def state_lines(
     if isinstance(states_of(model), Clusters):
         weights = enumerate(model.weights.tolist())
         return [StateLine(state, weight, {}, {}, labels.get(state)) for state, weight in weights]
-    if not hasattr(model, "tables"):
+    if model.name not in WITH_TABLES:
         return []
     words: Mapping[str, Vocabulary] = store.foundation.words
     tops = {name: top_words(table, number) for name, table in model.tables.items()}
@@ -271,8 +270,7 @@ def no_bars(model: Any, halves: bool) -> str:
     >>> no_bars(model, halves=True)
     'no error bars: a half of the records alone does not hold this model; count more, or fit fewer'
     """
-    known = [getattr(model, name) for name in _BARS if hasattr(model, name)]
-    if not model.compares_halves or not known or any(bars is not None for bars in known):
+    if not model.compares_halves or getattr(model, model.halves_give) is not None:
         return ""
     if halves:
         return (

@@ -11,10 +11,10 @@ from typing import Any
 import fsspec
 import numpy as np
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.doors import row_of
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.latent_trees.model import LatentTree
@@ -71,13 +71,9 @@ class Answering:
         ShardError
             The lines cannot be read, which is a fault of who has checked them.
         """
-        if self.model.name not in ANSWERS:
-            raise InvalidInput(
-                f"models of {self.model.name} say nothing of documents; those that do are "
-                f"{', '.join(ANSWERS)}"
-            )
+        answer = row_of(ANSWERS, self.model.name, "service")
         with as_shard(lines) as shard:
-            return list(ANSWERS[self.model.name](self, shard))
+            return list(answer(self, shard))
 
 
 def _topics(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:

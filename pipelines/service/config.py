@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import timedelta
-from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.nightly.config import ClusterSection, NightlyConfig, read_config
 from streaming_moments.pipelines.nightly.keys import STRICT, Expiry, Place, Size, Time, tag_name
 from streaming_moments.pipelines.quantities import Count
+from streaming_moments.pipelines.toml_files import from_toml, read_toml
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 
-_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _LOCAL_NAMES = frozenset({"localhost"})
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
@@ -186,12 +184,14 @@ class ServiceConfig:
     def _fits_together(self) -> ServiceConfig:
         if self.tokens is None and not self.listen.is_loopback:
             raise ValueError(
-                f"host {self.listen.host!r} is reached from elsewhere, and there are no tokens; "
-                "make some by `streaming-moments token add FILE NAME --role writer` and give "
-                "tokens = FILE, or listen on 127.0.0.1"
+                f"[listen] host {self.listen.host!r} is reached from elsewhere, and there are "
+                "no tokens; make some by `streaming-moments token add FILE NAME --role writer` "
+                "and give tokens = FILE, or listen on 127.0.0.1"
             )
         if self.tokens is None and self.listen.origins:
-            raise ValueError("origins: pages of others may ask only with tokens; give tokens")
+            raise ValueError(
+                "[listen] origins: pages of others may ask only with tokens; give tokens"
+            )
         return self
 
     @property
@@ -201,25 +201,12 @@ class ServiceConfig:
 
 
 def read_service(path: str | Path) -> ServiceConfig:
-    """The configuration in a TOML file.
-
-    Raises
-    ------
-    InvalidInput
-        The file cannot be read, is no TOML, or has a key that is unknown, missing or of a value
-        that is none: names each, and for an unknown one the nearest known.
-    """
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is not TOML ({error}); mend it") from error
-    return service_of(content, str(path))
+    """Read the configuration of a service from a TOML file; errors as `read_toml`."""
+    return read_toml(ServiceConfig, path)
 
 
 def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
-    """The configuration that a TOML document describes; errors as `read_service`.
+    """Make the configuration of the content of a TOML file; errors as `read_toml`.
 
     Examples
     --------
@@ -231,11 +218,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
     streaming_moments.errors.InvalidInput: service.toml: [listen] has no key 'prot', did you mean \
 'port'?
     """
-    try:
-        return TypeAdapter(ServiceConfig).validate_python(content)
-    except ValidationError as refused:
-        told = [_problem(error) for error in refused.errors(include_url=False)]
-    raise InvalidInput(f"{where}: {'; '.join(told)}")
+    return from_toml(ServiceConfig, content, where)
 
 
 def night_of(config: ServiceConfig) -> NightlyConfig | None:
@@ -256,25 +239,3 @@ def night_of(config: ServiceConfig) -> NightlyConfig | None:
         raise InvalidInput(f"{path} is of store {others}, the service of {mine}")
     # who counts does not wait: it tries again
     return replace(night, wait=timedelta(0))
-
-
-def _problem(error: Any) -> str:
-    place = [str(part) for part in error["loc"] if isinstance(part, str)]
-    section, key = place[:-1], place[-1] if place else ""
-    within = f"[{'.'.join(section)}]" if section else "the top of it"
-    if error["type"] in _UNKNOWN:
-        known = _keys(section)
-        near = get_close_matches(key, known, n=1)
-        told = f"did you mean {near[0]!r}?" if near else f"only {', '.join(known)}"
-        return f"{within} has no key {key!r}, {told}"
-    if error["type"] in ("missing", "missing_argument"):
-        return f"{within} lacks {key!r}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{within}: {key}: {message}" if key else message
-
-
-def _keys(section: list[str]) -> list[str]:
-    kind: Any = ServiceConfig
-    for name in section:
-        kind = get_type_hints(kind)[name]
-    return [part.name for part in fields(kind)]

@@ -2,22 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__, modules=("id_kernels", "token_kernels"))
 
 if TYPE_CHECKING:
-    from streaming_moments.storage.counting.reading import ReadBatch, read_shard
-    from streaming_moments.storage.counting.samples import TermSample, sample_shard
-    from streaming_moments.storage.counting.tokens import TokenPolicy
-
-__all__ = ["ReadBatch", "TermSample", "TokenPolicy", "read_shard", "sample_shard"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "reading": ("ReadBatch", "read_shard"),
-            "samples": ("TermSample", "sample_shard"),
-            "tokens": ("TokenPolicy",),
-        },
-        modules=("id_kernels", "token_kernels"),
-    )
+    from streaming_moments.storage.counting.reading import ReadBatch as ReadBatch
+    from streaming_moments.storage.counting.reading import read_shard as read_shard
+    from streaming_moments.storage.counting.samples import TermSample as TermSample
+    from streaming_moments.storage.counting.samples import sample_shard as sample_shard
+    from streaming_moments.storage.counting.tokens import TokenPolicy as TokenPolicy

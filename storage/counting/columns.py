@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.formats.parquet import is_list
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 
 @dataclass(frozen=True, eq=False)

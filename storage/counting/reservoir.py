@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
@@ -21,9 +22,14 @@ class Group(Protocol[_Held]):
 
 
 def draw(
-    groups: Iterable[Group[_Item]], quota: int, seed: int, keep: Callable[[_Item], _Kept]
+    groups: Iterable[Group[_Item]],
+    quota: int,
+    seed: int,
+    keep: Callable[[_Item], _Kept],
+    room: int | None = None,
+    size: Callable[[_Kept], int] = sys.getsizeof,
 ) -> tuple[list[_Kept], int]:
-    """Draw up to `quota` items, each equally likely.
+    """Draw up to `quota` items, each equally likely; fewer where so many take too much memory.
 
     Parameters
     ----------
@@ -37,6 +43,11 @@ def draw(
     keep : callable
         Makes of an item what is kept of it; called for about `quota * (1 + log(items / quota))`
         of them.
+    room : int, optional
+        Bytes that all kept items may take. Once they take more, some are drawn from them and the
+        quota is lowered, so that those of one group more are the most that is held.
+    size : callable
+        Bytes of what is kept of an item.
 
     Returns
     -------
@@ -53,13 +64,22 @@ def draw(
     """
     rng = np.random.default_rng(seed)
     held: dict[int, tuple[int, _Kept]] = {}
-    seen = 0
+    seen = nbytes = 0
     for group in groups:
         positions = np.arange(seen, seen + len(group))
         # One float an item, whether it is needed or not: hence no matter of the grouping.
         slots = (rng.random(len(group)) * (positions + 1)).astype(np.int64)
         drawn = np.where(positions < quota, positions, slots)
         for place in np.flatnonzero(drawn < quota).tolist():
-            held[int(drawn[place])] = (seen + place, keep(group[place]))
+            slot, kept = int(drawn[place]), keep(group[place])
+            if room is not None:
+                nbytes += size(kept) - (size(held[slot][1]) if slot in held else 0)
+            held[slot] = (seen + place, kept)
         seen += len(group)
+        if room is not None and nbytes > room and len(held) > 1:
+            # a part of a uniform sample, drawn uniformly, is one; its size has another seed
+            quota = max(1, len(held) * room // nbytes)
+            left = np.random.default_rng([seed, seen]).permutation(sorted(held))[:quota].tolist()
+            held = {slot: held[old] for slot, old in enumerate(left)}
+            nbytes = sum(size(kept) for _, kept in held.values())
     return [kept for _, kept in sorted(held.values(), key=lambda place: place[0])], seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -25,6 +25,8 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import DEFAULT_LIMITS, Holds, IdChunk, ReadLimits, join_ids
 from streaming_moments.storage.shards import Shard, ShardFormat
+
+_OBJECT_BYTES = 300  # of the objects that hold the ids and counts of a document
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,8 @@ def sample_shard(
 ) -> TermSample:
     """Draw passages of a shard, each equally likely, in one pass.
 
-    Memory is that of the drawn passages and a chunk.
+    Memory is that of the drawn passages, of which there are fewer where so many take more than
+    `limits.pilot_bytes`, and of a chunk.
 
     Parameters
     ----------
@@ -98,7 +101,7 @@ def sample_shard(
         raise InvalidInput(f"the quota is {quota} passages; it must be at least 1")
     read = islice(read_chunks(shard, form, limits, storage_options), chunks)
     steady = steadily((chunk for chunk, _ in read), shard, storage_options)
-    return _SAMPLERS[form.holds(shard.url)](steady, policy, quota, seed)
+    return _SAMPLERS[form.holds(shard.url)](steady, policy, quota, seed, limits.pilot_bytes)
 
 
 def merge_samples(samples: Sequence[TermSample]) -> TermSample:
@@ -179,22 +182,28 @@ def _keys(sample: TermSample) -> Sequence[Any]:
 
 
 def _sample_texts(
-    columns: Iterable[pa.Array], given: TokenPolicy | None, quota: int, seed: int
+    columns: Iterable[pa.Array], given: TokenPolicy | None, quota: int, seed: int, room: int
 ) -> TermSample:
     policy = required_policy(given)
     passages = (Passages.of(SpelledTexts.of(texts), policy.passage_words) for texts in columns)
-    drawn, seen = draw(passages, quota, seed, str)
-    tokens = [policy.filtered(passage.split()) for passage in drawn]
-    terms = tuple(sorted({token for passage in tokens for token in passage}))
-    places = {term: place for place, term in enumerate(terms)}
-    offsets = np.cumsum([0, *map(len, tokens)])
-    found = np.fromiter(map(places.__getitem__, chain.from_iterable(tokens)), dtype=np.int64)
+    drawn, seen = draw(passages, quota, seed, str, room)
+    known: dict[str, int] = {}
+    # a passage at a time: its words as objects of Python take many times its bytes
+    numbered = [
+        np.array([known.setdefault(token, len(known)) for token in tokens], dtype=np.int32)
+        for tokens in (policy.filtered(passage.split()) for passage in drawn)
+    ]
+    terms = tuple(sorted(known))
+    places = np.zeros(len(terms), dtype=np.int64)
+    places[[known[term] for term in terms]] = np.arange(len(terms))
+    offsets = np.cumsum([0, *map(len, numbered)])
+    found = places[np.concatenate([np.empty(0, np.int32), *numbered])]
     batch = CountBatch.from_rows(offsets, found, None, len(terms))
     return TermSample(terms, batch, seen, policy=policy.fingerprint)
 
 
 def _sample_ids(
-    chunks: Iterable[IdChunk], policy: TokenPolicy | None, quota: int, seed: int
+    chunks: Iterable[IdChunk], policy: TokenPolicy | None, quota: int, seed: int, room: int
 ) -> TermSample:
     refuse_policy(policy)
     # Copies, or each document would keep its whole chunk in memory.
@@ -203,6 +212,8 @@ def _sample_ids(
         quota,
         seed,
         lambda document: (document[0].copy(), None if document[1] is None else document[1].copy()),
+        room,
+        lambda kept: _OBJECT_BYTES + sum(one.nbytes for one in kept if one is not None),
     )
     joined = join_ids(drawn)
     used, columns = np.unique(joined.ids, return_inverse=True)
@@ -212,7 +223,7 @@ def _sample_ids(
 
 
 def _sample_categories(
-    chunks: Iterable[pa.Table], policy: TokenPolicy | None, quota: int, seed: int
+    chunks: Iterable[pa.Table], policy: TokenPolicy | None, quota: int, seed: int, room: int
 ) -> TermSample:
     refuse_policy(policy)
     seen_terms: dict[str, int] = {}
@@ -224,7 +235,7 @@ def _sample_categories(
             names = tuple(rows.schema.names)
             yield coded(rows, lambda term: seen_terms.setdefault(term, len(seen_terms)))
 
-    drawn, seen = draw(codes(), quota, seed, np.copy)
+    drawn, seen = draw(codes(), quota, seed, np.copy, room)
     rows = np.stack(drawn)
     used = sorted((term, code) for term, code in seen_terms.items() if (rows == code).any())
     places = np.full(len(seen_terms) + 1, -1, dtype=np.int64)
@@ -235,7 +246,7 @@ def _sample_categories(
     return TermSample(terms, batch, seen, policy=CATEGORIES, columns=names)
 
 
-_Sampler = Callable[[Iterable[Any], TokenPolicy | None, int, int], TermSample]
+_Sampler = Callable[[Iterable[Any], TokenPolicy | None, int, int, int], TermSample]
 _SAMPLERS: Mapping[Holds, _Sampler] = MappingProxyType(
     {"texts": _sample_texts, "ids": _sample_ids, "categories": _sample_categories}
 )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 BadRows = Literal["skip", "refuse"]
 BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
@@ -222,7 +222,7 @@ def sample_vectors(
 
 
 def pilot_of(
-    samples: Sequence[NumberRows], most: int, seed: int
+    samples: Sequence[NumberRows], most: int, seed: int, room: int | None = None
 ) -> tuple[NDArray[np.float64], int]:
     """(N, d) rows of the commonest width, and how many others there were.
 
@@ -234,6 +234,8 @@ def pilot_of(
         Rows to keep, of no more than `PILOT_BYTES`; of more, some are drawn.
     seed : int
         Of these.
+    room : int, optional
+        Bytes that they may take, where these are fewer.
 
     Raises
     ------
@@ -251,7 +253,8 @@ def pilot_of(
     parts = [one.of_width(width)[0] for one in samples]
     drawn = sum(map(len, parts))
     kept = np.zeros(drawn, dtype=bool)
-    most = max(2, min(most, PILOT_BYTES // (8 * width)))
+    held = PILOT_BYTES if room is None else min(PILOT_BYTES, room)
+    most = max(2, min(most, held // (8 * width)))
     kept[np.random.default_rng(seed).permutation(drawn)[:most]] = True
     ends = np.cumsum([len(part) for part in parts])
     chosen = [part[own] for part, own in zip(parts, np.split(kept, ends[:-1]), strict=True)]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary
 from streaming_moments.statistics.views.foundation import ViewsFoundation
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 _TEXT = ":text"
 
@@ -219,7 +219,8 @@ def sample_rows(
 ) -> pa.Table:
     """Draw rows of a shard, each equally likely, in one pass; in their order.
 
-    `even` and errors as of `read_tables`.
+    They are fewer than the quota where so many take more than `limits.pilot_bytes`. `even` and
+    errors as of `read_tables`.
     """
     rng = np.random.default_rng(seed)
     held: pa.Table | None = None
@@ -230,6 +231,9 @@ def sample_rows(
         # of nulls alone the type is known from other tables
         joined = [table] if held is None else [held, table]
         held = pa.concat_tables(joined, promote_options="default")
+        # the rows of the least keys are a uniform sample, however many they are
+        if held.nbytes > limits.pilot_bytes:
+            quota = min(quota, max(1, held.num_rows * limits.pilot_bytes // held.nbytes))
         if held.num_rows > quota:
             # rows keep the order of the shard
             drawn = np.sort(np.argpartition(keys, quota)[:quota])
@@ -244,12 +248,9 @@ def column_frequencies(
     rows = len(column)
     if policy is not None:
         passages = Passages.of(SpelledTexts.of(text_column(column)), None)
-        found = [policy.filtered(passages[place].split()) for place in range(rows)]
-        records = np.repeat(np.arange(rows), [len(words) for words in found])
-        texts = pa.array([word for words in found for word in words], pa.large_string())
-    else:
-        values = values_of(column, name, name)
-        records, texts = np.repeat(np.arange(rows), np.diff(values.offsets)), values.texts
+        return _word_frequencies(passages, rows, policy)
+    values = values_of(column, name, name)
+    records, texts = np.repeat(np.arange(rows), np.diff(values.offsets)), values.texts
     encoded = texts.dictionary_encode()
     places = np.asarray(pc.fill_null(encoded.indices, -1), dtype=np.int64)
     known = places >= 0
@@ -258,3 +259,20 @@ def column_frequencies(
     pairs = np.unique(places[known] * max(rows, 1) + records[known])
     documents = np.bincount(pairs // max(rows, 1), minlength=len(terms)).astype(np.int64)
     return TermFrequencies(terms, counts, documents, rows)
+
+
+def _word_frequencies(passages: Passages, rows: int, policy: TokenPolicy) -> TermFrequencies:
+    known: dict[str, int] = {}
+    counts, documents = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    # a text at a time: its words as objects of Python take many times its bytes
+    for place in range(rows):
+        words = policy.filtered(passages[place].split())
+        codes = np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
+        used, often = np.unique(codes, return_counts=True)
+        if len(known) > counts.size:
+            more = np.zeros(len(known), np.int64)  # room for twice as many words as there are
+            counts, documents = np.append(counts, more), np.append(documents, more)
+        counts[used] += often
+        documents[used] += 1
+    own = slice(0, len(known))
+    return TermFrequencies(list(known), counts[own], documents[own], rows)

@@ -2,21 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.storage.files.filesystems import FileState, open_file_system
-    from streaming_moments.storage.files.folders import Folder
-    from streaming_moments.storage.files.sealed import seal, unseal
-
-__all__ = ["FileState", "Folder", "open_file_system", "seal", "unseal"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "filesystems": ("FileState", "open_file_system"),
-            "folders": ("Folder",),
-            "sealed": ("seal", "unseal"),
-        },
-    )
+    from streaming_moments.storage.files.filesystems import FileState as FileState
+    from streaming_moments.storage.files.filesystems import open_file_system as open_file_system
+    from streaming_moments.storage.files.folders import Folder as Folder
+    from streaming_moments.storage.files.sealed import seal as seal
+    from streaming_moments.storage.files.sealed import unseal as unseal

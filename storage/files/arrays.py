@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import StoreError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 
 if TYPE_CHECKING:
     import numcodecs.blosc as blosc
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     import zarr.storage as stores
     from zarr.core.buffer import Buffer
 else:
-    blosc = LateModule("numcodecs.blosc")
-    zarr = LateModule("zarr")
-    codecs = LateModule("zarr.codecs")
-    cpu = LateModule("zarr.core.buffer.cpu")
-    stores = LateModule("zarr.storage")
+    blosc = LazyModule("numcodecs.blosc")
+    zarr = LazyModule("zarr")
+    codecs = LazyModule("zarr.codecs")
+    cpu = LazyModule("zarr.core.buffer.cpu")
+    stores = LazyModule("zarr.storage")
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from streaming_moments.errors import StoreError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.folders import Folder
 
 if TYPE_CHECKING:
     import tenacity
 else:
-    tenacity = LateModule("tenacity")
+    tenacity = LazyModule("tenacity")
 
 _HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
 

@@ -15,7 +15,7 @@ from fsspec.core import strip_protocol, url_to_fs
 from fsspec.utils import get_protocol
 
 from streaming_moments.errors import ShardError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.finding import find_each
 from streaming_moments.storage.files.urls import (
     is_signed,
@@ -27,7 +27,7 @@ from streaming_moments.storage.files.urls import (
 if TYPE_CHECKING:
     import pyarrow as pa
 else:
-    pa = LateModule("pyarrow")
+    pa = LazyModule("pyarrow")
 
 _OF_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 _SHORTEST_SECRET = 4  # characters; blotting out shorter values would garble the message

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 
@@ -40,6 +41,21 @@ def write_whole(path: str, content: bytes) -> None:
     """
     with _written_aside(path, content) as aside:
         os.replace(aside, path)
+
+
+def copy_whole(source: str, path: str) -> None:
+    """Copy a local file under another name, where it is seen whole; errors as `write_whole`.
+
+    A process that is killed leaves a hidden file beside it, which readers of folders pass over.
+    """
+    aside = _aside(path)
+    try:
+        shutil.copyfile(source, aside)
+        # else a power cut may leave the name without the content
+        _sync_file(aside)
+        os.replace(aside, path)
+    finally:
+        remove(aside)
 
 
 def create_whole(path: str, content: bytes) -> None:
@@ -171,6 +187,11 @@ def _written_aside(path: str, content: bytes) -> Iterator[str]:
 def _aside(path: str) -> str:
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.{uuid.uuid4().hex}{PARTIAL}")
+
+
+def _sync_file(path: str) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
 
 
 def _sync_folder(path: str) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,60 +14,55 @@ from fsspec.implementations.local import LocalFileSystem
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.filesystems import one_line, open_file_system, storage_errors
+from streaming_moments.storage.files.local_files import copy_whole
+from streaming_moments.storage.files.output_folders import OutputFolder, OutputOfAnother
 
 
 @contextmanager
 def parquet_output(
-    folder: str,
-    name: str,
-    schema: pa.Schema,
-    storage_options: Mapping[str, object] | None = None,
+    folder: OutputFolder, name: str, schema: pa.Schema
 ) -> Iterator[tuple[str, pq.ParquetWriter]]:
     """URL and writer of a Parquet file that is put in place when the block ends without an error.
 
     Raises
     ------
+    OutputOfAnother
+        Another model has claimed the folder meanwhile.
     StoreError
         The folder cannot be written: names it.
     """
-    url = f"{folder.rstrip('/')}/{name}"
     with tempfile.TemporaryDirectory(prefix="streaming-moments-") as scratch:
         local = os.path.join(scratch, "output.parquet")
         with pq.ParquetWriter(local, schema, compression="zstd") as writer:
-            yield url, writer
-        put_whole(local, folder, url, storage_options)
+            yield f"{folder.url}/{name}", writer
+        put_whole(local, folder, name)
 
 
-def put_whole(
-    local: str, folder: str, url: str, storage_options: Mapping[str, object] | None
-) -> None:
-    """Put a local file at a URL in a folder, where it appears whole.
+def put_whole(local: str, folder: OutputFolder, name: str) -> None:
+    """Put a local file under a name into a folder, where it appears whole.
 
-    Raises
-    ------
-    StoreError
-        The folder cannot be written: names it.
+    Errors as of `parquet_output`.
     """
+    folder.require_own()
+    storage_options = folder.folder.storage_options
     try:
-        fs, path = open_file_system(url, storage_options)
+        fs, path = open_file_system(f"{folder.url}/{name}", storage_options)
         fs.makedirs(fs._parent(path), exist_ok=True)
         if isinstance(fs, LocalFileSystem):
-            _replace(local, path)
+            copy_whole(local, path)
         else:
             # an object is seen when it is whole
             fs.put_file(local, path)
     except storage_errors() as error:
         raise StoreError(
-            f"{folder}: the output cannot be written ({one_line(error, storage_options)}); "
+            f"{folder.url}: the output cannot be written ({one_line(error, storage_options)}); "
             "check the path, the space, the permissions and the credentials"
         ) from error
-
-
-def _replace(local: str, path: str) -> None:
-    aside = f"{path}.{uuid.uuid4().hex}.tmp"
     try:
-        shutil.copyfile(local, aside)
-        os.replace(aside, path)
-    finally:
-        if os.path.exists(aside):
-            os.remove(aside)
+        folder.require_own()
+    except OutputOfAnother:
+        # whoever replaced the folder while this file was on its way has not seen it
+        with suppress(FileNotFoundError, *storage_errors()):
+            if fs.cat_file(path) == Path(local).read_bytes():
+                fs.rm_file(path)
+        raise

@@ -5,64 +5,27 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__, modules=("csv_kernels",))
 
 if TYPE_CHECKING:
-    from streaming_moments.storage.formats.base import (
-        DEFAULT_LIMITS,
-        START,
-        Columns,
-        Format,
-        Holds,
-        Position,
-        ReadLimits,
-        Source,
-        not_documents,
+    from streaming_moments.storage.formats.base import DEFAULT_LIMITS as DEFAULT_LIMITS
+    from streaming_moments.storage.formats.base import START as START
+    from streaming_moments.storage.formats.base import Columns as Columns
+    from streaming_moments.storage.formats.base import Format as Format
+    from streaming_moments.storage.formats.base import Holds as Holds
+    from streaming_moments.storage.formats.base import Position as Position
+    from streaming_moments.storage.formats.base import ReadLimits as ReadLimits
+    from streaming_moments.storage.formats.base import Source as Source
+    from streaming_moments.storage.formats.base import not_documents as not_documents
+    from streaming_moments.storage.formats.compressions import COMPRESSIONS as COMPRESSIONS
+    from streaming_moments.storage.formats.compressions import (
+        uncompressed_name as uncompressed_name,
     )
-    from streaming_moments.storage.formats.compressions import COMPRESSIONS, uncompressed_name
-    from streaming_moments.storage.formats.id_chunks import IdChunk, join_ids
-    from streaming_moments.storage.formats.registry import FORMATS, format_of
-    from streaming_moments.storage.formats.text_chunks import buffers, encoded
-
-__all__ = [
-    "COMPRESSIONS",
-    "DEFAULT_LIMITS",
-    "FORMATS",
-    "START",
-    "Columns",
-    "Format",
-    "Holds",
-    "IdChunk",
-    "Position",
-    "ReadLimits",
-    "Source",
-    "buffers",
-    "encoded",
-    "format_of",
-    "join_ids",
-    "not_documents",
-    "uncompressed_name",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "base": (
-                "DEFAULT_LIMITS",
-                "START",
-                "Columns",
-                "Format",
-                "Holds",
-                "Position",
-                "ReadLimits",
-                "Source",
-                "not_documents",
-            ),
-            "compressions": ("COMPRESSIONS", "uncompressed_name"),
-            "id_chunks": ("IdChunk", "join_ids"),
-            "registry": ("FORMATS", "format_of"),
-            "text_chunks": ("buffers", "encoded"),
-        },
-        modules=("csv_kernels",),
-    )
+    from streaming_moments.storage.formats.id_chunks import IdChunk as IdChunk
+    from streaming_moments.storage.formats.id_chunks import join_ids as join_ids
+    from streaming_moments.storage.formats.registry import FORMATS as FORMATS
+    from streaming_moments.storage.formats.registry import format_of as format_of
+    from streaming_moments.storage.formats.text_chunks import buffers as buffers
+    from streaming_moments.storage.formats.text_chunks import encoded as encoded

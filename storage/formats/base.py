@@ -57,6 +57,8 @@ class ReadLimits:
         Largest row group of Parquet, in bytes decompressed, and 8 for each token id or count. Of
         a larger one of texts no page may be above it: these are decoded whole. By default 64 MiB,
         and in pipelines what their memory plan allows.
+    pilot_bytes : int
+        Documents, or rows, that a sample of a shard holds, in bytes; a sample holds one at least.
 
     Raises
     ------
@@ -68,6 +70,7 @@ class ReadLimits:
     batch_bytes: int = 32 << 20
     batch_documents: int = 32_768
     row_group_bytes: int | None = None
+    pilot_bytes: int = 256 << 20
 
     def __post_init__(self) -> None:
         if any(bound is not None and bound < 1 for bound in vars(self).values()):

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 import fsspec
 
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 
 if TYPE_CHECKING:
     import pyarrow as pa
 else:
-    pa = LateModule("pyarrow")
+    pa = LazyModule("pyarrow")
 
 _BLOCK_BYTES = 1 << 16
 _XZ_BYTES = 66 << 20  # what a file of `xz -9` needs; one may ask for 4 GiB

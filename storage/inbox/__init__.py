@@ -2,38 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.storage.inbox.batches import Piece, Submission
-    from streaming_moments.storage.inbox.group_commit import GroupCommit, InboxClosed, KeyReused
-    from streaming_moments.storage.inbox.inbox import Backlog, Inbox
-    from streaming_moments.storage.inbox.records import RecordShape
-    from streaming_moments.storage.inbox.sealing import SealLog
-    from streaming_moments.storage.inbox.seals import Seal
-
-__all__ = [
-    "Backlog",
-    "GroupCommit",
-    "Inbox",
-    "InboxClosed",
-    "KeyReused",
-    "Piece",
-    "RecordShape",
-    "Seal",
-    "SealLog",
-    "Submission",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "batches": ("Piece", "Submission"),
-            "group_commit": ("GroupCommit", "InboxClosed", "KeyReused"),
-            "inbox": ("Backlog", "Inbox"),
-            "records": ("RecordShape",),
-            "sealing": ("SealLog",),
-            "seals": ("Seal",),
-        },
-    )
+    from streaming_moments.storage.inbox.batches import Piece as Piece
+    from streaming_moments.storage.inbox.batches import Submission as Submission
+    from streaming_moments.storage.inbox.group_commit import GroupCommit as GroupCommit
+    from streaming_moments.storage.inbox.group_commit import InboxClosed as InboxClosed
+    from streaming_moments.storage.inbox.group_commit import KeyReused as KeyReused
+    from streaming_moments.storage.inbox.inbox import Backlog as Backlog
+    from streaming_moments.storage.inbox.inbox import Inbox as Inbox
+    from streaming_moments.storage.inbox.records import RecordShape as RecordShape
+    from streaming_moments.storage.inbox.sealing import SealLog as SealLog
+    from streaming_moments.storage.inbox.seals import Seal as Seal

@@ -368,8 +368,7 @@ class Deletions:
         found = {name: seal_before(name) for name in deletion.names}
         claims = self._inbox.claims_of([name for name, after in found.items() if after is None])
         # a key may have expired, and what came under it be there
-        expired = self.seals.expired() if None in claims.values() else 0
-        found |= {name: claim.after if claim else expired for name, claim in claims.items()}
+        found |= {name: claim.after if claim else 0 for name, claim in claims.items()}
         behind = {name: after for name, after in found.items() if after is not None}
         sealed = {one.number: one for one in self.seals.find_all(behind, last).values()}
         yield from (sealed[number] for number in sorted(sealed))

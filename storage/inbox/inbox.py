@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import StoreError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
@@ -25,7 +25,7 @@ from streaming_moments.storage.inbox.receipts import Claim
 if TYPE_CHECKING:
     import tenacity
 else:
-    tenacity = LateModule("tenacity")
+    tenacity = LazyModule("tenacity")
 
 BATCHES, CLAIMS = "batches", "claims"
 FORMAT = 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.created import CreationUnknown, create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
@@ -23,7 +23,7 @@ from streaming_moments.storage.log.schema import Count, checked
 if TYPE_CHECKING:
     import tenacity
 else:
-    tenacity = LateModule("tenacity")
+    tenacity = LazyModule("tenacity")
 
 _FILE = re.compile(r"(\d{20})\.json")
 _PROBE = f"{COMMITS}/probe"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import DOCUMENT, FROM_BYTE, first_byte, whole_of
 from streaming_moments.storage.log.commits import SegmentReference
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa = LateModule("pyarrow")
-    pc = LateModule("pyarrow.compute")
+    pa = LazyModule("pyarrow")
+    pc = LazyModule("pyarrow.compute")
 
 _SHOWN = 5
 _ROWS = 1 << 14  # records that are objects at a time

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
@@ -20,13 +22,14 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 if TYPE_CHECKING:
     import tenacity
 else:
-    tenacity = LateModule("tenacity")
+    tenacity = LazyModule("tenacity")
 
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
 _KEPT = 100  # notes that stay: whoever is further behind than these has slept too long
 _LOOKS = 0.1, 1.0  # seconds between two looks at a lock that is waited for
+_BEATS = 8  # renewals in the time of a lock that a thread keeps
 _SKEW = timedelta(minutes=1)  # by which machines of one storage may differ about the time
 
 
@@ -73,7 +76,8 @@ class Lock:
     def acquire(cls, folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Lock:
         """Take the lock, if nobody holds it or its time is over by the storage's clock.
 
-        One whose process ran on this machine and is gone is taken over at once.
+        One whose process ran on this machine and is gone is taken over at once. After the clock
+        was set back, a lock is free that was not renewed for its time since somebody looked first.
 
         Parameters
         ----------
@@ -112,25 +116,28 @@ class Lock:
     @classmethod
     def _taken(cls, folder: Folder, expiry: timedelta) -> Lock:
         """As `acquire`, or nobody waits."""
-        number = _latest(folder)
+        number, marks = _latest(folder), list[str]()
         if number:
             note, now = _read(folder, number), folder.clock()
             until = f"until {note.until:%Y-%m-%d %H:%M:%S} UTC"
             held = not note.released and not is_gone(note.process)
             if held and note.until - now > note.expiry + _SKEW:
-                raise LockHeld(
-                    f"{folder.url}/{_file(number)} holds the lock {until}, by the storage's clock "
-                    f"longer than the {note.expiry} that a run holds it: a clock was wrong; delete "
-                    "that file if no run is going on"
-                )
-            if held and now < note.until:
+                marks.append(_mark(number))
+                if not _was_silent_since(folder, number, now, note.expiry):
+                    raise LockHeld(
+                        f"{folder.url}/{_file(number)} holds the lock {until}, by the storage's "
+                        f"clock longer than the {note.expiry} that a run holds it: a clock was "
+                        "wrong. The lock is free if that run does not renew it for as long; "
+                        "delete that file if no run is going on"
+                    )
+            elif held and now < note.until:
                 raise LockHeld(
                     f"another run holds the lock of {folder.url} {until}; wait for it to end. One "
                     "that died is taken over at once where it ran, elsewhere after that time"
                 )
         lock = cls(folder, number, uuid.uuid4().hex, expiry)._next()
         old = range(max(1, lock.number - 2 * _KEPT), lock.number - _KEPT)
-        folder.delete([_file(number) for number in old])
+        folder.delete([*(_file(number) for number in old), *marks])
         return replace(lock, fence=lock.number)
 
     def above(self, fence: int) -> Lock:
@@ -185,6 +192,40 @@ class Lock:
             raise LockHeld(
                 f"other runs have taken the lock of {self.folder.url} since; run it again"
             )
+
+
+@contextmanager
+def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Iterator[None]:
+    """Hold a lock for as long as a block lasts; a thread renews it.
+
+    Parameters
+    ----------
+    folder, expiry, patience
+        As of `Lock.acquire`.
+
+    Raises
+    ------
+    LockHeld
+        Another run holds it; or, when the block ends, another has taken it over.
+    StoreError
+        The storage cannot be read or written.
+    """
+    latest, over = [Lock.acquire(folder, expiry, patience)], Event()
+
+    def keep() -> None:
+        while not over.wait(expiry.total_seconds() / _BEATS):
+            # tried again; the end of the block says whether another has taken it over
+            with suppress(StoreError):
+                latest[0] = latest[0].renewed()
+
+    thread = Thread(target=keep, name="keeping the lock", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        latest[0].release()
 
 
 def fenced(change: Callable[[Commit], Commit], fence: int) -> Callable[[Commit], Commit]:
@@ -253,6 +294,26 @@ def _latest(folder: Folder) -> int:
     return max((int(found[1]) for found in listed if found), default=0)
 
 
+def _was_silent_since(folder: Folder, number: int, now: datetime, expiry: timedelta) -> bool:
+    """Whether the latest note is as old as the expiry since it was first seen to be in the future.
+
+    The time of the note says nothing after the clock was set back: a mark beside it says since
+    when, by the clock as it is now, the holder has not renewed it.
+    """
+    mine = seal({"seen": now.isoformat()})
+    first = create_once(folder, _mark(number), mine)
+    if first is None:
+        return False
+    where = f"{folder.url}/{_mark(number)}"
+    try:
+        seen = datetime.fromisoformat(unseal(first, where)["seen"])
+    except (LookupError, TypeError, ValueError) as why:
+        raise StoreError(f"{where} is damaged; delete it") from why
+    if now < seen:  # it was set back once more
+        folder.write(_mark(number), mine)
+    return now - seen > expiry
+
+
 def _read(folder: Folder, number: int) -> _Note:
     where = f"{folder.url}/{_file(number)}"
     data = folder.read(_file(number))
@@ -266,3 +327,7 @@ def _read(folder: Folder, number: int) -> _Note:
 
 def _file(number: int) -> str:
     return f"{LOCKS}/{number:020d}.json"
+
+
+def _mark(number: int) -> str:
+    return f"{LOCKS}/{number:020d}.seen"

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from streaming_moments.errors import StoreError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.urls import shard_name
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 else:
-    pa = LateModule("pyarrow")
-    pc = LateModule("pyarrow.compute")
-    pq = LateModule("pyarrow.parquet")
+    pa = LazyModule("pyarrow")
+    pc = LazyModule("pyarrow.compute")
+    pq = LazyModule("pyarrow.parquet")
 
 COLUMNS = ("url", "size", "fingerprint", "documents", "tokens", "outside")
 _FEW = 1 << 14  # URLs

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.doors import ABSENT
 from streaming_moments.quality.matching import MatchingRule, TopicMatching
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.forgotten import Forgotten
@@ -266,6 +267,8 @@ def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str
         if found is not None:
             moved[name] = _moved(one, two, name, found)
         elif asked is not None:
+            if why := ABSENT["diff"].get(models[1][1].name):
+                raise StoreError(f"model {name} {why}")
             raise StoreError(
                 f"the models called {name!r} have no topics or states over the same words, nor "
                 "clusters of as many numbers, by which they could be compared; `streaming-moments "

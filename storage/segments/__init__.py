@@ -2,21 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.storage.segments.blocks import sum_block
-    from streaming_moments.storage.segments.models import read_model, write_model
-    from streaming_moments.storage.segments.segments import Segment, SegmentWriter
-
-__all__ = ["Segment", "SegmentWriter", "read_model", "sum_block", "write_model"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "blocks": ("sum_block",),
-            "models": ("read_model", "write_model"),
-            "segments": ("Segment", "SegmentWriter"),
-        },
-    )
+    from streaming_moments.storage.segments.blocks import sum_block as sum_block
+    from streaming_moments.storage.segments.models import read_model as read_model
+    from streaming_moments.storage.segments.models import write_model as write_model
+    from streaming_moments.storage.segments.segments import Segment as Segment
+    from streaming_moments.storage.segments.segments import SegmentWriter as SegmentWriter

@@ -14,7 +14,7 @@ from pydantic import Field, StrictFloat, TypeAdapter
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.base import Model
 from streaming_moments.models.halves import HeldOut
-from streaming_moments.models.provenance import Polishing
+from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.registry import DEFAULT_MODEL, model_named
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.storage.files.arrays import (
@@ -57,6 +57,7 @@ class _Attributes:
     refined: Count = 0
     polishing: Polishing | None = None
     held_out: HeldOut | None = None
+    second_start: SecondStart | None = None
 
 
 _ATTRIBUTES = TypeAdapter(_Attributes)
@@ -171,6 +172,7 @@ def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
             "or refit"
         ) from error
     if issubclass(model, TopicModel):
-        scalars = checked(_ATTRIBUTES, attributes, f"{where} describes no model")
-        attributes |= asdict(scalars)
+        scalars = asdict(checked(_ATTRIBUTES, attributes, f"{where} describes no model"))
+        # a later version may have written more
+        attributes = {name: value for name, value in scalars.items() if name in attributes}
     return model.from_parts(arrays, attributes)

@@ -2,33 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.storage.store.changes import Recount
-    from streaming_moments.storage.store.garbage import Garbage, collect, find_garbage
-    from streaming_moments.storage.store.snapshot import Snapshot
-    from streaming_moments.storage.store.store import MomentStore
-    from streaming_moments.storage.store.verification import store_problems
-
-__all__ = [
-    "Garbage",
-    "MomentStore",
-    "Recount",
-    "Snapshot",
-    "collect",
-    "find_garbage",
-    "store_problems",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "changes": ("Recount",),
-            "garbage": ("Garbage", "collect", "find_garbage"),
-            "snapshot": ("Snapshot",),
-            "store": ("MomentStore",),
-            "verification": ("store_problems",),
-        },
-    )
+    from streaming_moments.storage.store.changes import Recount as Recount
+    from streaming_moments.storage.store.garbage import Garbage as Garbage
+    from streaming_moments.storage.store.garbage import collect as collect
+    from streaming_moments.storage.store.garbage import find_garbage as find_garbage
+    from streaming_moments.storage.store.snapshot import Snapshot as Snapshot
+    from streaming_moments.storage.store.store import MomentStore as MomentStore
+    from streaming_moments.storage.store.verification import store_problems as store_problems

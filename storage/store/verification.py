@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.base import Totals
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.row_block import RowBlock
@@ -50,7 +50,7 @@ from streaming_moments.storage.segments.models import model_files
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 else:
-    pc = LateModule("pyarrow.compute")
+    pc = LazyModule("pyarrow.compute")
 
 _LISTINGS = 8  # at the same time
 

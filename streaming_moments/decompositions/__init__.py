@@ -2,43 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.decompositions.forms import Dirichlet, Form, Mixture, form_of
-    from streaming_moments.decompositions.methods import METHODS, decompose
-    from streaming_moments.decompositions.moments import Moments, dirichlet_moments
-    from streaming_moments.decompositions.svtd import Recovered, recover
-    from streaming_moments.decompositions.whitened import (
-        Components,
-        WhitenedMoments,
-        whiten_moments,
-    )
-
-__all__ = [
-    "METHODS",
-    "Components",
-    "Dirichlet",
-    "Form",
-    "Mixture",
-    "Moments",
-    "Recovered",
-    "WhitenedMoments",
-    "decompose",
-    "dirichlet_moments",
-    "form_of",
-    "recover",
-    "whiten_moments",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "forms": ("Dirichlet", "Form", "Mixture", "form_of"),
-            "methods": ("METHODS", "decompose"),
-            "moments": ("Moments", "dirichlet_moments"),
-            "svtd": ("Recovered", "recover"),
-            "whitened": ("Components", "WhitenedMoments", "whiten_moments"),
-        },
-    )
+    from streaming_moments.decompositions.forms import Dirichlet as Dirichlet
+    from streaming_moments.decompositions.forms import Form as Form
+    from streaming_moments.decompositions.forms import Mixture as Mixture
+    from streaming_moments.decompositions.forms import form_of as form_of
+    from streaming_moments.decompositions.methods import METHODS as METHODS
+    from streaming_moments.decompositions.methods import decompose as decompose
+    from streaming_moments.decompositions.moments import Moments as Moments
+    from streaming_moments.decompositions.moments import dirichlet_moments as dirichlet_moments
+    from streaming_moments.decompositions.svtd import Recovered as Recovered
+    from streaming_moments.decompositions.svtd import recover as recover
+    from streaming_moments.decompositions.whitened import Components as Components
+    from streaming_moments.decompositions.whitened import WhitenedMoments as WhitenedMoments
+    from streaming_moments.decompositions.whitened import whiten_moments as whiten_moments

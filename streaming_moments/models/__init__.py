@@ -2,36 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__, modules=("topic_reading",))
 
 if TYPE_CHECKING:
-    from streaming_moments.models.base import Description, FitOptions, Model
-    from streaming_moments.models.fit import fit_by
-    from streaming_moments.models.registry import MODELS, model_named
-    from streaming_moments.models.rows import InMemory, Rows
-    from streaming_moments.models.topics import TopicModel
-
-__all__ = [
-    "MODELS",
-    "Description",
-    "FitOptions",
-    "InMemory",
-    "Model",
-    "Rows",
-    "TopicModel",
-    "fit_by",
-    "model_named",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "base": ("Description", "FitOptions", "Model"),
-            "fit": ("fit_by",),
-            "registry": ("MODELS", "model_named"),
-            "rows": ("InMemory", "Rows"),
-            "topics": ("TopicModel",),
-        },
-        modules=("topic_reading",),
-    )
+    from streaming_moments.models.base import Description as Description
+    from streaming_moments.models.base import FitOptions as FitOptions
+    from streaming_moments.models.base import Model as Model
+    from streaming_moments.models.fit import fit_by as fit_by
+    from streaming_moments.models.registry import MODELS as MODELS
+    from streaming_moments.models.registry import model_named as model_named
+    from streaming_moments.models.rows import InMemory as InMemory
+    from streaming_moments.models.rows import Rows as Rows
+    from streaming_moments.models.topics import TopicModel as TopicModel

@@ -155,8 +155,8 @@ class Model(Protocol):
         """
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
-        """(n, k) float64 arrays that the last step of its fit holds at most, for memory plans."""
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
+        """Bytes that the last step of its fit on a foundation holds at most, for memory plans."""
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from inspect import unwrap
 from typing import Literal
 
+from streaming_moments.arguments import checked
 from streaming_moments.decompositions.forms import Form, Mixture, form_of
 from streaming_moments.decompositions.svtd import Rotation, require_rotation
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import FitOptions
-from streaming_moments.models.halves import HalfRows, HeldOut
-from streaming_moments.models.predicting import likely, numbers_of_topics, predicting_rounds
+from streaming_moments.models.halves import (
+    HalfRows,
+    HeldOut,
+    likely,
+    numbers_of_topics,
+    predicting_rounds,
+)
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.topic_options import TopicOptions
@@ -18,6 +26,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.weighted import Statistics
 
 
+@checked
 def fit(
     statistics: Statistics,
     n_topics: int | Literal["auto"],
@@ -46,9 +55,11 @@ def fit(
     array([0.5, 0.5])
     """
     require_rotation(rotation)
-    return fit_by(statistics, n_topics, alpha0, rotation, refine=refine, alpha=alpha)
+    unchecked: Callable[..., TopicModel] = unwrap(fit_by)  # so that errors name `fit`
+    return unchecked(statistics, n_topics, alpha0, rotation, refine=refine, alpha=alpha)
 
 
+@checked
 def fit_by(
     statistics: Statistics,
     n_topics: int | Literal["auto"],

@@ -1,15 +1,52 @@
-"""States: topics, hidden states or clusters of any model, as they are matched with another's."""
+"""States: topics, hidden states or clusters of any model, as they are matched with another's.
+
+What only some models can is a Protocol and a line for each of them; passes have `PASSES`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.rows import Rows
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.views.multi_view import MultiViewMixture
+
+
+class WithTables(Protocol):
+    """States that are distributions over the words of one view or several."""
+
+    @property
+    def tables(self) -> dict[str, NDArray[np.float64]]:
+        """(n, k) columns of each view, by what it is called."""
+
+
+class FitsHalves(Protocol):
+    """Models of one half of the records, by which the triples of the other half are predicted."""
+
+    @classmethod
+    def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
+        """The model of one half of the records, without error bars; errors as `fit`."""
+
+    @property
+    def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
+        """Columns of the views, weights, alpha0: of which the chances of triples are made."""
+
+
+WITH_TABLES: Mapping[str, type[WithTables]] = MappingProxyType(
+    {one.name: one for one in (MultiViewMixture, HiddenMarkovModel, Blockmodel)}
+)
+FITS_HALVES: Mapping[str, type[FitsHalves]] = MappingProxyType(
+    {one.name: one for one in (MultiViewMixture, HiddenMarkovModel)}
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +107,12 @@ def states_of(model: Any) -> States | Clusters | None:
         return States(model.topics, model.topic_bars)
     if isinstance(model, GaussianMixture):
         return Clusters(model.means, model.variances, model.bars)
-    if not hasattr(model, "tables"):
+    if model.name not in WITH_TABLES:
         return None
     tables = [*model.tables.values()]
     return States(np.vstack(tables) / len(tables), getattr(model, "bars", None))
 
 
-def compares_states(model: type) -> bool:
+def compares_states(model: type[Any]) -> bool:
     """Whether numbers of states of a model can be compared by halves."""
-    return hasattr(model, "fit_half")
+    return model.name in FITS_HALVES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.svtd import recover
-from streaming_moments.models import topic_parts
-from streaming_moments.models.base import Arrays, Attributes, FitOptions
+from streaming_moments.errors import ForeignStatistics, InvalidInput, short
+from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
 from streaming_moments.models.halves import (
     STEP,
     HalfRows,
     HeldOut,
     made_there,
+    predicting_alpha0_there,
     require_halves,
     trusted_there,
 )
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
-from streaming_moments.models.predicting import predicting_alpha0_there
 from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
@@ -35,6 +35,7 @@ from streaming_moments.models.refinement import (
     pair_topics_of,
 )
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.sweeps import (
     TopicRows,
     both_rows,
@@ -44,7 +45,7 @@ from streaming_moments.models.sweeps import (
     topic_rows,
 )
 from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.notebook import html_table
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -53,9 +54,11 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
+_FEW = 4  # times fewer entries than words of the model
 
-@dataclass(frozen=True, eq=False)
-class TopicModel:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TopicModel(StoredModel):
     """Topics of a single-topic model (`alpha0 = 0`) or of latent Dirichlet allocation.
 
     A fit orders topics by falling weight, so the same statistics give the same numbers;
@@ -80,14 +83,8 @@ class TopicModel:
     method : str
         Name of the decomposition: "joint", "feature", "power", "svd", "eigen" or "als"; "given"
         for topics given as arrays.
-    documents : int
-        Documents it was fitted on.
     vocabulary, basis : str
         Fingerprints.
-    since, until : str, optional
-        First and last day of the documents, ISO 8601, where it was fitted on a window of time.
-    half_life : float, optional
-        Days after which documents counted half: its statistics were sums of floats, not integers.
     refined : int
         Rounds of refinement by the pairs of words.
     pair_weights : (k, k) float64
@@ -103,6 +100,8 @@ class TopicModel:
         How likely the pairs of each half are by topics of the other one; as the bars.
     second_start : SecondStart, optional
         What it gave, where topics repeated.
+    documents, since, until, half_life
+        As of any model.
 
     Examples
     --------
@@ -116,52 +115,44 @@ class TopicModel:
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
     compares_halves: ClassVar[bool] = True
-    arrays = topic_parts.arrays_of
-    attributes = topic_parts.attributes_of
-    parts = topic_parts.parts_of
-    described = topic_parts.description_of
-    _repr_html_ = topic_parts.as_html
+    nulls: ClassVar[tuple[str, ...]] = ()
+    halves_give: ClassVar[str] = "topic_bars"
     pair_topics = pair_topics_of
-    require_words = topic_parts.require_words
-    smoothed = topic_parts.smoothed
-    _as_read = topic_parts.as_read
-    stored: ClassVar[tuple[str, ...]] = (
-        *("topics", "weights", "raw_topics", "word_probabilities"),
-        *("spectrum", "exact_spectrum", "umass", "npmi"),
-    )
 
-    topics: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    topics: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
+    weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     alpha0: float
-    raw_topics: NDArray[np.float64]
+    raw_topics: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
     word_probabilities: NDArray[np.float64]
     spectrum: NDArray[np.float64]
     exact_spectrum: NDArray[np.float64]
-    umass: NDArray[np.float64]
-    npmi: NDArray[np.float64]
-    method: str
-    documents: int
+    umass: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
+    npmi: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
+    _: KW_ONLY
+    # what stores have called it from the first
+    method: str = field(metadata=stored_as(name="rotation"))
     vocabulary: str = ""
     basis: str = ""
-    since: str | None = None
-    until: str | None = None
-    half_life: float | None = None
-    refined: int = 0
-    pair_weights: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    refined: int = field(default=0, metadata=stored_as(together="refined"))
+    pair_weights: NDArray[np.float64] = field(
+        default_factory=lambda: np.empty((0, 0)),
+        metadata=stored_as(states=(0, 1), together="refined"),
+    )
     polishing: Polishing | None = None
-    topic_bars: NDArray[np.float64] | None = None
-    word_bars: NDArray[np.float64] | None = None
+    topic_bars: NDArray[np.float64] | None = field(
+        default=None, metadata=stored_as(states=(0,), together="bars")
+    )
+    word_bars: NDArray[np.float64] | None = field(
+        default=None, metadata=stored_as(states=(1,), together="bars")
+    )
     held_out: HeldOut | None = None
     second_start: SecondStart | None = None
-
-    __sizeof__ = held_bytes
 
     def __post_init__(self) -> None:
         if not self.pair_weights.size:
             assumed = dirichlet_pair_weights(self.weights, self.alpha0)
             object.__setattr__(self, "pair_weights", assumed)
-        for name in (*self.stored, "pair_weights", *topic_parts.bars_known(self)):
-            getattr(self, name).setflags(write=False)
+        super().__post_init__()
 
     @classmethod
     def from_topics(
@@ -204,11 +195,12 @@ class TopicModel:
         return replace(model, alpha0=predicting_alpha0_there(halves, whole))
 
     @classmethod
-    def row_copies(cls, options: TopicOptions) -> int:
+    def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
         """(n, k) float64 arrays that the last step of a fit holds at most."""
         # refined: of a second start besides what is left of the first
         mean = options.rows == "mean"
-        return 11 + mean if options.refine else 9 if mean else 6
+        copies = 11 + mean if options.refine else 9 if mean else 6
+        return 8 * copies * int(foundation.rows * options.topics)
 
     @classmethod
     def of_form(
@@ -232,9 +224,9 @@ class TopicModel:
 
     @classmethod
     def _brought(cls, rows: Rows, made: Any) -> Self:
-        # of all rows only the model itself comes here, once; made anew, its arrays are read-only
+        # of all rows only the model itself comes here, once
         model: Self = rows.value(made)
-        return replace(model)
+        return model
 
     @classmethod
     def finished(
@@ -305,24 +297,65 @@ class TopicModel:
         """Smallest share of an eigenvalue that the basis sees; near 1 is good."""
         return float((self.spectrum / self.exact_spectrum).min())
 
-    @classmethod
-    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
-        """The model of `arrays()` and `attributes()`.
+    def parts(self) -> tuple[Arrays, Attributes]:
+        """Arrays and attributes of which `from_parts` makes it again."""
+        arrays, attributes = super().parts()
+        if self.refined:
+            return arrays, attributes
+        # what the Dirichlet assumes is made again of the weights
+        left = {"refined", "pair_weights"}
+        kept = {name: array for name, array in arrays.items() if name not in left}
+        return kept, {name: value for name, value in attributes.items() if name not in left}
 
-        Raises
-        ------
-        InvalidInput
-            A part is missing: names it.
-        """
-        return cls(**topic_parts.fields_given(cls.stored, arrays, attributes))
+    def arrays(self) -> Arrays:
+        """The arrays of `parts`."""
+        return self.parts()[0]
+
+    def attributes(self) -> Attributes:
+        """The attributes of `parts`."""
+        return self.parts()[1]
+
+    def described(self) -> Description:
+        """Shares and error bars of the topics; how they were refined, held out and polished."""
+        facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
+        facts["alpha"] = self.alpha.tolist()
+        sentence = f"captured spectrum {self.captured:.2f}"
+        sentence += f"; alpha0 {self.alpha0:g}" if self.alpha0 else ""
+        if self.refined:
+            facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
+            facts["implied_alpha0"] = self.implied_alpha0
+            sentence += f"; refined {self.refined} rounds by the pairs of words"
+            if self.implied_alpha0 is not None:
+                sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
+        columns = {} if self.topic_bars is None else {"error bar": self.topic_bars}
+        if columns and not self.refined:
+            sentence += (
+                "; error bars are made for refined topics, of these they may be twice too long"
+            )
+        if self.held_out is not None:
+            facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
+            had = "has" if self.polishing is None else "had, before it was polished,"
+            sentence += f"; a pair held out {had} log likelihood {self.held_out.mean:.4f}"
+        if self.second_start is not None:
+            facts["second_start"] = asdict(self.second_start) | {"kept": self.second_start.kept}
+            sentence += f"; {self.second_start.sentence}"
+        if self.polishing is not None:
+            facts["polishing"] = asdict(self.polishing)
+            sentence += f"; {self.polishing.sentence}"
+            if columns:
+                facts["error_bars_of"] = "the fit before it was polished"
+                sentence += "; error bars are of the fit before that"
+        return Description(facts, columns, sentence)
+
+    def _repr_html_(self) -> str:
+        scores = enumerate(zip(self.weights, self.npmi, strict=True))
+        rows = [(place, f"{share:.1%}", f"{npmi:.2f}") for place, (share, npmi) in scores]
+        said = f"{self.n_topics} topics of {self.n_words:,} words and {self.documents:,} documents"
+        return html_table(said, ["topic", "share", "NPMI"], rows)
 
     def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> Self:
         """The model with the (k,) coherences of its topics."""
         return replace(self, umass=umass.copy(), npmi=npmi.copy())
-
-    def reordered(self, order: NDArray[np.int64]) -> Self:
-        """The model with topic `order[j]` as topic j; errors as `topic_parts.reordered_fields`."""
-        return replace(self, **topic_parts.reordered_fields(self, order))
 
     def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:
         """Most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i` (Remark 1).
@@ -395,3 +428,43 @@ class TopicModel:
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
         return log_posteriors(*self._as_read(batch, smoothing), self.weights)
+
+    def require_words(self, batch: CountBatch) -> None:
+        """Refuse documents that count another vocabulary.
+
+        Raises
+        ------
+        ForeignStatistics
+            They do: names both.
+        """
+        if (batch.n_words, batch.vocabulary) != (self.n_words, self.vocabulary):
+            raise ForeignStatistics(
+                f"the model is of vocabulary {short(self.vocabulary)} ({self.n_words} words), "
+                f"the documents count {short(batch.vocabulary)} ({batch.n_words} words); "
+                "count them with the model's vocabulary"
+            )
+
+    def smoothed(
+        self, smoothing: float, words: NDArray[np.int32] | slice = slice(None)
+    ) -> NDArray[np.float64]:
+        """(n, k) topics with a share of M1 mixed in, all above 0; or rows of some words."""
+        if not 0 < smoothing < 1:
+            raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
+        # a word that never occurred has M1 = 0: the floor keeps its logarithm finite
+        mean = np.maximum(self.word_probabilities[words], 1e-12)
+        return np.asarray((1 - smoothing) * self.topics[words] + smoothing * mean[:, None])
+
+    def _as_read(
+        self, batch: CountBatch, smoothing: float
+    ) -> tuple[CountBatch, NDArray[np.float64]]:
+        """Documents with the smoothed topics they are read by; of few words with their rows alone.
+
+        The bits are the same: each document is read by the rows of its words.
+        """
+        self.require_words(batch)
+        if _FEW * batch.words.size >= self.n_words:
+            return batch, self.smoothed(smoothing)
+        used, places = np.unique(batch.words, return_inverse=True)
+        narrow = CountBatch(batch.indptr, places.astype(np.int32), batch.counts, max(1, used.size))
+        rows = self.smoothed(smoothing, used) if used.size else np.ones((1, self.n_topics))
+        return narrow, rows

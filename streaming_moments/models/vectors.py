@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.rows import Rows
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
@@ -18,10 +19,15 @@ M = TypeVar("M")
 BY_SPECTRUM = 0
 """Of options: as many components, or factors, as the spectrum tells apart."""
 
-ROW_COPIES = 10
-"""Sums of all rows and of a half, as they are and as tensors of floats."""
-
 _ROWS = 4096  # that are read at a time
+_COPIES = 8  # of a third or fourth moment while it is centred and turned, and of covariances
+
+
+def tensor_bytes(foundation: VectorsFoundation) -> int:
+    """Bytes of the tensors of moments that a fit holds at most."""
+    tensor = foundation.columns ** (4 if foundation.fourth else 3)
+    covariances = foundation.dimension**2 * (2 if foundation.squares else 1)
+    return 8 * _COPIES * (tensor + covariances)
 
 
 def require_number(number: int, of: str) -> None:

@@ -2,31 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__, modules=("jacobi",))
 
 if TYPE_CHECKING:
-    from streaming_moments.numerics.jacobi import diagonalize_jointly
-    from streaming_moments.numerics.krylov import leading_eigenpairs
-    from streaming_moments.numerics.packing import pack, packed_size, unpack
-    from streaming_moments.numerics.simplex import nearest_distributions
-
-__all__ = [
-    "diagonalize_jointly",
-    "leading_eigenpairs",
-    "nearest_distributions",
-    "pack",
-    "packed_size",
-    "unpack",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "jacobi": ("diagonalize_jointly",),
-            "krylov": ("leading_eigenpairs",),
-            "packing": ("pack", "packed_size", "unpack"),
-            "simplex": ("nearest_distributions",),
-        },
-        modules=("jacobi",),
-    )
+    from streaming_moments.numerics.jacobi import diagonalize_jointly as diagonalize_jointly
+    from streaming_moments.numerics.krylov import leading_eigenpairs as leading_eigenpairs
+    from streaming_moments.numerics.packing import pack as pack
+    from streaming_moments.numerics.packing import packed_size as packed_size
+    from streaming_moments.numerics.packing import unpack as unpack
+    from streaming_moments.numerics.simplex import nearest_distributions as nearest_distributions

@@ -2,45 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.quality.agreement import adjusted_rand_index
-    from streaming_moments.quality.coherence import npmi_coherence, topic_diversity, umass_coherence
-    from streaming_moments.quality.drift import Drift, DriftBounds
-    from streaming_moments.quality.matching import (
-        MatchingRule,
-        TopicMatching,
-        compare_topics,
-        match_topics,
-    )
-    from streaming_moments.quality.prediction import completion_perplexity
-    from streaming_moments.quality.relevance import top_words
-
-__all__ = [
-    "Drift",
-    "DriftBounds",
-    "MatchingRule",
-    "TopicMatching",
-    "adjusted_rand_index",
-    "compare_topics",
-    "completion_perplexity",
-    "match_topics",
-    "npmi_coherence",
-    "top_words",
-    "topic_diversity",
-    "umass_coherence",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "coherence": ("npmi_coherence", "topic_diversity", "umass_coherence"),
-            "agreement": ("adjusted_rand_index",),
-            "relevance": ("top_words",),
-            "prediction": ("completion_perplexity",),
-            "matching": ("MatchingRule", "TopicMatching", "compare_topics", "match_topics"),
-            "drift": ("Drift", "DriftBounds"),
-        },
-    )
+    from streaming_moments.quality.agreement import adjusted_rand_index as adjusted_rand_index
+    from streaming_moments.quality.coherence import npmi_coherence as npmi_coherence
+    from streaming_moments.quality.coherence import topic_diversity as topic_diversity
+    from streaming_moments.quality.coherence import umass_coherence as umass_coherence
+    from streaming_moments.quality.drift import Drift as Drift
+    from streaming_moments.quality.drift import DriftBounds as DriftBounds
+    from streaming_moments.quality.matching import MatchingRule as MatchingRule
+    from streaming_moments.quality.matching import TopicMatching as TopicMatching
+    from streaming_moments.quality.matching import compare_topics as compare_topics
+    from streaming_moments.quality.matching import match_topics as match_topics
+    from streaming_moments.quality.prediction import completion_perplexity as completion_perplexity
+    from streaming_moments.quality.relevance import top_words as top_words

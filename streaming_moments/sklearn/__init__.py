@@ -5,39 +5,15 @@ The only package that imports scikit-learn (`pip install streaming-moments[sklea
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.arguments import checked
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.sklearn.communities import MomentCommunities
-    from streaming_moments.sklearn.factors import MomentFactors
-    from streaming_moments.sklearn.mixtures import MomentGaussianMixture
-    from streaming_moments.sklearn.sequences import MomentHMM
-    from streaming_moments.sklearn.tables import MomentLatentTree
-    from streaming_moments.sklearn.topics import MomentTopics
-    from streaming_moments.sklearn.views import MomentViews
-
-__all__ = [
-    "MomentCommunities",
-    "MomentFactors",
-    "MomentGaussianMixture",
-    "MomentHMM",
-    "MomentLatentTree",
-    "MomentTopics",
-    "MomentViews",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "communities": ("MomentCommunities",),
-            "factors": ("MomentFactors",),
-            "mixtures": ("MomentGaussianMixture",),
-            "sequences": ("MomentHMM",),
-            "tables": ("MomentLatentTree",),
-            "topics": ("MomentTopics",),
-            "views": ("MomentViews",),
-        },
-    )
-    __getattr__ = checked(__getattr__)
+    from streaming_moments.sklearn.communities import MomentCommunities as MomentCommunities
+    from streaming_moments.sklearn.factors import MomentFactors as MomentFactors
+    from streaming_moments.sklearn.mixtures import MomentGaussianMixture as MomentGaussianMixture
+    from streaming_moments.sklearn.sequences import MomentHMM as MomentHMM
+    from streaming_moments.sklearn.tables import MomentLatentTree as MomentLatentTree
+    from streaming_moments.sklearn.topics import MomentTopics as MomentTopics
+    from streaming_moments.sklearn.views import MomentViews as MomentViews

@@ -7,24 +7,27 @@ from typing import Any, Self, cast
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory
 from streaming_moments.quality.prediction import completion_perplexity
-from streaming_moments.sklearn.merging import Merging, require_components
+from streaming_moments.sklearn.estimator import MomentTransformer
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 
-class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):  # type: ignore[misc]
+class MomentCommunities(MomentTransformer):
     """Communities of a graph given by its adjacency matrix, each node maybe of several.
+
+    `X` is (nodes, n) array_like or sparse: 1 where the node of the column is a neighbour of that
+    of the row, else 0; no node is its own neighbour. Or it is a graph of networkx, whose nodes are
+    in its own order, `list(X)`, and whose weights of edges are left out. `partial_fit` takes rows
+    of some nodes.
 
     Parameters
     ----------
@@ -82,45 +85,10 @@ class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mergi
         self.random_state = random_state
         self.keep_statistics = keep_statistics
 
-    def fit(self, X: Any, y: object = None) -> Self:
-        """The communities of a graph.
-
-        Parameters
-        ----------
-        X : (nodes, n) array_like or sparse, or networkx graph
-            1 where the node of the column is a neighbour of that of the row, else 0. Nodes of a
-            graph of networkx are in its own order, `list(X)`; weights of its edges are left out.
-        y : object
-            Not used.
-
-        Raises
-        ------
-        InvalidInput
-            An entry that is neither 0 nor 1, a node that is its own neighbour, or a parameter out
-            of range.
-        NotIdentifiable
-            The graph does not tell so many communities apart.
-        """
-        self._added = False
-        batch = self._lists(X, reset=True)
-        self._begin(batch)
-        self._fitted(MomentStatistics.of(batch, self._basis))
-        self.memberships_ = self.model_.transform(batch)
-        return self
-
-    def partial_fit(self, X: Any, y: object = None) -> Self:
-        """The communities by the rows of these nodes and of all before; as `fit`."""
-        first = self._is_first()
-        batch = self._lists(X, reset=first)
-        if first:
-            self._begin(batch)
-        found = MomentStatistics.of(batch, self._basis)
-        return self._fitted(found if first else self.statistics_ + found)
-
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(nodes, k) memberships of nodes, from their rows; each of sum 1."""
-        check_is_fitted(self, "model_")
-        return self.model_.transform(self._lists(X))
+        records = self._read(X)
+        return self.model_.transform(records)
 
     def score(self, X: Any, y: object = None) -> float:
         """Mean log-likelihood of a neighbour that is held out; higher is better.
@@ -130,20 +98,22 @@ class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mergi
         InvalidInput
             No node of two neighbours.
         """
-        check_is_fitted(self, "model_")
-        perplexity = completion_perplexity(self.model_, self._lists(X), seed=self.random_state)
+        batch = self._read(X)
+        perplexity = completion_perplexity(self.model_, batch, seed=self.random_state)
         return -float(np.log(perplexity))
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
-    def _begin(self, batch: CountBatch) -> None:
-        own = np.repeat(np.arange(batch.documents), np.diff(batch.indptr))
-        if batch.documents == batch.n_words and (own == batch.words).any():
-            node = int(own[own == batch.words][0])
+    def _begin(self, records: CountBatch) -> None:
+        own = np.repeat(np.arange(records.documents), np.diff(records.indptr))
+        if records.documents == records.n_words and (own == records.words).any():
+            node = int(own[own == records.words][0])
             raise InvalidInput(f"node {node} is its own neighbour; set the diagonal to 0")
-        self._basis = Basis.from_pilot(batch, self.n_components, self.random_state)
+        self._basis = Basis.from_pilot(records, self.n_components, self.random_state)
+
+    def _counted(self, records: CountBatch) -> MomentStatistics:
+        return MomentStatistics.of(records, self._basis)
+
+    def _finish(self, records: CountBatch) -> None:
+        self.memberships_ = self.model_.transform(records)
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         options = Communities.Options(  # type: ignore[call-arg]
@@ -157,13 +127,10 @@ class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mergi
             del self.memberships_
         return self
 
-    def _lists(self, X: Any, reset: bool = False) -> CountBatch:
-        if reset:
-            require_fitting(MomentCommunities.__init__, **self.get_params())
-            require_components(self)
+    def _records(self, X: Any, first: bool = False) -> CountBatch:
         X = _adjacency(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
         checked = validate_data(
-            self, X, reset=reset, accept_sparse="csr", ensure_min_samples=2 if reset else 1
+            self, X, reset=first, accept_sparse="csr", ensure_min_samples=2 if first else 1
         )
         values = checked.data if sp.issparse(checked) else checked
         if not np.isin(values, (0, 1)).all():
@@ -177,7 +144,6 @@ class MomentCommunities(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Mergi
         # of a graph: what scikit-learn's own checks draw are other numbers
         tags.input_tags.two_d_array = False
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64"]
         return cast("Tags", tags)
 
 

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.vectors import BY_SPECTRUM
-from streaming_moments.sklearn.merging import Merging
-from streaming_moments.sklearn.vectors import checked_rows, foundation_for
-from streaming_moments.statistics.vectors.rows import VectorBatch
+from streaming_moments.sklearn.estimator import MomentTransformer
+from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 _REACH = 4.0  # median norms: tails are what factors are told apart by
 
 
-class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):  # type: ignore[misc]
+class MomentFactors(MomentTransformer, VectorEstimator):
     """Independent factors of `x = mean + A h + noise`, by their third or fourth cumulants.
+
+    `X` is (n, d) array_like of finite numbers. `fit` warns where noise has as large a cumulant as
+    some factors. After `partial_fit`, grid and sketch are those of the first rows.
 
     Parameters
     ----------
@@ -85,44 +84,10 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):
         self.random_state = random_state
         self.keep_statistics = keep_statistics
 
-    def fit(self, X: Any, y: object = None) -> Self:
-        """The factors of the rows; warns where noise has as large a cumulant as some.
-
-        Parameters
-        ----------
-        X : (n, d) array_like
-            Finite numbers.
-        y : object
-            Not used.
-
-        Raises
-        ------
-        InvalidInput
-            All rows equal, or a parameter out of range.
-        NotIdentifiable
-            Rows that do not vary in so many directions beside noise.
-        """
-        self._added = False
-        rows = checked_rows(self, X, reset=True)
-        self._begin(rows)
-        return self._fitted(self._foundation.of_vectors(VectorBatch.of(rows)))
-
-    def partial_fit(self, X: Any, y: object = None) -> Self:
-        """The factors of these rows and all before; grid and sketch are those of the first.
-
-        Parameters and errors as of `fit`.
-        """
-        first = self._is_first()
-        rows = checked_rows(self, X, reset=first)
-        if first:
-            self._begin(rows)
-        found = self._foundation.of_vectors(VectorBatch.of(rows))
-        return self._fitted(found if first else self.statistics_ + found)
-
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(n, k) factors of rows, of variance 1 and noise besides."""
-        check_is_fitted(self, "model_")
-        return self.model_.values(checked_rows(self, X))
+        records = self._read(X)
+        return self.model_.values(records)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
         """(n, d) rows of (n, k) factors, without noise.
@@ -140,18 +105,12 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):
             )
         return self.model_.rows_of(values)
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
-    def _begin(self, rows: NDArray[Any]) -> None:
+    def _begin(self, records: NDArray[Any]) -> None:
         fourth = self.order == "fourth" or self.noise == "full"
-        asked = self.n_components, self.sketch_columns, self.random_state
-        self._foundation = foundation_for(rows, *asked, fourth=fourth, reach=_REACH)
+        self._foundation = self._foundation_of(records, fourth=fourth, reach=_REACH)
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
-        k = BY_SPECTRUM if self.n_components == "auto" else self.n_components
-        options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
+        options = FactorOptions(topics=self._k, order=self.order, noise=self.noise, weak="keep")
         model = IndependentFactors.fit(InMemory((statistics,)), options)
         if model.weak:
             warnings.warn(
@@ -166,8 +125,3 @@ class MomentFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):
         self.mean_ = model.mean.copy()
         self.skewness_, self.kurtosis_ = model.skewness.copy(), model.kurtosis.copy()
         return self
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return cast("Tags", tags)

@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.models.mixtures.gaussian_mixture import (
     GaussianMixture,
@@ -16,15 +15,15 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
 )
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.vectors import BY_SPECTRUM
-from streaming_moments.sklearn.merging import Merging
-from streaming_moments.sklearn.vectors import checked_rows, foundation_for
-from streaming_moments.statistics.vectors.rows import VectorBatch
+from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 
-class MomentGaussianMixture(DensityMixin, Merging):  # type: ignore[misc]
+class MomentGaussianMixture(DensityMixin, VectorEstimator):  # type: ignore[misc]
     """A mixture of Gaussians, from statistics of rows that are exact and can be added up.
+
+    `X` is (n, d) array_like of finite numbers. `fit` warns where variances came out near 0 or
+    below. After `partial_fit`, grid and sketch are those of the first rows.
 
     Parameters
     ----------
@@ -85,71 +84,34 @@ class MomentGaussianMixture(DensityMixin, Merging):  # type: ignore[misc]
         self.random_state = random_state
         self.keep_statistics = keep_statistics
 
-    def fit(self, X: Any, y: object = None) -> Self:
-        """The mixture of the rows; warns where variances came out near 0 or below.
-
-        Parameters
-        ----------
-        X : (n, d) array_like
-            Finite numbers.
-        y : object
-            Not used.
-
-        Raises
-        ------
-        InvalidInput
-            All rows equal, or a parameter out of range.
-        NotIdentifiable
-            Rows that do not tell so many components apart, or not their variances.
-        """
-        self._added = False
-        rows = checked_rows(self, X, reset=True)
-        self._begin(rows)
-        self._fitted(self._foundation.of_vectors(VectorBatch.of(rows)))
-        if not self.polish:
-            return self
-        return self._shown(polished(self.model_, [rows], self._foundation.grid, self.polish))
-
-    def partial_fit(self, X: Any, y: object = None) -> Self:
-        """The mixture of these rows and all before; grid and sketch are those of the first.
-
-        Parameters and errors as of `fit`; with `polish` it is refused.
-        """
-        self._require_no_polish()
-        first = self._is_first()
-        rows = checked_rows(self, X, reset=first)
-        if first:
-            self._begin(rows)
-        found = self._foundation.of_vectors(VectorBatch.of(rows))
-        return self._fitted(found if first else self.statistics_ + found)
-
     def predict(self, X: Any) -> NDArray[np.int64]:
         """(n,) the likeliest component of each row."""
-        check_is_fitted(self, "model_")
-        return self.model_.assign(checked_rows(self, X))
+        records = self._read(X)
+        return self.model_.assign(records)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(n, k) probability of each component given each row."""
-        check_is_fitted(self, "model_")
-        return self.model_.posterior(checked_rows(self, X))
+        records = self._read(X)
+        return self.model_.posterior(records)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(n,) logarithm of the density of each row."""
-        check_is_fitted(self, "model_")
-        return self.model_.log_likelihoods(checked_rows(self, X))
+        records = self._read(X)
+        return self.model_.log_likelihoods(records)
 
     def score(self, X: Any, y: object = None) -> float:
         """Mean logarithm of the density of a row."""
         return float(self.score_samples(X).mean())
 
-    def _begin(self, rows: NDArray[Any]) -> None:
-        asked = self.n_components, self.sketch_columns, self.random_state
-        squares = self.covariance_type == "diag"
-        self._foundation = foundation_for(rows, *asked, squares=squares)
+    def _begin(self, records: NDArray[Any]) -> None:
+        self._foundation = self._foundation_of(records, squares=self.covariance_type == "diag")
+
+    def _finish(self, records: NDArray[Any]) -> None:
+        if self.polish:
+            self._shown(polished(self.model_, [records], self._foundation.grid, self.polish))
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
-        k = BY_SPECTRUM if self.n_components == "auto" else self.n_components
-        options = MixtureOptions(topics=k, covariance=self.covariance_type)
+        options = MixtureOptions(topics=self._k, covariance=self.covariance_type)
         model = GaussianMixture.fit(InMemory((statistics,)), options)
         if model.negative:
             warnings.warn(

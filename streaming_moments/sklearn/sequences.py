@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, MarkovOptions
-from streaming_moments.sklearn.merging import Merging, require_components
+from streaming_moments.sklearn.estimator import MomentEstimator
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
@@ -25,7 +24,7 @@ from streaming_moments.statistics.views.statistics import ViewStatistics
 _PILOT = 1 << 20  # symbols of the first sequences that the sketch is made of
 
 
-class MomentHMM(Merging):
+class MomentHMM(MomentEstimator):
     """A hidden Markov model of symbols `0..n_features-1`, from their windows of three.
 
     Parameters
@@ -106,23 +105,14 @@ class MomentHMM(Merging):
         NotIdentifiable
             Sequences that do not tell so many states apart.
         """
-        self._added = False
-        batch = _symbols(X, lengths, y)
-        self._begin(batch)
-        return self._fitted(self._foundation.of_sequences(batch))
+        return super().fit(_symbols(X, lengths, y))
 
     def partial_fit(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> Self:
         """The model of these sequences and all before; symbols are those of the first.
 
         Parameters and errors as of `fit`.
         """
-        batch = _symbols(X, lengths, y)
-        first = self._is_first()
-        if first:
-            self._begin(batch)
-        _require_known(batch, self._foundation.rows)
-        found = self._foundation.of_sequences(batch)
-        return self._fitted(found if first else self.statistics_ + found)
+        return super().partial_fit(_symbols(X, lengths, y))
 
     def decode(
         self, X: Any, lengths: Sequence[int] | None = None
@@ -151,12 +141,22 @@ class MomentHMM(Merging):
         check_is_fitted(self, "model_")
         return self.model_.perplexity(_symbols(X, lengths))
 
-    def _begin(self, batch: SymbolBatch) -> None:
-        n = self._alphabet(batch)
-        _require_known(batch, n)
+    def _records(self, X: SymbolBatch, first: bool = False) -> SymbolBatch:
+        return X
+
+    def _begin(self, records: SymbolBatch) -> None:
+        n = self.n_features
+        n = int(records.symbols.max(initial=0)) + 1 if n is None else n
+        if n < 1:
+            raise InvalidInput(f"n_features is {n}; it must be at least 1")
+        _require_known(records, n)
         words = Vocabulary(tuple(map(str, range(n))), core_of(n))
-        asked = self.sketch_columns, self.random_state
-        self._foundation = SequencesFoundation(words, sketch_of(_bigrams(batch, n), words, *asked))
+        sketch = sketch_of(_bigrams(records, n), words, self.sketch_columns, self.random_state)
+        self._foundation = SequencesFoundation(words, sketch)
+
+    def _counted(self, records: SymbolBatch) -> ViewStatistics:
+        _require_known(records, self._foundation.rows)
+        return self._foundation.of_sequences(records)
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
         options = MarkovOptions(
@@ -169,19 +169,14 @@ class MomentHMM(Merging):
         self.emissionprob_ = np.ascontiguousarray(self.model_.emission.T)
         return self
 
-    def _alphabet(self, batch: SymbolBatch) -> int:
+    def _require_parameters(self) -> None:
         for name in ("n_components", "refine", "random_state", "n_features"):
             value = getattr(self, name)
             if name == "n_features" and value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
                 raise InvalidInput(f"{name} is {value!r}; give a whole number")
-        require_fitting(MomentHMM.__init__, **self.get_params())
-        require_components(self)
-        n = int(batch.symbols.max(initial=0)) + 1 if self.n_features is None else self.n_features
-        if n < 1:
-            raise InvalidInput(f"n_features is {n}; it must be at least 1")
-        return n
+        super()._require_parameters()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

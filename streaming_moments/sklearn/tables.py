@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.merging import Merging, require_components
+from streaming_moments.sklearn.estimator import MomentEstimator
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.tables.columns import (
@@ -23,9 +22,15 @@ from streaming_moments.statistics.counts.tables.columns import (
     require_countable,
 )
 
+Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # (rows, V) values, and which are known
 
-class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type: ignore[misc]
+
+class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):  # type: ignore[misc]
     """A tree of hidden states between categorical columns, from the counts of pairs and triples.
+
+    `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing. After
+    `partial_fit`, values that the first rows had not are missing. A column of one value is refused,
+    and more categories than pairs and triples are counted of are `BoundExceeded`.
 
     Parameters
     ----------
@@ -76,34 +81,6 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
         self.smoothing = smoothing
         self.keep_statistics = keep_statistics
 
-    def fit(self, X: Any, y: object = None) -> Self:
-        """The tree of these rows, whatever was seen before.
-
-        Parameters
-        ----------
-        X : (rows, V) array_like
-            Texts or whole numbers; None and NaN are missing.
-        y : object
-            Not used.
-
-        Raises
-        ------
-        InvalidInput
-            A column of one value, or a parameter out of range.
-        BoundExceeded
-            More categories than pairs and triples are counted of.
-        NotIdentifiable
-            The columns do not hold so many states: names them.
-        """
-        self._added = False
-        return self._fitted(self._first(X))
-
-    def partial_fit(self, X: Any, y: object = None) -> Self:
-        """The tree of these rows and all before; values that the first had not are missing."""
-        if self._is_first():
-            return self._fitted(self._first(X))
-        return self._fitted(self.statistics_ + self._counted(*self._values(X)))
-
     def __add__(self, other: Self) -> Self:
         """As of any estimator; values are read by their types, which are the same."""
         known = [getattr(one, "categories_", None) for one in (self, other)]
@@ -120,8 +97,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
 
         Of whole numbers that int64 holds int64, else objects.
         """
-        check_is_fitted(self, "model_")
-        codes = self._codes(*self._values(X))
+        codes = self._codes(self._read(X))
         completed, _ = self.model_.tree.completed(codes)
         columns = [own[codes] for own, codes in zip(self.categories_, completed.T, strict=True)]
         values = [value for own in self.categories_ for value in own]
@@ -130,23 +106,20 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
 
     def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
         """(rows, c) of each column, its distribution given what is known of each row."""
-        check_is_fitted(self, "model_")
-        return list(self.model_.tree.conditionals(self._codes(*self._values(X))))
+        codes = self._codes(self._read(X))
+        return list(self.model_.tree.conditionals(codes))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(rows,) log-probability of what is known of each row, nats."""
-        check_is_fitted(self, "model_")
-        return self.model_.tree.log_probabilities(self._codes(*self._values(X)))
+        codes = self._codes(self._read(X))
+        return self.model_.tree.log_probabilities(codes)
 
     def score(self, X: Any, y: object = None) -> float:
         """Mean log-probability of a row; higher is better."""
         return float(self.score_samples(X).mean())
 
-    def _first(self, X: Any) -> MomentStatistics:
-        """Statistics of the first rows, which say what a row is."""
-        require_fitting(MomentLatentTree.__init__, **self.get_params())
-        require_components(self)
-        values, known = self._values(X, reset=True)
+    def _begin(self, records: Cells) -> None:
+        values, known = records
         names = getattr(self, "feature_names_in_", np.arange(values.shape[1]).astype(str))
         self.categories_ = [
             np.array(sorted(set(column[own].tolist()), key=_order), dtype=object)
@@ -155,7 +128,6 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
         require_countable(map(str, names), map(len, self.categories_))
         texts = tuple(tuple(map(str, own)) for own in self.categories_)
         self._table = TableColumns(tuple(map(str, names)), texts)
-        return self._counted(values, known)
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         options = LatentTree.Options(  # type: ignore[call-arg]
@@ -165,12 +137,13 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
         self.statistics_ = statistics
         return self
 
-    def _counted(self, values: NDArray[Any], known: NDArray[np.bool_]) -> MomentStatistics:
+    def _counted(self, records: Cells) -> MomentStatistics:
         basis = Basis.of_table(self._table)
-        return MomentStatistics.of(self._table.batch(self._codes(values, known)), basis)
+        return MomentStatistics.of(self._table.batch(self._codes(records)), basis)
 
-    def _codes(self, values: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _codes(self, records: Cells) -> NDArray[np.int64]:
         """(rows, V) place of each value among the categories, -1 where it is none of them."""
+        values, known = records
         found = np.full(values.shape, -1, dtype=np.int64)
         for place, own in enumerate(self.categories_):
             code_of = {value: code for code, value in enumerate(own.tolist())}
@@ -178,16 +151,16 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, Merging):  # type
             found[rows, place] = [code_of.get(value, -1) for value in values[rows, place].tolist()]
         return found
 
-    def _values(self, X: Any, reset: bool = False) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _records(self, X: Any, first: bool = False) -> Cells:
         """(rows, V) values, whole numbers as such, and whether each is known."""
         given = validate_data(
             self,
             X,
-            reset=reset,
+            reset=first,
             dtype=None,
             ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
-            ensure_min_features=FEWEST_COLUMNS if reset else 1,
+            ensure_min_samples=2 if first else 1,
+            ensure_min_features=FEWEST_COLUMNS if first else 1,
         )
         values = np.asarray(given, dtype=object)
         known = np.array([[one is not None and one == one for one in row] for row in values])

@@ -9,9 +9,8 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_non_negative, validate_data
 
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
@@ -20,7 +19,7 @@ from streaming_moments.models.passes.documents import polished
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
-from streaming_moments.sklearn.merging import Merging, require_components
+from streaming_moments.sklearn.estimator import MomentTransformer
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.weights import Weighting
@@ -32,8 +31,11 @@ _MOST = 32  # topics that the basis is made for, where their number is to be fou
 _PARTS = 100  # of a fractional count
 
 
-class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging):  # type: ignore[misc]
+class MomentTopics(MomentTransformer):
     """Topics of a matrix of word counts, from statistics that are exact and can be added up.
+
+    `X` is (documents, n) array_like or sparse, of whole numbers of at least 0. After `partial_fit`
+    the basis is that of the first documents.
 
     Parameters
     ----------
@@ -118,46 +120,10 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         self.random_state = random_state
         self.keep_statistics = keep_statistics
 
-    def fit(self, X: Any, y: object = None) -> Self:
-        """Topics of the documents, whatever was seen before.
-
-        Parameters
-        ----------
-        X : (documents, n) array_like or sparse
-            Whole numbers of at least 0.
-        y : object
-            Not used.
-
-        Raises
-        ------
-        InvalidInput
-            Other counts, or a parameter out of range.
-        NotIdentifiable
-            Documents that do not tell so many topics apart.
-        """
-        self._added = False
-        batch = self._counts(X, reset=True)
-        self._begin(batch)
-        self._fitted(MomentStatistics.of(batch, self._basis))
-        return self._shown(polished(self.model_, batch, self.polish))
-
-    def partial_fit(self, X: Any, y: object = None) -> Self:
-        """Topics of these documents and all before; the basis is that of the first.
-
-        Parameters and errors as of `fit`; with `polish` it is refused.
-        """
-        self._require_no_polish()
-        first = self._is_first()
-        batch = self._counts(X, reset=first)
-        if first:
-            self._begin(batch)
-            return self._fitted(MomentStatistics.of(batch, self._basis))
-        return self._fitted(self.statistics_ + MomentStatistics.of(batch, self._basis))
-
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(documents, k) float64 topic proportions, rows of sum 1."""
-        check_is_fitted(self, "model_")
-        return self.model_.transform(self._counts(X))
+        records = self._read(X)
+        return self.model_.transform(records)
 
     def score(self, X: Any, y: object = None) -> float:
         """Mean log-likelihood of a word that is held out, as of `perplexity`; higher is better."""
@@ -171,20 +137,22 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         InvalidInput
             No document of two words.
         """
-        check_is_fitted(self, "model_")
-        return completion_perplexity(self.model_, self._counts(X), seed=self.random_state)
+        batch = self._read(X)
+        return completion_perplexity(self.model_, batch, seed=self.random_state)
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
-    def _begin(self, batch: CountBatch) -> None:
+    def _begin(self, records: CountBatch) -> None:
         least = 1 if self.n_components == "auto" else self.n_components
-        most = min(_MOST, batch.n_words) if self.n_components == "auto" else least
+        most = min(_MOST, records.n_words) if self.n_components == "auto" else least
         most = most if self.max_components is None else self.max_components
         self._basis = Basis.from_pilot(
-            batch, max(most, least), self.random_state, length_weights=self.length_weights
+            records, max(most, least), self.random_state, length_weights=self.length_weights
         )
+
+    def _counted(self, records: CountBatch) -> MomentStatistics:
+        return MomentStatistics.of(records, self._basis)
+
+    def _finish(self, records: CountBatch) -> None:
+        self._shown(polished(self.model_, records, self.polish))
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         model: TopicModel = fit_by(
@@ -205,15 +173,13 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         self.weights_ = model.weights.copy()
         return self
 
-    def _counts(self, X: Any, reset: bool = False) -> CountBatch:
-        if reset:
-            self._require_parameters()
-        least = _LEAST if reset else 1
+    def _records(self, X: Any, first: bool = False) -> CountBatch:
+        least = _LEAST if first else 1
         try:
             checked = validate_data(
                 self,
                 X,
-                reset=reset,
+                reset=first,
                 accept_sparse="csr",
                 dtype=_DTYPES,
                 ensure_min_samples=least,
@@ -230,13 +196,13 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
         check_non_negative(checked, type(self).__name__)
         values = checked.data if sp.issparse(checked) else checked
         whole = values.dtype.kind == "i" or not (values % 1).any()
-        if reset:
+        if first:
             self.scale_ = 1 if whole else _PARTS
             if not whole:
                 warnings.warn(
                     f"counts are fractional: they are counted in {_PARTS}ths; word counts, as of "
                     "CountVectorizer, are what topics are found of",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
         if self.scale_ > 1:
             scaled = checked * float(self.scale_)
@@ -255,14 +221,13 @@ class MomentTopics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Merging): 
                 raise InvalidInput(f"{name} is {value!r}; give a whole number{or_auto}")
         if not isinstance(self.alpha0, Real):
             raise InvalidInput(f"alpha0 is {self.alpha0!r}; give a number of at least 0")
-        require_components(self)
+        self._require_components()
         decomposition_called(self.method, self.random_state)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64"]
         return cast("Tags", tags)
 
 

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views.multi_view import MultiViewMixture, ViewOptions
-from streaming_moments.sklearn.merging import Merging, require_components
+from streaming_moments.sklearn.estimator import MomentEstimator
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.views.foundation import VIEWS, ViewsFoundation
@@ -26,8 +25,12 @@ from streaming_moments.statistics.views.statistics import ViewStatistics
 _PILOT = 20_000  # records
 
 
-class MomentViews(Merging):
+class MomentViews(MomentEstimator):
     """Hidden states behind records of three views, each a matrix of counts.
+
+    `X` is a list of three (records, n) array_like or sparse, or with `sizes` one, of whole numbers
+    of at least 0; a record that lacks a view counts for nothing. After `partial_fit` the sketches
+    are those of the first records.
 
     Parameters
     ----------
@@ -90,40 +93,6 @@ class MomentViews(Merging):
         self.random_state = random_state
         self.keep_statistics = keep_statistics
 
-    def fit(self, X: Any, y: object = None) -> Self:
-        """The mixture of some records.
-
-        Parameters
-        ----------
-        X : list of three (records, n) array_like or sparse, or one with `sizes`
-            Whole numbers of at least 0; a record that lacks a view counts for nothing.
-        y : object
-            Not used.
-
-        Raises
-        ------
-        InvalidInput
-            Not three views, other counts, or a parameter out of range.
-        NotIdentifiable
-            Records that do not tell so many states apart.
-        """
-        self._added = False
-        batch = self._records(X)
-        self._begin(batch)
-        return self._fitted(self._counted(batch))
-
-    def partial_fit(self, X: Any, y: object = None) -> Self:
-        """The mixture of these records and all before; sketches are those of the first.
-
-        Parameters and errors as of `fit`.
-        """
-        batch = self._records(X)
-        first = self._is_first()
-        if first:
-            self._begin(batch)
-        found = self._counted(batch)
-        return self._fitted(found if first else self.statistics_ + found)
-
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(records, k) probability of each state, given the views that are not None."""
         check_is_fitted(self, "model_")
@@ -142,30 +111,28 @@ class MomentViews(Merging):
         """Mean log-probability of a record; higher is better."""
         return float(self.score_samples(X).mean())
 
-    def _begin(self, batch: ViewBatch) -> None:
+    def _begin(self, records: ViewBatch) -> None:
         words = [
             Vocabulary(tuple(f"{name} {word}" for word in range(one.n_words)), core_of(one.n_words))
-            for name, one in zip(VIEWS, batch.views, strict=True)
+            for name, one in zip(VIEWS, records.views, strict=True)
         ]
-        pilot = [one.to_csr()[:_PILOT] for one in batch.views]
+        pilot = [one.to_csr()[:_PILOT] for one in records.views]
         bases = [self._sketch(pilot, place, own) for place, own in enumerate(words)]
         self._foundation = ViewsFoundation(
             (bases[0], bases[1], bases[2]), (words[0], words[1], words[2])
         )
 
-    def _records(self, X: Any) -> ViewBatch:
+    def _records(self, X: Any, first: bool = False) -> ViewBatch:
         """Records to be counted, which have all views."""
-        require_fitting(MomentViews.__init__, **self.get_params())
-        require_components(self)
         known = self._views(X)
         if len(known) != len(VIEWS):
             raise InvalidInput(f"{len(known)} views; a mixture is fitted on three")
         return ViewBatch(*(known[name] for name in VIEWS))
 
-    def _counted(self, batch: ViewBatch) -> ViewStatistics:
+    def _counted(self, records: ViewBatch) -> ViewStatistics:
         words = self._foundation.vocabularies
         named = []
-        for name, one, own in zip(VIEWS, batch.views, words, strict=True):
+        for name, one, own in zip(VIEWS, records.views, words, strict=True):
             if one.n_words != len(own.terms):
                 raise ForeignStatistics(
                     f"view {name} counts {one.n_words} words, the first records {len(own.terms)}"

@@ -2,21 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.statistics.base import Foundation, Statistics
-    from streaming_moments.statistics.kinds import KINDS
-    from streaming_moments.statistics.row_block import RowBlock
-
-__all__ = ["KINDS", "Foundation", "RowBlock", "Statistics"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "base": ("Foundation", "Statistics"),
-            "kinds": ("KINDS",),
-            "row_block": ("RowBlock",),
-        },
-    )
+    from streaming_moments.statistics.base import Foundation as Foundation
+    from streaming_moments.statistics.base import Statistics as Statistics
+    from streaming_moments.statistics.kinds import KINDS as KINDS
+    from streaming_moments.statistics.row_block import RowBlock as RowBlock

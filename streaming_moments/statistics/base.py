@@ -110,12 +110,14 @@ class Foundation(Protocol):
     memory plans of a store ask nothing else.
 
     `drawn` says in words what of it is chosen from records, `redrawn` whether a store of the kind
-    can be given another, and count anew.
+    can be given another, and count anew. `one_place` says whether models are fitted on the sums of
+    all rows in one place, and not block by block.
     """
 
     kind: ClassVar[str]
     drawn: ClassVar[str]
     redrawn: ClassVar[bool]
+    one_place: ClassVar[bool]
 
     @property
     def fingerprint(self) -> str:

@@ -2,31 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.synthetic.corpora import (
-        SyntheticCorpus,
-        lda_corpus,
-        single_topic_corpus,
-        topic_error,
-    )
-    from streaming_moments.synthetic.hidden import markov_sequences, view_records
-
-__all__ = [
-    "SyntheticCorpus",
-    "lda_corpus",
-    "markov_sequences",
-    "single_topic_corpus",
-    "topic_error",
-    "view_records",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "corpora": ("SyntheticCorpus", "lda_corpus", "single_topic_corpus", "topic_error"),
-            "hidden": ("markov_sequences", "view_records"),
-        },
-    )
+    from streaming_moments.synthetic.corpora import SyntheticCorpus as SyntheticCorpus
+    from streaming_moments.synthetic.corpora import lda_corpus as lda_corpus
+    from streaming_moments.synthetic.corpora import single_topic_corpus as single_topic_corpus
+    from streaming_moments.synthetic.corpora import topic_error as topic_error
+    from streaming_moments.synthetic.hidden import markov_sequences as markov_sequences
+    from streaming_moments.synthetic.hidden import view_records as view_records

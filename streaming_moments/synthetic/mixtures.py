@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 
 if TYPE_CHECKING:
     import scipy.optimize as optimize
 else:
-    optimize = LateModule("scipy.optimize")
+    optimize = LazyModule("scipy.optimize")
 
 SOURCES = ("exponential", "laplace", "uniform", "normal")
 

@@ -2,19 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.testing.laws import check_laws
-    from streaming_moments.testing.recovery import check_rate, matched
-
-__all__ = ["check_laws", "check_rate", "matched"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "laws": ("check_laws",),
-            "recovery": ("check_rate", "matched"),
-        },
-    )
+    from streaming_moments.testing.laws import check_laws as check_laws
+    from streaming_moments.testing.recovery import check_rate as check_rate
+    from streaming_moments.testing.recovery import matched as matched

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments import Basis, RowBlock
+from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.weighted import WeightedStatistics
+from streaming_moments.statistics.row_block import RowBlock
 
 Array = NDArray[np.float64]
 

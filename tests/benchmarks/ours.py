@@ -202,11 +202,12 @@ def from_parquet(corpus: Planted, workers: int, clock: Clock) -> PipelineRun:
 
 def projected_bytes(store: MomentStore, n_topics: int, cluster: Cluster) -> int:
     """What a worker process was planned to hold at most."""
-    shape = n_topics, cluster.workers, cluster.threads, cluster.memory
+    options = TopicOptions(topics=n_topics, refine=0)
+    shape = cluster.workers, cluster.threads, cluster.memory
     return max(
         plan_reading(cluster.threads, cluster.memory).peak_bytes,
         plan_of(store, Run(cluster)).peak_bytes,
-        plan_refit(store.layout, store.basis, *shape).peak_bytes,
+        plan_refit(store.layout, TopicModel, options, *shape).peak_bytes,
     )
 
 

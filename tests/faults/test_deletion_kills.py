@@ -1,6 +1,7 @@
 """Deletions killed by SIGKILL at each operation of the storage: the next turn ends them."""
 
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -9,9 +10,11 @@ import time
 from itertools import count
 from pathlib import Path
 
+import boto3
 import pytest
 from forking import forking
 from sent_documents import SHAPE, TODAY, sealed_texts
+from unreliable_proxy import serve_s3
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -28,6 +31,7 @@ from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log import layout
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.operations.history import rollback
 from streaming_moments.storage.shards import ShardFormat
@@ -64,7 +68,7 @@ def turned(content, at, told):
     mortal = Mortal(at)
     with connect() as cluster:
         config = service_of(content, "service.toml")
-        run = Run(cluster)
+        run = Run(cluster, storage_options=config.storage_options or None)
         accumulator = Accumulator.of(config, run, lambda line: None)
         failed = []
         while accumulator.deletions.waiting() or accumulator.lags:
@@ -78,13 +82,18 @@ def turned(content, at, told):
 class Place:
     """Where a store and its inbox are, to be put back as they were."""
 
-    def __init__(self, folder, url):
-        self.folder, self.url, self.files = folder, url, {}
+    def __init__(self, folder, url, options=None):
+        self.folder, self.url, self.options, self.files = folder, url, options, {}
         self.content = {"store": f"{url}/store", "accumulate": {"lock_expiry": "1s"}}
+        if options is not None:
+            self.content["storage_options"] = options
 
     @property
     def top(self):
-        return Folder.at(self.url)
+        return Folder.at(self.url, self.options)
+
+    def run(self, cluster):
+        return Run(cluster, storage_options=self.options)
 
     def keep(self):
         """Remember every file."""
@@ -99,10 +108,10 @@ class Place:
             top.write(path, content)
 
     def store(self):
-        return MomentStore.open(f"{self.url}/store")
+        return MomentStore.open(f"{self.url}/store", storage_options=self.options)
 
     def inbox(self):
-        return Inbox.open(f"{self.url}/store-inbox")
+        return Inbox.open(f"{self.url}/store-inbox", self.options)
 
 
 @pytest.fixture(scope="module")
@@ -116,21 +125,21 @@ def place(tmp_path):
     return Place(tmp_path, str(tmp_path / "place"))
 
 
-def made(place, cluster, documents):
+def made(place, cluster, documents, shards=SHARDS, **kept):
     """A store of some shards of documents, counted and in one segment, and its empty twin."""
-    run = Run(cluster)
+    run = place.run(cluster)
     rng = random.Random(1)
     texts = [" ".join(rng.choices(WORDS, k=4)) for _ in range(200)]
     (place.folder / "pilot.txt").write_text("\n".join(texts))
     pilot = PilotOptions(vocabulary_size=8, core=8, max_topics=2, min_documents=2)
     listed = list_shards([str(place.folder / "pilot.txt")])
-    create(f"{place.url}/store", listed, ShardFormat(), TokenPolicy(), pilot, run)
-    top = Folder.at(f"{place.url}/store")
+    create(f"{place.url}/store", listed, ShardFormat(), TokenPolicy(), pilot, run, **kept)
+    top = Folder.at(f"{place.url}/store", place.options)
     twin = Folder.at(str(place.folder / "twin"))
     for path in top.sizes(""):
         twin.write(path, top.read(path))
     inbox = place.inbox()
-    for shard in range(SHARDS):
+    for shard in range(shards):
         records = [
             {"text": f"{' '.join(rng.choices(WORDS, k=4))} {shard} {one}", "id": f"{shard}-{one}"}
             for one in range(documents)
@@ -164,6 +173,16 @@ def after_rollback(place, cluster):
     return {*first, "0-2", "2-0"}
 
 
+def of_few(place, cluster):
+    """A deletion of a whole shard and of a part of another, in a store of few files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "FEWEST_BLOCKS", 1)
+        made(place, cluster, 3, shards=3, codocuments=False, halves=False)
+    names = ["0-1", *(f"1-{one}" for one in range(3))]
+    Deletions(SealLog(place.inbox())).ask(Deletion("id", tuple(names)))
+    return set(names)
+
+
 SCENES = {"1,000 ids": of_many, "after a rollback": after_rollback}
 
 
@@ -174,10 +193,10 @@ def require_deleted(place, cluster, names, trial):
     left = {json.loads(line)["id"] for line in content.splitlines()}
     assert not left & names
     assert len(sealed_texts(inbox)) == len(left)
-    run = Run(cluster)
+    run = place.run(cluster)
     twin = place.folder / f"twin {trial}"
     shutil.copytree(place.folder / "twin", twin)
-    listed = list_shards([f"{inbox.folder.url}/sealed/**/*.jsonl"])
+    listed = list_shards([f"{inbox.folder.url}/sealed/**/*.jsonl"], place.options)
     recounted = update(MomentStore.open(str(twin)), listed, run).store
     mine, other = store.load().arrays(), recounted.load().arrays()
     assert [name for name in other if not (mine[name] == other[name]).all()] == []
@@ -198,11 +217,9 @@ def run_turn(context, place, at, told):
     return process.exitcode
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("scene", SCENES)
-def test_deletions_killed_at_any_operation(place, cluster, campaigns, scene):
+def killed_anywhere(place, cluster, campaigns, names, most):
+    """Kill a turn at drawn operations, each time from the same beginning; kills, operations."""
     context, told = forking(), place.folder / "told"
-    names = SCENES[scene](place, cluster)
     place.keep()
     assert run_turn(context, place, -1, told) == 0
     operations, failed = json.loads(told.read_text())
@@ -212,12 +229,56 @@ def test_deletions_killed_at_any_operation(place, cluster, campaigns, scene):
     random.Random(campaigns.seed).shuffle(places)
     kills = 0
     # those near the end may not be met: the order of threads is not always the same
-    for at in places[: campaigns.size(2, len(places))]:
+    for at in places[:most]:
         place.restore()
         killed = run_turn(context, place, at, told) == -signal.SIGKILL
         kills += killed
         if killed:
             assert run_turn(context, place, -1, told) == 0, at
         require_deleted(place, cluster, names, at)
+    return kills, operations
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scene", SCENES)
+def test_deletions_killed_at_any_operation(place, cluster, campaigns, scene):
+    names = SCENES[scene](place, cluster)
+    most = campaigns.size(2, None)
+    kills, operations = killed_anywhere(place, cluster, campaigns, names, most)
     note = f"{operations} operations of the storage"
     campaigns.record(f"deletion, {scene}, killed", kills, kills, note)
+
+
+@pytest.fixture(scope="module")
+def s3():
+    """Options of an S3 server in a process of its own, with a bucket `deletions`."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    server = context.Process(target=serve_s3, args=(theirs,))
+    server.start()
+    try:
+        assert ours.poll(240)
+        host, port = ours.recv()
+        options = {"endpoint_url": f"http://{host}:{port}", "key": "any", "secret": "any"}
+        boto3.client(
+            "s3",
+            endpoint_url=options["endpoint_url"],
+            aws_access_key_id="any",
+            aws_secret_access_key="any",
+            region_name="us-east-1",
+        ).create_bucket(Bucket="deletions")
+        yield options
+        ours.send("stop")
+        server.join(20)
+    finally:
+        server.kill()
+
+
+@pytest.mark.long
+def test_deletions_killed_at_any_operation_on_s3(s3, tmp_path, cluster, campaigns):
+    place = Place(tmp_path, "s3://deletions/place", s3)
+    names = of_few(place, cluster)
+    most = campaigns.size(1, 40)
+    kills, operations = killed_anywhere(place, cluster, campaigns, names, most)
+    note = f"{operations} operations of the storage"
+    campaigns.record("deletion on S3, killed", kills, kills, note)

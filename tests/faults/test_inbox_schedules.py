@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from mortal_folder import Killed, mortal
+from mortal_folder import Killed, mortal, sleeping
 from sent_documents import SHAPE, TODAY, sealed_texts
+from stepping_clocks import set_clock
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -46,6 +47,13 @@ ACTIONS = {
     "compact": 1,
     "expire": 1,
 }
+CLOCK_ACTIONS = {
+    **ACTIONS,
+    "clock set back": 4,
+    "clock set forward": 2,
+    "turn while the clock is set back": 4,
+    "expire the inbox": 3,
+}
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +79,8 @@ def empty(tmp_path_factory, embedded, few_blocks):
 class Schedule:
     """A store and an inbox, what was done to them, and the documents that are to be there."""
 
+    actions = ACTIONS
+
     def __init__(self, place, empty, run, rng):
         shutil.copytree(empty, place / "store")
         self.place, self.empty, self.run, self.rng = place, empty, run, rng
@@ -86,7 +96,7 @@ class Schedule:
         return MomentStore.open(self.config.store)
 
     def act(self):
-        action = self.rng.choices(list(ACTIONS), list(ACTIONS.values()))[0]
+        action = self.rng.choices(list(self.actions), list(self.actions.values()))[0]
         self.done.append(action)
         getattr(self, action.replace(" ", "_"))()
 
@@ -202,14 +212,51 @@ class Schedule:
         return problems + self.store.verify()
 
 
+class UnderASetClock(Schedule):
+    """As a schedule; the clock of the storage is set by hours, between turns and within them."""
+
+    actions = CLOCK_ACTIONS
+
+    def set_clock(self, hours):
+        set_clock(timedelta(hours=hours), self.config.store, self.config.inbox_url)
+
+    def clock_set_back(self):
+        self.set_clock(-self.rng.uniform(1, 12))
+
+    def clock_set_forward(self):
+        self.set_clock(self.rng.uniform(1, 30))
+
+    def turn_while_the_clock_is_set_back(self):
+        at = self.rng.randrange(60)
+        seals = SealLog(sleeping(self.inbox.folder, at, self.clock_set_back))
+        for _, error in replace(self.rng.choice(self.accumulators), seals=seals).turn().failed:
+            raise error
+
+    def expire_the_inbox(self):
+        keep = replace(self.config.keep, keys=timedelta(days=1))
+        Accumulator.of(replace(self.config, keep=keep), self.run, self.lines.append).expire_if_due()
+
+
 def test_random_schedules_leave_what_a_recount_counts(tmp_path, empty, embedded, campaigns):
     trials = campaigns.size(2, 150)
+    scheduled(Schedule, "inbox: random schedules", trials, tmp_path, empty, embedded, campaigns)
+
+
+def test_a_clock_that_is_set_by_hours_loses_nothing_and_doubles_nothing(
+    tmp_path, empty, embedded, campaigns
+):
+    name = "inbox: random schedules under a clock that is set by hours"
+    trials = campaigns.size(1, 150)
+    scheduled(UnderASetClock, name, trials, tmp_path, empty, embedded, campaigns)
+
+
+def scheduled(kind, name, trials, tmp_path, empty, embedded, campaigns):
     held, told, done = 0, [], Counter()
     for trial in range(trials):
         seed = f"{campaigns.seed} {trial}"
         place = tmp_path / str(trial)
         place.mkdir()
-        schedule = Schedule(place, empty, Run(embedded), random.Random(seed))
+        schedule = kind(place, empty, Run(embedded), random.Random(seed))
         try:
             for _ in range(STEPS):
                 schedule.act()
@@ -223,5 +270,5 @@ def test_random_schedules_leave_what_a_recount_counts(tmp_path, empty, embedded,
         done.update(schedule.done)
         shutil.rmtree(place)
     print("\n".join(told))
-    note = ", ".join(f"{number} x {name}" for name, number in sorted(done.items()))
-    campaigns.record("inbox: random schedules", trials, held, note)
+    note = ", ".join(f"{number} x {action}" for action, number in sorted(done.items()))
+    campaigns.record(name, trials, held, note)

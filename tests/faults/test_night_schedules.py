@@ -5,10 +5,12 @@ import threading
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import count
 
 import numpy as np
 import pytest
 from night_corpus import CREATE, REFIT, require_counted_once, shard
+from stepping_clocks import set_clock
 
 from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -17,6 +19,8 @@ from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.locks import Lock, LockHeld
+from streaming_moments.storage.operations.expiry import expire
+from streaming_moments.storage.store.garbage import find_garbage
 from streaming_moments.storage.store.store import MomentStore
 
 pytestmark = pytest.mark.usefixtures("few_blocks")
@@ -254,3 +258,55 @@ def test_a_night_that_sleeps_anywhere_undoes_nothing_of_another(
     counts = (*ends.most_common(), *stopped.most_common())
     note = ", ".join(f"{times} {what}" for what, times in counts)
     campaigns.record("schedules of nights that are stopped", schedules, held, note)
+
+
+@pytest.mark.long
+def test_a_night_during_which_the_clock_is_set_back_ends_as_any_other(
+    corpus, cluster, tmp_path, campaigns
+):
+    nights, held, done = campaigns.size(2, 100), 0, Counter()
+    deeds = [*DEEDS][:nights]
+    operations = {
+        deed: len(operations_of(corpus, deed, cluster, tmp_path / f"alone-{deed}"))
+        for deed in deeds
+    }
+    for number in range(nights):
+        rng = np.random.default_rng([campaigns.seed, 7, number])
+        deed, store = deeds[number % len(deeds)], tmp_path / str(number)
+        at, by = int(rng.integers(1, operations[deed])), int(rng.integers(1, 24))
+        shutil.copytree(corpus / "store", store)
+        passed = count(1)
+
+        def setting(operation, at=at, by=by, store=store, passed=passed):
+            def call(folder, *arguments):
+                if next(passed) == at:
+                    set_clock(timedelta(hours=-by), store, f"{store}-reports")
+                return REAL[operation](folder, *arguments)
+
+            return call
+
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                for operation in OPERATIONS:
+                    patch.setattr(Folder, operation, setting(operation))
+                ended = nightly(configured(corpus, store, 3, deed), cluster, quiet)
+            assert (ended.outcome, ended.status.shards) == (outcome_of(deed), 3)
+            assert next(passed) > at
+            opened = MomentStore.open(str(store))
+            # what was written before is no older than it is, nor what came since
+            assert find_garbage(opened.folder, timedelta(hours=1)) == []
+            opened, _ = expire(opened, 3, timedelta(hours=1))
+            # and once the clock is right again
+            set_clock(timedelta(hours=by), store, f"{store}-reports")
+            assert find_garbage(opened.folder, timedelta(days=2)) == []
+            last = nightly(configured(corpus, store, 4, deed), cluster, quiet)
+            assert (last.outcome, last.status.shards) == (outcome_of(deed), 4)
+            require_counted_once(MomentStore.open(str(store)), eras=deed == "grow")
+        except (AssertionError, StreamingMomentsError) as error:
+            print(f"night {number} of SEED={campaigns.seed}, {deed}, {at}: {error!r}")
+        else:
+            held += 1
+        done[deed] += 1
+        shutil.rmtree(store)
+    note = ", ".join(f"{times} {what}" for what, times in done.items())
+    campaigns.record("nights during which the clock is set back", nights, held, note)

@@ -1,13 +1,10 @@
 """Shards of odd shapes counted with little memory: no more than the budget is ever held."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from measured_commands import BUDGET, bounded
 
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -15,18 +12,6 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
-# its own high-water mark; what `wait4` tells has that of the process it was forked from
-UPDATE = """
-import re, sys
-from pathlib import Path
-from streaming_moments.pipelines.command_line.entry import main
-
-try:
-    main(["update", *sys.argv[1:], "--memory", "600MB"])
-finally:
-    print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-"""
-BUDGET = 600 * 10**6
 POLICY = TokenPolicy()
 TERMS = tuple(f"{a}{b}{c}" for a in "lmnrst" for b in "aeiou" for c in "abcdefghij")
 DOCUMENT = " ".join(TERMS)
@@ -73,23 +58,13 @@ def store(tmp_path):
     return MomentStore.create(str(tmp_path / "store"), words, POLICY, basis, ShardFormat()).url
 
 
-def one_thread():
-    os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])
-
-
 @pytest.mark.parametrize("name", SHARDS)
 def test_no_shard_takes_more_than_the_budget(tmp_path, campaigns, store, name):
     if not campaigns.long and name not in SHORT:
         pytest.skip("in the long form")
     make, expected = SHARDS[name]
     make(tmp_path / name)
-    done = subprocess.run(
-        [sys.executable, "-c", UPDATE, store, str(tmp_path / name)],
-        capture_output=True,
-        text=True,
-        preexec_fn=one_thread,
-        timeout=600,
-    )
-    assert expected in done.stdout + done.stderr
-    peak = int(done.stdout.split()[-1]) << 10
-    campaigns.record("peak memory", 1, int(peak <= BUDGET), f"{name}: {peak / 1e6:.0f} MB of 600")
+    done = bounded("update", store, tmp_path / name)
+    assert expected in done.output
+    note = f"{name}: {done.peak / 1e6:.0f} MB of 600"
+    campaigns.record("peak memory", 1, int(done.peak <= BUDGET), note)

@@ -21,6 +21,8 @@ from streaming_moments.pipelines.jobs.outputs.memberships import write_membershi
 from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.history import rollback
 from streaming_moments.storage.operations.lineages import store_for
@@ -165,7 +167,8 @@ def read_by(name, store, model_name, run, output):
     model = store.load_any_model(model_name)
     held = store_for(store, model_name, model)
     if model.name not in OUTPUTS:
-        return [write_memberships(model, held.foundation.nodes, output)]
+        folder = OutputFolder(Folder.at(output))
+        return [write_memberships(model, held.foundation.nodes, folder)]
     made = OUTPUTS[model.name]
     options = OutputOptions(method=next(iter(made.methods), ""), name=model_name)
     shards = shards_at(name, "later*")

@@ -26,6 +26,7 @@ from reviewed import FILE, reviewed, stale
 from tree import Chosen, Tree, forked, now, run_tests
 
 _CODES = {0: "survived", 1: "killed", 2: "killed", -1: "killed"}
+EXAMPLES = "tests/test_examples.py"  # runs those of the folders beside the package
 ALL = set(range(1, 100_000))
 
 
@@ -99,7 +100,7 @@ def _tests_for(targets: dict[str, str], tree: Tree) -> list[str]:
     """Files of tests that mirror or import the targets, and targets with doctests."""
     imports = Imports.of(tree.root)
     doctests = {
-        path if path.startswith("streaming_moments/") else f"streaming_moments/{path}"
+        path if path.startswith("streaming_moments/") else EXAMPLES
         for path, source in targets.items()
         if ">>> " in source
     }

@@ -28,6 +28,13 @@ REFUSED = """    assert area(0, 1) == 0
     with pytest.raises(ValueError):
         area(-1, 1)
 """
+EXAMPLES = """import doctest
+
+from streaming_moments.storage import area
+
+def test_examples():
+    assert doctest.testmod(area).failed == 0
+"""
 LOOP = """def area(width, height):
     total = 0
     while width > 0:
@@ -145,6 +152,14 @@ def test_reviewed_mutants_are_left_out_until_the_source_is_another(project):
     done = run(project, "storage")
     assert done.returncode == 1
     assert "storage/area.py: no mutant makes 'width <= 0' of 'width < 1'" in done.stderr
+
+
+def test_examples_of_docstrings_are_tests_of_their_lines(project):
+    area, example = project / "storage" / "area.py", "    >>> area(2, 3)\n    6\n"
+    area.write_text(AREA.replace("height):\n", f'height):\n    """\n{example}    """\n'))
+    (project / "tests" / "test_examples.py").write_text(EXAMPLES)
+    done = run(project, "storage")
+    assert done.stdout.splitlines()[-1] == "5 mutants, 2 noticed, 3 survived", done.stderr
 
 
 def test_a_failing_test_is_no_kill(project):

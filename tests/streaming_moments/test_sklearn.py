@@ -168,7 +168,17 @@ def test_polishing_is_of_documents_that_are_all_there(counts):
 def test_only_this_module_imports_scikit_learn():
     script = """
 import sys, streaming_moments as sm
-[getattr(sm, name) for name in sm.__all__]
+from streaming_moments.lazy_imports import exports_of
+exports = exports_of("streaming_moments")
+assert set(exports) == set(sm.__all__) <= set(dir(sm))
+[getattr(sm, name) for name, place in exports.items() if ".sklearn." not in place]
 assert not [name for name in sys.modules if name.split('.')[0] == 'sklearn']
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
+
+
+def test_the_warning_of_fractional_counts_names_the_line_of_the_caller(counts):
+    for method in (MomentTopics(3, alpha0=0.3).fit, MomentTopics(3, alpha0=0.3).partial_fit):
+        with pytest.warns(UserWarning, match="counts are fractional") as found:
+            method(counts / 2)
+        assert found[0].filename == __file__

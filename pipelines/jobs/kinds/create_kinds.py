@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streaming_moments.errors import InvalidInput
-from streaming_moments.faces import LateModule
+from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, quotas
+from streaming_moments.pipelines.jobs.create import (
+    CountingOptions,
+    PilotOptions,
+    cut_to_room,
+    of_share,
+    pilot_limits,
+    quotas,
+)
 from streaming_moments.pipelines.jobs.kinds.create_vectors import VectorsShape, vectors_of
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -25,7 +32,11 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
-from streaming_moments.storage.counting.graphs.edge_batches import added_counts, sample_edges
+from streaming_moments.storage.counting.graphs.edge_batches import (
+    added_counts,
+    require_few_nodes,
+    sample_edges,
+)
 from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.counting.symbols.sequences import (
     SYMBOLS,
@@ -52,13 +63,17 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
     import scipy.sparse as sp
 else:
-    pa, sp = LateModule("pyarrow"), LateModule("scipy.sparse")
-    pc = LateModule("pyarrow.compute")
+    pa, sp = LazyModule("pyarrow"), LazyModule("scipy.sparse")
+    pc = LazyModule("pyarrow.compute")
 
 # Symbols, and edges, of a pilot for each of the passages that one of documents would have.
 _SYMBOLS_EACH = 50
 _EDGES_EACH = 100
 _COLUMNS = 22
+# Of a pair of words of two views: it takes 16 bytes, four times, where a byte of a pilot stands for
+# `PILOT_FACTOR`.
+_PILOT_BYTES_A_PAIR = 4
+_WORDS_AT_ONCE = 64
 # Of a graph most directions of a sketch are noise, which never settles: communities have by then.
 _BLOCKS = 10
 # What only a store of documents has.
@@ -151,7 +166,7 @@ def create_kind(
     """
     require_absent(Folder.at(url, run.storage_options))
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
-    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    limits = pilot_limits(run.limits, plan, run.cluster.memory)
     given = shards, shape, counting, options, run, limits, plan.in_flight
     made = _MAKERS[shape.kind](*given)
     return MomentStore.create_on(
@@ -208,10 +223,10 @@ def _views(
     in_flight: int,
 ) -> _Made:
     views = replace(_views_form(shape), policy=counting.policy)
-    more = limits, run.storage_options
     calls = [
-        (shard, counting.form, views.columns, quota, options.seed + place, *more)
+        (shard, counting.form, views.columns, quota, options.seed + place, own, run.storage_options)
         for place, (shard, quota) in enumerate(quotas(shards, options))
+        for own in [of_share(limits, quota, options)]
     ]
     samples = run.calls("sampling shards", sample_rows, calls, in_flight)
     table = pa.concat_tables(samples, promote_options="permissive")
@@ -225,17 +240,49 @@ def _views(
     matrices = [view.to_csr() for view in batch.views]
     bases: Any = tuple(
         sketch_of(
-            sp.hstack([own.T @ other for other in matrices if other is not own], format="csr"),
+            pairs_of(matrices, place, limits.pilot_bytes),
             words,
             shape.sketch_columns,
             options.seed + place,
         )
-        for place, (own, words) in enumerate(zip(matrices, vocabularies, strict=True))
+        for place, words in enumerate(vocabularies)
     )
     foundation = ViewsFoundation(bases, vocabularies, views.columns, counting.halves)
     sizes = ", ".join(f"{name} ({one.n_words:,})" for name, one in foundation.words.items())
-    origin = f"a pilot of {table.num_rows:,} records in {len(samples)} shards: words of {sizes}"
+    most = cut_to_room(table.nbytes, limits) if table.num_rows < options.pilot_documents else ""
+    origin = (
+        f"a pilot of {table.num_rows:,} records{most} in {len(samples)} shards: words of {sizes}"
+    )
     return _Made(foundation, views.to_json(), f"{origin}; {_state(foundation)}")
+
+
+def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
+    """(n, m) sparse counts of how often words of a view go together with those of the others.
+
+    Of fewer records where those of all take too much memory.
+
+    Raises
+    ------
+    BoundExceeded
+        Those of one record do.
+    """
+    most = room // _PILOT_BYTES_A_PAIR
+    while True:
+        own, others = views[place], sp.hstack([*views[:place], *views[place + 1 :]], format="csr")
+        parts, pairs, words = [], 0, sp.csr_array(own.T)
+        for start in range(0, max(1, words.shape[0]), _WORDS_AT_ONCE):
+            parts.append(words[start : start + _WORDS_AT_ONCE] @ others)
+            pairs += parts[-1].nnz
+            if pairs > most:
+                break
+        else:
+            return sp.vstack(parts, format="csr")
+        if own.shape[0] == 1:
+            raise BoundExceeded(
+                f"the words of one record go together in more than {most:,} pairs, which take more "
+                "memory than a pilot may; raise --memory, or lower --vocabulary-size"
+            )
+        views = [one[::2] for one in views]
 
 
 def _words(column: Any, name: str, policy: Any, options: PilotOptions) -> Vocabulary:
@@ -262,8 +309,9 @@ def _sequences(
 ) -> _Made:
     sequences = _sequences_form(shape)
     calls = [
-        (shard, counting.form, sequences, _SYMBOLS_EACH * quota, limits, run.storage_options)
+        (shard, counting.form, sequences, _SYMBOLS_EACH * quota, own, run.storage_options)
         for shard, quota in quotas(shards, options)
+        for own in [of_share(limits, quota, options)]
     ]
     samples = run.calls("sampling shards", sample_symbols, calls, in_flight)
     terms = sorted({term for sample in samples for term in sample.symbols})
@@ -322,11 +370,15 @@ def _edges(
     drawn_of, more = dict(quotas(shards, options)), (limits, run.storage_options)
     told = counting.form, columns
     calls = [
-        (shard, *told, _EDGES_EACH * drawn_of.get(shard, 0), options.seed + place, *more)
+        (shard, *told, _EDGES_EACH * quota, options.seed + place, *more, own.pilot_bytes)
         for place, shard in enumerate(shards)
+        for quota in [drawn_of.get(shard, 0)]
+        for own in [of_share(limits, quota, options)]
     ]
     samples = run.calls("reading nodes", sample_edges, calls, in_flight)
-    known = added_counts([sample.nodes for sample in samples])["name"].combine_chunks()
+    counted = added_counts([sample.nodes for sample in samples])
+    require_few_nodes([counted], limits, shape.sketch_columns or _COLUMNS)
+    known = counted["name"].combine_chunks()
     nodes = Vocabulary(tuple(known.to_pylist()), core_of(len(known)))
     sketch, drawn = None, pa.concat_tables([sample.edges for sample in samples])
     if shape.sketch_columns is not None or nodes.n_words > WHOLE_NODES:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
+from streaming_moments.pipelines.cluster.memory import Budget, mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, quotas
+from streaming_moments.pipelines.jobs.create import (
+    CountingOptions,
+    PilotOptions,
+    cut_to_room,
+    of_share,
+    pilot_limits,
+    quotas,
+)
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
-from streaming_moments.statistics.vectors.pilot import foundation_of
+from streaming_moments.statistics.vectors.pilot import foundation_of, sketching_bytes
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.counting.vectors import (
-    PILOT_BYTES,
     VectorsForm,
     pilot_of,
     sample_vectors,
@@ -24,6 +31,7 @@ from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
+_COPIES = 12  # of the rows of a pilot, while a grid and a sketch are chosen
 _CLIPPED = 0.01  # a larger share of rows beyond the radius is said
 
 
@@ -73,18 +81,20 @@ def vectors_of(
         A sampled shard cannot be read, or a column of it.
     InvalidInput
         No rows of numbers, or all of them equal.
+    BoundExceeded
+        Rows of so many numbers that the budget cannot hold how they vary together.
     """
-    more = limits, run.storage_options
     calls = [
-        (shard, counting.form, shape.form, quota, options.seed + place, *more)
+        (shard, counting.form, shape.form, quota, options.seed + place, own, run.storage_options)
         for place, (shard, quota) in enumerate(quotas(shards, options))
+        for own in [of_share(limits, quota, options)]
     ]
     samples = run.calls("sampling shards", sample_vectors, calls, in_flight)
-    rows, bad = pilot_of(samples, options.pilot_documents, options.seed)
-    drawn = sum(one.widths.size for one in samples) - bad
-    cut = len(rows) < min(drawn, options.pilot_documents)
-    most = f" ({mebibytes(PILOT_BYTES)})" if cut else ""
+    rows, bad = pilot_of(samples, options.pilot_documents, options.seed, limits.pilot_bytes)
+    few = len(rows) < options.pilot_documents
+    most = cut_to_room(sum(one.values.nbytes for one in samples), limits) if few else ""
     kept = shape.squares, shape.fourth, counting.halves
+    _require_room(rows, shape, run.cluster.memory)
     foundation = foundation_of(rows, shape.sketch_columns, options.seed, *kept)
     totals = foundation.prepared(VectorBatch.of(rows)).totals
     said = [
@@ -108,6 +118,16 @@ def vectors_of(
     return foundation, shape.form.to_json(), "; ".join([*said, f"{mebibytes(sums)} of sums"])
 
 
+def _require_room(rows: NDArray[np.float64], shape: VectorsShape, memory: int) -> None:
+    width = rows.shape[1]
+    items = {
+        "the pilot": _COPIES * rows.nbytes,
+        "how its numbers vary together": sketching_bytes(width, shape.sketch_columns, shape.fourth),
+    }
+    remedy = "raise --memory, or give shorter rows"
+    Budget(f"a sketch of rows of {width:,} numbers", items, remedy).require(memory)
+
+
 def vectors_again(
     store: MomentStore,
     shards: Sequence[Shard],
@@ -127,6 +147,6 @@ def vectors_again(
         format=store.form.kind, halves=before.halves if halves is None else halves
     )
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
-    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    limits = pilot_limits(run.limits, plan, run.cluster.memory)
     made, _, origin = vectors_of(shards, shape, counting, options, run, limits, plan.in_flight)
     return made, origin

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.views.multi_view import MultiViewMixture
-from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.proportions import require_seed
+from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
+from streaming_moments.pipelines.jobs.outputs.proportions import drawn, require_seed
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    OutputContext,
     OutputOptions,
     origins,
     written_each,
@@ -58,20 +58,6 @@ class AssignResult:
         return {**asdict(self), "files": list(self.files)}
 
 
-@dataclass(frozen=True, eq=False)
-class AssignContext:
-    """All a task needs beside its shard."""
-
-    reading: ReadingContext
-    model: MultiViewMixture
-    output: str
-    method: Any
-    seed: int | None
-    views: tuple[str, ...]
-
-    __sizeof__ = held_bytes
-
-
 def assign(
     store: MomentStore,
     model: MultiViewMixture,
@@ -106,28 +92,30 @@ def assign(
     words = sum(map(len, model.tables.values()))
     room = run.cluster.threads, run.cluster.memory
     plan = plan_transform(words, model.n_topics, *room, run.limits)
-    asked = model, output, options.method, options.seed, options.views
-    work = assign_shard, AssignContext, *asked
-    found = written_each(store, shards, run, "assigning records", plan, *work)
+    content = ("method", "views", *drawn(options))
+    folder = claim_output(store, model, shards, output, run, options, content)
+    found = written_each(
+        store, shards, run, "assigning records", plan, assign_shard, model, folder, options
+    )
     files, *numbers = zip(*found, strict=True)
     return AssignResult(files, *map(sum, numbers))
 
 
-def assign_shard(shard: Shard, place: int, context: AssignContext) -> tuple[str, int, int, int]:
+def assign_shard(shard: Shard, place: int, context: OutputContext) -> tuple[str, int, int, int]:
     """Write the states of one shard: URL, records, those without a word, words outside."""
-    model, reading = context.model, context.reading
+    model, reading, options = context.model, context.reading, context.options
     reader: Any = reading.reader
     name, schema = proportions_file(shard.url), states_schema(model.n_topics)
     documents = empty = outside = 0
-    records = replace(reader, given=context.views).read(shard)
-    with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
+    records = replace(reader, given=options.views).read(shard)
+    with parquet_output(context.output, name, schema) as (url, writer):
         for number, read in enumerate(records):
             batch = read.batch
             seed = None
-            if context.seed is not None:
-                stream = np.random.SeedSequence([context.seed, place, number])
+            if options.seed is not None:
+                stream = np.random.SeedSequence([options.seed, place, number])
                 seed = int(stream.generate_state(1)[0])
-            proportions = model.transform(batch, context.method, seed)
+            proportions = model.transform(batch, options.method, seed)
             lengths = np.asarray(batch.lengths, dtype=np.int64)
             unknown = lengths == 0
             columns = [

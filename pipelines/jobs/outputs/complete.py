@@ -10,10 +10,14 @@ import numpy as np
 
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.model_memory import plan_with_model
+from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
+from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    OutputContext,
+    OutputOptions,
+    written_each,
+)
 from streaming_moments.storage.completions import SCORES, CompletionsFile
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
@@ -60,17 +64,6 @@ class CompleteResult:
         return {"documents": self.documents, "files": list(self.files), **scores}
 
 
-@dataclass(frozen=True, eq=False)
-class CompleteContext:
-    """All a task needs beside its shard."""
-
-    reading: ReadingContext
-    model: LatentTree
-    output: str
-
-    __sizeof__ = held_bytes
-
-
 def complete(
     store: MomentStore,
     model: LatentTree,
@@ -84,11 +77,18 @@ def complete(
     Parameters and errors as of `transform`; none of the options tells anything here.
     """
     states = sum(table.shape[1] for tree in (model.tree, model.dependence) for table in tree.tables)
-    beside = _NODE_ARRAYS * 8 * _ROWS * states
-    held, what = _COPIES * held_bytes(model), ("a completion", f"{states} states of nodes")
-    plan = plan_with_model(held, beside, what, run.cluster.threads, run.cluster.memory, run.limits)
-    work = complete_shard, CompleteContext, model, output
-    found = written_each(store, shards, run, "completing rows", plan, *work)
+    plan = plan_reading(
+        run.cluster.threads,
+        run.cluster.memory,
+        run.limits,
+        "a completion",
+        held={"the model": _COPIES * held_bytes(model)},
+        beside={f"{states} states of nodes": _NODE_ARRAYS * 8 * _ROWS * states},
+    )
+    folder = claim_output(store, model, shards, output, run, options)
+    found = written_each(
+        store, shards, run, "completing rows", plan, complete_shard, model, folder, options
+    )
     files, documents, sums = zip(*found, strict=True)
     rows = sum(documents)
     means = (sum(own) / max(rows, 1) for own in zip(*sums, strict=True))
@@ -96,20 +96,19 @@ def complete(
 
 
 def complete_shard(
-    shard: Shard, _place: int, context: CompleteContext
+    shard: Shard, _place: int, context: OutputContext
 ) -> tuple[str, int, tuple[float, ...]]:
     """Write the completed rows of one shard: URL, rows, sums of the `SCORES`."""
     reading, model = context.reading, context.model
     sums, documents = np.zeros(len(SCORES)), 0
-    with CompletionsFile.create(
-        context.output, shard.url, model.table, reading.storage_options
-    ) as file:
+    with CompletionsFile.create(context.output, shard.url, model.table) as file:
         for read in reading.read(shard):
             codes = model.codes(read.batch)
             for first in range(0, len(codes), _ROWS):
                 rows = codes[first : first + _ROWS]
                 logs = [tree.log_probabilities(rows) for tree in (model.tree, model.dependence)]
-                file.write(documents, rows, *model.tree.completed(rows), logs)
+                filled, sure = model.tree.completed(rows)
+                file.write(documents, rows, filled, sure, logs)
                 sums += [own.sum() for own in logs]
                 documents += len(rows)
     return file.url, documents, tuple(sums.tolist())

@@ -12,10 +12,14 @@ import pyarrow as pa
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.model_memory import plan_with_model
+from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, written_each
+from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    OutputContext,
+    OutputOptions,
+    written_each,
+)
 from streaming_moments.storage.counting.symbols.named_sequences import Spans
 from streaming_moments.storage.counting.symbols.sequences import PIECE
 from streaming_moments.storage.files.outputs import parquet_output
@@ -78,18 +82,6 @@ class DecodeResult:
         return {**asdict(self), "files": list(self.files), "perplexity": self.perplexity}
 
 
-@dataclass(frozen=True, eq=False)
-class DecodeContext:
-    """All a task needs beside its shard."""
-
-    reading: ReadingContext
-    model: HiddenMarkovModel
-    output: str
-    method: str
-
-    __sizeof__ = held_bytes
-
-
 def decode(
     store: MomentStore,
     model: HiddenMarkovModel,
@@ -123,26 +115,33 @@ def decode(
         raise InvalidInput(f"sequences are decoded by {' or '.join(DECODINGS)}, not by {method}")
     # the table of symbols smoothed and its logarithms; what is known of the symbols of a piece
     beside = 3 * model.emission.nbytes + _PIECE_ARRAYS * 8 * PIECE * (model.n_topics + 1)
-    held, what = _COPIES * held_bytes(model), ("a decoding", f"{model.n_topics} states of symbols")
-    plan = plan_with_model(held, beside, what, run.cluster.threads, run.cluster.memory, run.limits)
-    work = decode_shard, DecodeContext, model, output, method
-    found = written_each(store, shards, run, "decoding shards", plan, *work)
+    plan = plan_reading(
+        run.cluster.threads,
+        run.cluster.memory,
+        run.limits,
+        "a decoding",
+        held={"the model": _COPIES * held_bytes(model)},
+        beside={f"{model.n_topics} states of symbols": beside},
+    )
+    folder = claim_output(store, model, shards, output, run, options, ("method",))
+    found = written_each(
+        store, shards, run, "decoding shards", plan, decode_shard, model, folder, options
+    )
     files, sequences, symbols, scores = zip(*found, strict=True)
     return DecodeResult(files, sum(sequences), sum(symbols), float(np.sum(scores)))
 
 
-def decode_shard(shard: Shard, _place: int, context: DecodeContext) -> tuple[str, int, int, float]:
+def decode_shard(shard: Shard, _place: int, context: OutputContext) -> tuple[str, int, int, float]:
     """Write the states of one shard: URL, sequences, known symbols and their log likelihood."""
     model, reading = context.model, context.reading
     sequences, symbols, total, first = -1, 0, 0.0, 0
-    options = reading.storage_options
     name = proportions_file(shard.url)
-    with parquet_output(context.output, name, _SCHEMA, options) as (url, writer):
+    with parquet_output(context.output, name, _SCHEMA) as (url, writer):
         for read in reading.read(shard):
             told: Any = read
             batch: Any = read.batch
             posterior = model.posterior(batch)
-            if context.method == "viterbi":
+            if context.options.method == "viterbi":
                 states = model.decode(batch)[1]
             else:
                 states = posterior.argmax(axis=1).astype(np.int32)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.files.output_folders import MEMBERSHIPS, OutputFolder
 from streaming_moments.storage.files.outputs import parquet_output
 
-_NAME = "memberships.parquet"
 _ROWS = 1 << 17
 _SCHEMA = pa.schema(
     [
@@ -23,12 +21,7 @@ _SCHEMA = pa.schema(
 )
 
 
-def write_memberships(
-    model: Blockmodel,
-    nodes: Vocabulary,
-    output: str,
-    storage_options: Mapping[str, object] | None = None,
-) -> str:
+def write_memberships(model: Blockmodel, nodes: Vocabulary, output: OutputFolder) -> str:
     """Write one Parquet file with a row for each node, by falling degree of those at creation.
 
     Parameters
@@ -37,8 +30,8 @@ def write_memberships(
         Of a store of edges.
     nodes : Vocabulary
         Of the store.
-    output : str
-        fsspec URL of a folder; the file appears whole or not at all.
+    output : OutputFolder
+        Claimed for the model; the file appears whole or not at all.
 
     Returns
     -------
@@ -48,11 +41,13 @@ def write_memberships(
 
     Raises
     ------
+    OutputOfAnother
+        Another model has claimed the folder meanwhile.
     StoreError
         The output cannot be written.
     """
     k = model.n_topics
-    with parquet_output(output, _NAME, _SCHEMA, storage_options) as (url, writer):
+    with parquet_output(output, MEMBERSHIPS, _SCHEMA) as (url, writer):
         for first in range(0, nodes.n_words, _ROWS):
             rows = slice(first, first + _ROWS)
             own, degrees = model.memberships[rows], model.degrees[rows]

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import plan_reading
@@ -18,6 +19,7 @@ from streaming_moments.storage.counting.graphs.edges import (
 )
 from streaming_moments.storage.files.filesystems import open_file_system
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.locks import held
 from streaming_moments.storage.log.processes import is_gone, mark_of_process
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.garbage import GRACE
@@ -27,6 +29,8 @@ from streaming_moments.storage.store.garbage import GRACE
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 4096
 _ASIDE = ".edges"
+_LOCK = ".grouping"  # hidden: readers of the folder pass it over
+_EXPIRY = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ def neighbours(
 
     Edges are set down by node in files beside the output, which are deleted in the end, and each
     part of the nodes is gathered by one task: memory does not grow with the graph. Those of one
-    that was killed the next deletes: on the same machine at once, elsewhere after a week. A store
+    that was killed the next deletes: on the same machine at once, elsewhere after a week. One call
+    at a time writes into a folder, by a lock in it. A store
     is created of the lists as of token ids, with `--ids-column neighbours`.
 
     Parameters
@@ -86,6 +91,8 @@ def neighbours(
 
     Raises
     ------
+    LockHeld
+        Another call groups edges into the folder, or has taken this one for dead.
     InvalidInput
         No shards, parts out of range, or no edge that is not of a node to itself.
     ShardError
@@ -107,38 +114,40 @@ def neighbours(
     name = "-".join([_ASIDE, *mark_of_process().split(), uuid.uuid4().hex])
     aside = f"{output.rstrip('/')}/{name}"
     options = run.storage_options
-    try:
-        _delete_left(output, aside, options)
-        calls = [
-            (shard, place, form, columns, parts, aside, limits, options)
-            for place, shard in enumerate(shards)
-        ]
-        read = run.calls("reading edges", set_down, calls, plan.in_flight)
-        files = [file for one in read for file in one.files]
-        gathered = run.calls(
-            "gathering neighbours",
-            gather_part,
-            [(part, parts, files, output, options) for part in range(parts)],
-            plan.in_flight,
+    # two groupings at once would mix their files
+    with held(Folder.at(f"{output.rstrip('/')}/{_LOCK}", options), _EXPIRY):
+        try:
+            _delete_left(output, aside, options)
+            calls = [
+                (shard, place, form, columns, parts, aside, limits, options)
+                for place, shard in enumerate(shards)
+            ]
+            read = run.calls("reading edges", set_down, calls, plan.in_flight)
+            files = [file for one in read for file in one.files]
+            gathered = run.calls(
+                "gathering neighbours",
+                gather_part,
+                [(part, parts, files, output, options) for part in range(parts)],
+                plan.in_flight,
+            )
+        finally:
+            _delete(aside, options)
+        ends = 1 if columns.directed else 2
+        nodes = sum(part.nodes for part in gathered)
+        if not nodes:
+            raise InvalidInput(
+                f"none of {sum(one.edges for one in read)} edges joins two nodes; give other "
+                "shards, or name the columns of their ends"
+            )
+        written = tuple(part.url for part in gathered if part.url)
+        _delete_others(output, written, options)
+        return NeighbourLists(
+            written,
+            nodes,
+            sum(part.entries for part in gathered) // ends,
+            sum(part.repeated for part in gathered) // ends,
+            sum(one.loops for one in read),
         )
-    finally:
-        _delete(aside, options)
-    ends = 1 if columns.directed else 2
-    nodes = sum(part.nodes for part in gathered)
-    if not nodes:
-        raise InvalidInput(
-            f"none of {sum(one.edges for one in read)} edges joins two nodes; give other shards, "
-            "or name the columns of their ends"
-        )
-    written = tuple(part.url for part in gathered if part.url)
-    _delete_others(output, written, options)
-    return NeighbourLists(
-        written,
-        nodes,
-        sum(part.entries for part in gathered) // ends,
-        sum(part.repeated for part in gathered) // ends,
-        sum(one.loops for one in read),
-    )
 
 
 def _delete_left(output: str, aside: str, storage_options: Mapping[str, object] | None) -> None:

@@ -15,6 +15,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
 from streaming_moments.quality.representatives import (
     Representative,
     Representatives,
@@ -23,6 +24,7 @@ from streaming_moments.quality.representatives import (
 )
 from streaming_moments.storage.counting.named import NamedDocuments, read_named
 from streaming_moments.storage.counting.reading import CountReader
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.proportions import (
     ProportionRows,
     ProportionsFile,
@@ -44,26 +46,21 @@ def require_seed(method: str, seed: int | None) -> None:
         raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
 
 
+def drawn(options: OutputOptions) -> tuple[str, ...]:
+    """The option `seed` where proportions are drawn by it."""
+    return ("seed",) if options.method == "gibbs" else ()
+
+
 @dataclass(frozen=True, eq=False)
 class TransformContext:
     """All a transform task needs beside its shard."""
 
     reading: ReadingContext
     model: TopicModel
-    output: str
+    output: OutputFolder
     provenance: Provenance
 
     __sizeof__ = held_bytes
-
-    @classmethod
-    def of(
-        cls, reading: ReadingContext, model: TopicModel, output: str, provenance: Provenance
-    ) -> TransformContext:
-        """The context, with the mark of the model."""
-        digest = hashlib.sha256(json.dumps([model.alpha0, model.name]).encode())
-        for array in (model.topics, model.weights, model.word_probabilities):
-            digest.update(np.ascontiguousarray(array).data)
-        return cls(reading, model, output, replace(provenance, digest=digest.hexdigest()))
 
 
 def transform_shard(
@@ -78,14 +75,14 @@ def transform_shard(
         state=_state_of(shard, options),
         seeds=(*asked.seeds, place) if asked.seeds else (),
     )
-    before = written_before(context.output, provenance, options)
+    before = written_before(context.output, provenance)
     if before is not None:
         return *before, True
     reader = cast("CountReader", reading.reader)  # topics are of documents
     documents = read_named(
         shard, reader.form, reader.index, asked.id_column, reader.limits, options
     )
-    with ProportionsFile.create(context.output, provenance, model.n_topics, options) as file:
+    with ProportionsFile.create(context.output, provenance, model.n_topics) as file:
         summary = Summary(representatives=Representatives(asked.top_documents))
         tokens = np.zeros(model.n_topics)
         for number, read in enumerate(documents):

@@ -15,11 +15,11 @@ from streaming_moments.models.factors.independent_factors import IndependentFact
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, log_sums
 from streaming_moments.models.mixtures.passes import shape_of
-from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.reading import ReadingContext
+from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    OutputContext,
     OutputOptions,
     origins,
     written_each,
@@ -81,19 +81,6 @@ class VectorsResult:
         return {**asdict(self), "files": list(self.files)}
 
 
-@dataclass(frozen=True, eq=False)
-class VectorsContext:
-    """All a task needs beside its shard."""
-
-    reading: ReadingContext
-    model: Any
-    output: str
-    nearest: int
-    id_column: str | None = None
-
-    __sizeof__ = held_bytes
-
-
 def read_components(
     store: MomentStore,
     model: GaussianMixture,
@@ -121,15 +108,25 @@ def read_components(
     """
     nearest, room = options.top_documents, (run.cluster.threads, run.cluster.memory)
     plan = plan_transform(*shape_of(model), *room, run.limits)
-    work = write_components, VectorsContext, model, output, nearest, options.id_column
-    found = written_each(store, shards, run, "reading rows of numbers", plan, *work)
+    folder = claim_output(store, model, shards, output, run, options, ("id_column",))
+    found = written_each(
+        store,
+        shards,
+        run,
+        "reading rows of numbers",
+        plan,
+        write_components,
+        model,
+        folder,
+        options,
+    )
     files, documents, without, logs, near = zip(*found, strict=True)
     read = sum(documents) - sum(without)
     told = tuple(tuple(sorted(chain(*rows))[:nearest]) for rows in zip(*near, strict=True))
     mean = sum(logs) / read if read else None
     if nearest:
         of = ModelRead(store.url, options.name, options.labels)
-        write_near_rows(output, nearest, told, of, run.storage_options)
+        write_near_rows(folder, nearest, told, of)
     return VectorsResult(files, sum(documents), sum(without), mean, told)
 
 
@@ -147,23 +144,25 @@ def read_factors(
     """
     room = run.cluster.threads, run.cluster.memory
     plan = plan_transform(model.dimension, model.n_topics, *room, run.limits)
-    work = write_factors, VectorsContext, model, output, 0, options.id_column
-    found = written_each(store, shards, run, "reading rows of numbers", plan, *work)
+    folder = claim_output(store, model, shards, output, run, options, ("id_column",))
+    found = written_each(
+        store, shards, run, "reading rows of numbers", plan, write_factors, model, folder, options
+    )
     files, documents, without = zip(*found, strict=True)
     return VectorsResult(files, sum(documents), sum(without))
 
 
 def write_components(
-    shard: Shard, place: int, context: VectorsContext
+    shard: Shard, place: int, context: OutputContext
 ) -> tuple[str, int, int, float, tuple[tuple[NearRow, ...], ...]]:
     """Write those of one shard: URL, records, no rows, their log likelihood, the nearest rows."""
-    model, reading = context.model, context.reading
-    named = context.id_column is not None
+    model, nearest = context.model, context.options.top_documents
+    named = context.options.id_column is not None
     name, schema = proportions_file(shard.url), components_schema(model.n_topics, named)
     documents = without = 0
     total = 0.0
-    near: list[tuple[NearRow, ...]] = [()] * (model.n_topics if context.nearest else 0)
-    with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
+    near: list[tuple[NearRow, ...]] = [()] * (model.n_topics if nearest else 0)
+    with parquet_output(context.output, name, schema) as (url, writer):
         for found, ids in _read(shard, context):
             values = found.batch.values
             densities = model.log_densities(values)
@@ -181,7 +180,7 @@ def write_components(
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
             for number in range(len(near)):
                 kept = np.flatnonzero(found.kept)
-                chosen, distances = _nearest(values, model.means[number], context.nearest)
+                chosen, distances = _nearest(values, model.means[number], nearest)
                 added = [
                     NearRow(
                         distance,
@@ -191,20 +190,20 @@ def write_components(
                     )
                     for distance, place in zip(distances, kept[chosen].tolist(), strict=True)
                 ]
-                near[number] = tuple(sorted((*near[number], *added))[: context.nearest])
+                near[number] = tuple(sorted((*near[number], *added))[:nearest])
             documents += found.kept.size
             without += int((~found.kept).sum())
             total += float(logs.sum())
     return url, documents, without, total, tuple(near)
 
 
-def write_factors(shard: Shard, place: int, context: VectorsContext) -> tuple[str, int, int]:
+def write_factors(shard: Shard, place: int, context: OutputContext) -> tuple[str, int, int]:
     """Write those of one shard: URL, records, those that are no row of numbers."""
-    model, reading = context.model, context.reading
-    named = context.id_column is not None
+    model = context.model
+    named = context.options.id_column is not None
     name, schema = proportions_file(shard.url), factors_schema(model.n_topics, named)
     documents = without = 0
-    with parquet_output(context.output, name, schema, reading.storage_options) as (url, writer):
+    with parquet_output(context.output, name, schema) as (url, writer):
         for found, ids in _read(shard, context):
             values = model.values(found.batch.values)
             held = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
@@ -259,9 +258,9 @@ def factors_schema(k: int, named: bool = False) -> pa.Schema:
     )
 
 
-def _read(shard: Shard, context: VectorsContext) -> Iterator[tuple[Any, pa.StringArray | None]]:
+def _read(shard: Shard, context: OutputContext) -> Iterator[tuple[Any, pa.StringArray | None]]:
     """Batches of a shard, and what their records are called, where that is asked for."""
-    reading, column = context.reading, context.id_column
+    reading, column = context.reading, context.options.id_column
     batches = reading.read(shard)
     if column is None:
         yield from ((read, None) for read in batches)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.doors import row_of
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
@@ -28,7 +28,8 @@ from streaming_moments.pipelines.jobs.outputs.transform import write_proportions
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_OF_MODEL = frozenset({"method", "name", "labels"})  # which are not for the user to leave out
+# not of the reading, or not for the user to leave out
+_OF_ALL = frozenset({"method", "name", "labels", "replace"})
 _OF_DOCUMENTS = frozenset({"seed", "id_column", "passages", "top_documents", "foreign_below"})
 
 
@@ -52,7 +53,7 @@ class Output:
 
     def idle(self, options: OutputOptions) -> list[str]:
         """Options that were given and tell nothing here."""
-        known = self.takes | _OF_MODEL
+        known = self.takes | _OF_ALL
         others = [one for one in fields(options) if one.name not in known]
         return [one.name for one in others if getattr(options, one.name) != one.default]
 
@@ -81,15 +82,11 @@ def output_of(model: str) -> Output:
     Raises
     ------
     InvalidInput
-        None of that name writes any: names those that do.
+        None of that name writes any: says what to do instead.
 
     Examples
     --------
     >>> output_of("hmm").methods
     ('viterbi', 'posterior')
     """
-    if model not in OUTPUTS:
-        raise InvalidInput(
-            f"{model} writes nothing of shards; name a model of {', '.join(OUTPUTS)}"
-        )
-    return OUTPUTS[model]
+    return row_of(OUTPUTS, model, "transform")

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import ReadingPlan
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.storage.proportions import proportions_file
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
@@ -22,7 +22,10 @@ FOREIGN_BELOW = 0.2  # share of known words
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """How a model reads shards and what is written of them; arguments as of `transform`."""
+    """How a model reads shards and what is written of them; arguments as of `transform`.
+
+    `replace` says whether files of another model in the output are deleted first.
+    """
 
     method: str = ""
     seed: int | None = None
@@ -33,6 +36,7 @@ class OutputOptions:
     name: str = ""
     labels: Mapping[int, str] = field(default_factory=dict)
     views: tuple[str, ...] = ()
+    replace: bool = False
 
 
 class Written(Protocol):
@@ -74,16 +78,12 @@ def write_each(
 
     Raises
     ------
-    InvalidInput
-        Two shards whose outputs would have one name.
     ShardError, StoreError, BoundExceeded
         As of `transform`.
     """
     # Dask is loaded by who has something to compute
     from streaming_moments.pipelines.cluster.tasks import run_in_turn
 
-    if len({proportions_file(shard.url) for shard in shards}) < len(shards):
-        raise InvalidInput("two shards have outputs of one name; transform them separately")
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     # made by tasks, so that they outlive any worker
     cluster = run.cluster
@@ -95,12 +95,37 @@ def write_each(
     yield from run_in_turn(cluster, write, calls, in_flight, run.progress, step)
 
 
+@dataclass(frozen=True, eq=False)
+class OutputContext:
+    """All a task needs beside its shard."""
+
+    reading: ReadingContext
+    model: Any
+    output: OutputFolder
+    options: OutputOptions
+
+    __sizeof__ = held_bytes
+
+
 def origins(shard: Shard, first: int, number: int) -> list[Any]:
     """Columns `source` and `row` of so many records of a shard, from one of them on."""
     rows = np.arange(first, first + number, dtype=np.int64)
     return [pa.repeat(pa.scalar(shard.url), number), pa.array(rows)]
 
 
-def written_each(*asked: Any) -> list[Any]:
-    """As `write_each`, in the order of the shards."""
-    return [found for _, found in sorted(write_each(*asked), key=lambda one: one[0])]
+def written_each(
+    store: MomentStore,
+    shards: Sequence[Shard],
+    run: Run,
+    step: str,
+    plan: ReadingPlan,
+    write: Callable[[Shard, int, OutputContext], Any],
+    model: Any,
+    folder: OutputFolder,
+    options: OutputOptions,
+) -> list[Any]:
+    """As `write_each` with an `OutputContext`, in the order of the shards."""
+    # plain labels: those of a commit do not travel
+    own = replace(options, labels=dict(options.labels))
+    each = write_each(store, shards, run, step, plan, write, OutputContext, model, folder, own)
+    return [found for _, found in sorted(each, key=lambda one: one[0])]

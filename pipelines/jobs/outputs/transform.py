@@ -12,10 +12,12 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
 from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex
 from streaming_moments.pipelines.jobs.outputs.proportions import (
     Method,
     TransformContext,
+    drawn,
     require_seed,
     transform_shard,
 )
@@ -153,11 +155,13 @@ def transform(
     foreign_below: float = FOREIGN_BELOW,
     name: str = "",
     labels: Mapping[int, str] | None = None,
+    replace: bool = False,
 ) -> TransformResult:
     """Write one Parquet file a shard, with a row for each document: see `proportions_schema`.
 
     A file that is there and was made of the same is kept: the same call goes on where one was
-    stopped. What a file was made of is in its metadata.
+    stopped. What a file was made of is in its metadata. All files of a folder are of one model and
+    the same options, which `.provenance.json` in the folder names.
 
     Parameters
     ----------
@@ -186,9 +190,14 @@ def transform(
         A text of whose words a smaller share is known is marked, and has no topic.
     name, labels : str, mapping
         Of a model that is kept, and of its topics.
+    replace : bool
+        Whether files of another model in the folder are deleted first.
 
     Raises
     ------
+    OutputOfAnother
+        The folder holds files of another model, or of other options: nothing was changed. Or
+        another call has replaced them meanwhile.
     InvalidInput
         "gibbs" without a seed, two shards whose outputs would have one name, or a number or share
         out of its range.
@@ -208,6 +217,7 @@ def transform(
         foreign_below=foreign_below,
         name=name,
         labels=labels or {},
+        replace=replace,
     )
     return write_proportions(store, model, shards, output, run, asked)
 
@@ -232,11 +242,13 @@ def write_proportions(
     passage_words = None if store.policy is None else store.policy.passage_words
     plan = plan_transform(model.n_words, model.n_topics, *room, run.limits, passage_words)
     reference = store.models.get(options.name)
+    content = ("method", "id_column", "passages", "foreign_below", "labels", *drawn(options))
+    folder = claim_output(store, model, shards, output, run, options, content)
     asked = Provenance(
         shard="",
         state="",
         model=options.name,
-        digest="",
+        digest="" if folder.by is None else folder.by.digest,
         store=store.url,
         fitted_version=None if reference is None else reference.version,
         method=options.method,
@@ -248,16 +260,20 @@ def write_proportions(
         labels=dict(options.labels),
         package=version("streaming-moments"),
     )
-    work = transform_shard, TransformContext.of, model, output, asked
+    work = transform_shard, TransformContext, model, folder, asked
     results: list[tuple[str, Summary, bool]] = [("", Summary(), False)] * len(shards)
     best = Representatives(number)
     with closing(write_each(store, shards, run, "transforming shards", plan, *work)) as finished:
         for place, (url, summary, there) in finished:
             # more than a few numbers is held of no more shards than are at work
             best = best.joined(summary.representatives)
-            results[place] = url, replace(summary, representatives=Representatives(0)), there
+            results[place] = (
+                url,
+                replace(summary, representatives=Representatives(0)),
+                there,
+            )
     if number:
-        write_top_documents(output, best, asked, run.storage_options)
+        write_top_documents(folder, best, asked)
     summaries = [summary for _, summary, _ in results]
     return TransformResult(
         tuple(url for url, _, _ in results),

@@ -7,10 +7,16 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.models.base import Model
+from streaming_moments.models.communities.blockmodel import Blockmodel
+from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.factors.independent_factors import IndependentFactors
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
-from streaming_moments.models.registry import MODELS
+from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
+from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.pipelines.reports.page import TopicReport
 from streaming_moments.pipelines.reports.shown import clusters, factors, states, topics
 from streaming_moments.pipelines.reports.shown.asked import Shown
@@ -28,7 +34,14 @@ _TOPICS = Shown(
 _STATES = Shown("state", states.parts_of, states.with_states)
 SHOWN: Mapping[str, Shown] = MappingProxyType(
     {
-        **{one.name: _TOPICS for one in MODELS.values() if issubclass(one, TopicModel)},
+        TopicModel.name: _TOPICS,
+        PoissonMixture.name: _TOPICS,
+        IndependentIntensities.name: _TOPICS,
+        Communities.name: _TOPICS,
+        MultiViewMixture.name: _STATES,
+        HiddenMarkovModel.name: _STATES,
+        LatentTree.name: _STATES,
+        Blockmodel.name: _STATES,
         GaussianMixture.name: Shown(
             "cluster", clusters.parts_of, clusters.with_clusters, True, clusters.rows_written
         ),
@@ -38,7 +51,7 @@ SHOWN: Mapping[str, Shown] = MappingProxyType(
 
 
 def shown_of(model: Model) -> Shown:
-    """How a model is shown; one without a line of its own by its states."""
+    """How a model is shown; one that is not of the registry by its states."""
     return SHOWN.get(model.name, _STATES)
 
 

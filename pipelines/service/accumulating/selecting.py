@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
-from streaming_moments.models.predicting import numbers_of_topics
+from streaming_moments.models.halves import numbers_of_topics
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.kinds.select_states import model_selected, select_states
 from streaming_moments.pipelines.jobs.select import select

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import ShardError
-from streaming_moments.faces import LateModule
+from streaming_moments.errors import BoundExceeded, ShardError
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.ends import EdgeBatch, edge_keys, ends_of
 from streaming_moments.storage.contents import ShardContent
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 # Rows of a batch, which are two short names, for each that one of documents has.
 _ROWS = 8
 # Of an edge that is held to see which of a shard are there twice; all take one row group at most.
 _KEY_BYTES = 8
+# Of a node in a column of the sketch, as bytes of a pilot: a job plans many times these.
+_COLUMN_BYTES = 2
 _NAME, _COUNT = "name", "count"
 
 
@@ -183,10 +185,17 @@ def sample_edges(
     seed: int,
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
+    room: int | None = None,
 ) -> EdgeSample:
     r"""The names of all nodes of a shard, and some of its edges, in one pass.
 
-    Errors as of `EdgeReader.read`.
+    The edges are fewer than the quota where so many take more than `room`, by default
+    `limits.pilot_bytes`. Errors as of `EdgeReader.read`.
+
+    Raises
+    ------
+    BoundExceeded
+        The names of the nodes take more than `limits.pilot_bytes`.
 
     Examples
     --------
@@ -199,7 +208,7 @@ def sample_edges(
     """
     rng = np.random.default_rng(seed)
     drawn: pa.Table | None = None
-    keys, passed = np.empty(0), 0
+    keys, passed, most = np.empty(0), 0, limits.pilot_bytes if room is None else room
     counted: list[pa.Table] = []
     tables = read_tables(shard, form, columns.ends, _more_rows(limits), storage_options)
     for table, _ in steadily(tables, shard, storage_options):
@@ -210,13 +219,33 @@ def sample_edges(
         counted.append(pa.table({_NAME: found.field(0), _COUNT: found.field(1)}))
         if len(counted) > 1 and counted[-2].num_rows <= 2 * counted[-1].num_rows:
             counted = [_each_once(counted)]
+        require_few_nodes(counted, limits)
         keys = np.concatenate([keys, rng.random(table.num_rows)])
         own = pa.table(dict(zip(("source", "target"), names, strict=True)))
         drawn = own if drawn is None else pa.concat_tables([drawn, own])
+        if drawn.nbytes > most:
+            quota = min(quota, max(1, drawn.num_rows * most // drawn.nbytes))
         if drawn.num_rows > quota:
             kept = np.sort(np.argpartition(keys, quota)[:quota])
             drawn, keys = drawn.take(kept).combine_chunks(), keys[kept]
     return EdgeSample(_each_once(counted), drawn)
+
+
+def require_few_nodes(tables: Sequence[pa.Table], limits: ReadLimits, columns: int = 0) -> None:
+    """Refuse nodes whose names, and a sketch of so many columns, take more memory than there is.
+
+    Raises
+    ------
+    BoundExceeded
+        Says how many there are, and what to do.
+    """
+    nodes = sum(one.num_rows for one in tables)
+    held = sum(one.nbytes for one in tables) + _COLUMN_BYTES * columns * nodes
+    if held > limits.pilot_bytes:
+        raise BoundExceeded(
+            f"the names and sketch of {nodes:,} nodes or more take {held:,} bytes, but a pilot "
+            f"may hold {limits.pilot_bytes:,}; raise --memory"
+        )
 
 
 def added_counts(tables: Sequence[pa.Table]) -> pa.Table:

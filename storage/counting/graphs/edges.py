@@ -20,6 +20,8 @@ from streaming_moments.storage.files.filesystems import (
     open_file_system,
     storage_errors,
 )
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.files.outputs import parquet_output
 from streaming_moments.storage.formats import DEFAULT_LIMITS, ReadLimits
 from streaming_moments.storage.formats.columns.numbers import whole_numbers
@@ -203,7 +205,8 @@ def gather_part(
     offsets = np.concatenate([starts, [len(unique)]]).astype(np.int64)
     schema = pa.schema([(NODE, pa.int64()), (NEIGHBOURS, pa.large_list(pa.int64()))])
     name = f"{NEIGHBOURS}-{part:05d}-of-{parts:05d}.parquet"
-    with parquet_output(output, name, schema, storage_options) as (url, writer):
+    folder = OutputFolder(Folder.at(output, storage_options))
+    with parquet_output(folder, name, schema) as (url, writer):
         first = 0
         while first < len(nodes):
             fitting = np.searchsorted(offsets, offsets[first] + _GROUP_IDS, side="right") - 1

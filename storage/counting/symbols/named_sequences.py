@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.sequences.pieces import ABSENT
 from streaming_moments.storage.counting.columns import Values, values_of
 from streaming_moments.storage.formats import Position, ReadLimits
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 _FARTHEST = 1 << 62  # number of a symbol
 # Where a piece of a time that is neither a number nor a date may lie: anywhere.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.pieces import ABSENT, Pieces, edges_of, keys_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 Symbols = Literal["characters", "words"]
 SYMBOLS: tuple[Symbols, ...] = ("characters", "words")

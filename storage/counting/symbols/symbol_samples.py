@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.counting.reading import steadily
 from streaming_moments.storage.counting.symbols.sequences import SequencesForm, read_sequences
 from streaming_moments.storage.formats import DEFAULT_LIMITS, ReadLimits
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
 else:
-    pa, pc = LateModule("pyarrow"), LateModule("pyarrow.compute")
+    pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
+
+_PIECE = 1 << 16  # symbols that are looked at before it is asked whether there is room for more
+# Of a symbol beside its characters, and of a pair, as bytes of a pilot: a job plans many times
+# these, and dictionaries of Python take some 300.
+_ENTRY_BYTES = 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,39 +64,57 @@ def sample_symbols(
 ) -> SymbolSample:
     """Symbols of the first sequences of a shard, a quota of them or somewhat more.
 
+    There are fewer where different symbols, and their pairs, take more than `limits.pilot_bytes`.
     Errors as `SequenceReader.read`.
     """
     places: dict[str, int] = {}
     counts: dict[int, int] = {}
     pairs: dict[int, int] = {}
-    read = number = steps = ones = 0
+    read = number = steps = ones = nbytes = 0
     found = read_sequences(shard, form, sequences, limits, storage_options)
     for one, _ in steadily(found, shard, storage_options):
-        values = one.values
-        coded = values.texts
-        if not pa.types.is_dictionary(coded.type):
-            coded = coded.dictionary_encode()
-        own = [places.setdefault(term, len(places)) for term in coded.dictionary.to_pylist()]
-        indices = np.asarray(pc.fill_null(coded.indices, -1), dtype=np.int64)
-        symbols = np.where(indices >= 0, np.array([*own, -1], dtype=np.int64)[indices], -1)
-        _add(counts, symbols[symbols >= 0])
-        joined = np.ones(max(symbols.size - 1, 0), np.bool_)
-        inner = values.offsets[1:-1]
-        joined[inner[(inner > 0) & (inner < symbols.size)] - 1] = False
-        before, after = symbols[:-1][joined], symbols[1:][joined]
-        known = (before >= 0) & (after >= 0)
-        _add(pairs, before[known] << 32 | after[known])
-        number += len(values.offsets) - 1 - one.goes_on
-        read += symbols.size
+        offsets, size, looked = one.values.offsets, len(one.values.texts), 0
+        joined = np.ones(size + 1, np.bool_)  # each to the symbol before it
+        joined[offsets[:-1]] = False
+        last = np.empty(0, np.int64)
+        # a list may hold a million different symbols: it is looked at as far as there is room
+        while looked < size and nbytes <= limits.pilot_bytes:
+            held = len(places), len(pairs)
+            symbols = _coded(one.values.texts[looked : looked + _PIECE], places)
+            _add(counts, symbols[symbols >= 0])
+            chain = np.concatenate([last, symbols])
+            looked += symbols.size
+            before, after = chain[:-1], chain[1:]
+            known = joined[looked - after.size : looked] & (before >= 0) & (after >= 0)
+            _add(pairs, before[known] << 32 | after[known])
+            last = chain[-1:]
+            nbytes += sum(map(len, islice(places, held[0], None)))
+            nbytes += _ENTRY_BYTES * (len(places) - held[0] + len(pairs) - held[1])
+        number += (
+            int(np.count_nonzero(offsets[:-1] < looked)) if looked < size else len(offsets) - 1
+        )
+        number -= one.goes_on
+        read += looked
         if one.spans is not None:
             steps, ones = steps + one.spans.steps, ones + one.spans.ones
-        if read >= quota:
+        if read >= quota or nbytes > limits.pilot_bytes:
             break
     keys = np.fromiter(pairs, dtype=np.int64, count=len(pairs))
     often = np.fromiter(pairs.values(), dtype=np.int64, count=len(pairs))
     table = np.stack([keys >> 32, keys & (1 << 32) - 1, often], axis=1)
     total = np.array([counts.get(place, 0) for place in range(len(places))], dtype=np.int64)
     return SymbolSample(list(places), total, table, number, steps, ones)
+
+
+def _coded(texts: pa.Array, places: dict[str, int]) -> NDArray[np.int64]:
+    """(symbols,) int64 place of each symbol, -1 of a missing one; new ones get places."""
+    coded = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
+    indices = np.asarray(pc.fill_null(coded.indices, -1), dtype=np.int64)
+    used, inverse = np.unique(indices, return_inverse=True)
+    found = np.full(used.size, -1, dtype=np.int64)
+    terms = coded.dictionary.take(pa.array(used[used >= 0])).to_pylist()
+    found[used >= 0] = [places.setdefault(term, len(places)) for term in terms]
+    return found[inverse]
 
 
 def _add(sums: dict[int, int], keys: NDArray[np.int64]) -> None:

@@ -11,7 +11,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.formats.base import (
     Columns,
     Format,
@@ -26,7 +26,7 @@ from streaming_moments.storage.formats.compressions import opened
 if TYPE_CHECKING:
     import pyarrow as pa
 else:
-    pa = LateModule("pyarrow")
+    pa = LazyModule("pyarrow")
 
 _HEADER_BYTES = 10_000
 _BLOCK_BYTES = 4 << 20

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import ShardError, printable
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.formats.arrays.npy import require_rows, table_of
 from streaming_moments.storage.formats.base import (
     Columns,
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     import zarr.storage as stores
     from zarr.core.buffer import Buffer
 else:
-    zarr = LateModule("zarr")
-    cpu = LateModule("zarr.core.buffer.cpu")
-    stores = LateModule("zarr.storage")
+    zarr = LazyModule("zarr")
+    cpu = LazyModule("zarr.core.buffer.cpu")
+    stores = LazyModule("zarr.storage")
 
 _DESCRIPTION = "zarr.json"
 _BLOSC = ("blosc", "numcodecs.blosc")

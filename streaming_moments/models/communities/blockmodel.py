@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import form_of
-from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.faces import LateModule
-from streaming_moments.models.base import (
-    Arrays,
-    Attributes,
-    Description,
-    FitOptions,
-    option,
-    require_joint,
-)
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.communities.members import Members, members_of
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.views.columns import half_rows
-from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
 if TYPE_CHECKING:
     import scipy.optimize as optimize
 else:
-    optimize = LateModule("scipy.optimize")
+    optimize = LazyModule("scipy.optimize")
 
 # (n, n) arrays of a graph all of whose neighbours are kept: sums, lists, pairs, what is filled in.
 _WHOLE_COPIES = 12
@@ -53,8 +46,8 @@ class BlockmodelOptions(FitOptions):
         return f"{self.topics} communities"
 
 
-@dataclass(frozen=True, eq=False)
-class Blockmodel:
+@dataclass(frozen=True, eq=False, repr=False)
+class Blockmodel(StoredModel):
     """The mixed membership blockmodel of Airoldi, Blei, Fienberg, Xing 2008, from sums of edges.
 
     Two nodes are joined with the probability `pi_x' B pi_y`. Communities are ordered by falling
@@ -74,8 +67,6 @@ class Blockmodel:
         Sum of the Dirichlet parameters; 0: a node is of one community.
     spectrum : (k,) float64
         Singular values of pairs of views, or eigenvalues of pairs of neighbours.
-    documents : int
-        Edges it was fitted on.
     repeated : int
         Ends that several shards hold and that count once, where all neighbours are kept.
     outside : float
@@ -83,6 +74,8 @@ class Blockmodel:
     node_bars, mixing_bars : (n,) and (k, k) float64, optional
         L1 error to be expected of the memberships of each node, and standard errors of B, where
         the statistics keep halves of the edges.
+    documents : int
+        Edges it was fitted on.
     since, until, half_life
         As of any model.
 
@@ -105,24 +98,21 @@ class Blockmodel:
     kind: ClassVar[str] = EdgesFoundation.kind
     Options: ClassVar[type[FitOptions]] = BlockmodelOptions
     compares_halves: ClassVar[bool] = True
-    vocabulary: ClassVar[str] = ""
+    halves_give: ClassVar[str] = "node_bars"
 
-    memberships: NDArray[np.float64]
-    mixing: NDArray[np.float64]
+    memberships: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
+    mixing: NDArray[np.float64] = field(metadata=stored_as(states=(0, 1)))
     degrees: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
+    _: KW_ONLY
     alpha0: float = 0.0
     spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    documents: int = 0
     repeated: int = 0
     outside: float = 0.0
-    node_bars: NDArray[np.float64] | None = None
-    mixing_bars: NDArray[np.float64] | None = None
-    since: str | None = None
-    until: str | None = None
-    half_life: float | None = None
-
-    __sizeof__ = held_bytes
+    node_bars: NDArray[np.float64] | None = field(default=None, metadata=stored_as(together="bars"))
+    mixing_bars: NDArray[np.float64] | None = field(
+        default=None, metadata=stored_as(states=(0, 1), together="bars")
+    )
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -142,32 +132,28 @@ class Blockmodel:
         """
         foundation: EdgesFoundation = rows.foundation
         found = members_of(rows, foundation, options)
-        bars: tuple[Any, Any] = None, None
-        if foundation.halves:
-            bars = _bars(rows, foundation, options, found) or bars
+        bars = _bars(rows, foundation, options, found) if foundation.halves else None
+        node_bars, mixing_bars = bars or (None, None)
         edges = rows.gathered("edges", _edges)[0]
         return cls(
             found.memberships,
             found.mixing,
             found.degrees,
             found.memberships.mean(axis=0),
-            options.alpha0,
-            found.spectrum,
-            edges,
-            found.repeated,
-            found.outside,
-            *bars,
+            alpha0=options.alpha0,
+            spectrum=found.spectrum,
+            documents=edges,
+            repeated=found.repeated,
+            outside=found.outside,
+            node_bars=node_bars,
+            mixing_bars=mixing_bars,
         )
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
-        """Memberships of all and of both halves, as they are solved and joined."""
-        return 8
-
-    @classmethod
-    def beside_rows(cls, foundation: EdgesFoundation) -> int:
-        """Bytes of a fit of few nodes, in one place."""
-        return _WHOLE_COPIES * 8 * foundation.rows**2 if foundation.whole else 0
+    def fit_bytes(cls, foundation: EdgesFoundation, options: Any) -> int:
+        """Memberships of all and of both halves, as they are solved and joined, and all pairs."""
+        rows = 8 * foundation.rows * int(options.topics)
+        return 8 * (rows + (_WHOLE_COPIES * foundation.rows**2 if foundation.whole else 0))
 
     @property
     def n_topics(self) -> int:
@@ -180,41 +166,6 @@ class Blockmodel:
         own = self.memberships * self.degrees[:, None]
         sums = own.sum(axis=0)
         return {"nodes": own / np.where(sums > 0, sums, 1.0)}
-
-    def reordered(self, order: NDArray[np.int64]) -> Self:
-        """The model with community `order[j]` as community j."""
-        square = np.ix_(order, order)
-        return replace(
-            self,
-            memberships=np.ascontiguousarray(self.memberships[:, order]),
-            mixing=self.mixing[square],
-            weights=self.weights[order],
-            mixing_bars=None if self.mixing_bars is None else self.mixing_bars[square],
-        )
-
-    def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes."""
-        names = ["memberships", "mixing", "degrees", "weights", "spectrum"]
-        if self.node_bars is not None:
-            names += ["node_bars", "mixing_bars"]
-        scalars = ("alpha0", "documents", "repeated", "outside", "since", "until", "half_life")
-        attributes = {name: getattr(self, name) for name in scalars}
-        return {name: getattr(self, name) for name in names}, attributes
-
-    @classmethod
-    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
-        """The model of `parts`.
-
-        Raises
-        ------
-        InvalidInput
-            A part is missing.
-        """
-        try:
-            known: Any = {**arrays, **attributes}
-            return cls(**known)
-        except TypeError as error:
-            raise InvalidInput(f"the parts describe no blockmodel: {error}") from error
 
     def described(self) -> Description:
         """Weights of the communities, how often they are joined, and error bars."""

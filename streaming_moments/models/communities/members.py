@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.communities.node_views import (
     ExpectedEnds,
@@ -32,7 +32,7 @@ from streaming_moments.statistics.views.statistics import ViewStatistics
 if TYPE_CHECKING:
     import scipy.sparse as sp
 else:
-    sp = LateModule("scipy.sparse")
+    sp = LazyModule("scipy.sparse")
 
 _LEAST = 1e-12
 

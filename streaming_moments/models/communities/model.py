@@ -36,7 +36,7 @@ _SETTLED = 1e-3  # of what is filled in
 _LEAST = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Communities(TopicModel):
     """Communities of nodes, each given by the nodes that its members are joined with.
 

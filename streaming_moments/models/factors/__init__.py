@@ -2,15 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
+    from streaming_moments.models.factors.independent_factors import FactorOptions as FactorOptions
     from streaming_moments.models.factors.independent_factors import (
-        FactorOptions,
-        IndependentFactors,
+        IndependentFactors as IndependentFactors,
     )
-
-__all__ = ["FactorOptions", "IndependentFactors"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(__name__, {"independent_factors": ("FactorOptions", "IndependentFactors")})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -22,37 +22,22 @@ from streaming_moments.decompositions.vectors.factors import (
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.models.base import (
-    Arrays,
-    Attributes,
-    Description,
-    FitOptions,
-    option,
-    require_joint,
-)
+from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.mixtures.matching import matched_rows
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.stored import StoredModel
 from streaming_moments.models.vectors import (
     BY_SPECTRUM,
-    ROW_COPIES,
     fit_of_blocks,
     fits_of_halves,
     read_by_parts,
     require_number,
+    tensor_bytes,
 )
-from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
-
-_ARRAYS = (
-    *("mixing", "unmixing", "mean", "noise", "spectrum"),
-    *("skewness", "kurtosis", "skewness_error", "kurtosis_error"),
-)
-_SCALARS = ("order", "noise_kind", "told_apart", "documents", "without", "drawn_in")
-_DAYS = ("since", "until", "half_life")
-
 
 WEAK = ("refuse", "keep")
 
@@ -106,8 +91,8 @@ class FactorOptions(FitOptions):
         return f"{number}-{self.order}-{self.noise}"
 
 
-@dataclass(frozen=True, eq=False)
-class IndependentFactors:
+@dataclass(frozen=True, eq=False, repr=False)
+class IndependentFactors(StoredModel):
     """Factors h of `x = mean + mixing h + noise`, by falling size of the cumulant that told them.
 
     Parameters
@@ -130,11 +115,11 @@ class IndependentFactors:
         As the options `order` and `noise`.
     told_apart : int
         Directions in which rows vary beside noise.
-    documents, without, drawn_in : int
-        Records, those that are no row of numbers, and rows that were drawn in to the radius.
+    without, drawn_in : int
+        Records that are no row of numbers, and rows that were drawn in to the radius.
     bars : (k,) float64, optional
         Distance of each column from the true one that is to be expected, from halves of the rows.
-    since, until, half_life
+    documents, since, until, half_life
         As of any model.
 
     Examples
@@ -150,11 +135,11 @@ class IndependentFactors:
     kind: ClassVar[str] = VectorsFoundation.kind
     Options: ClassVar[type[FitOptions]] = FactorOptions
     compares_halves: ClassVar[bool] = True
-    vocabulary: ClassVar[str] = ""
 
     mixing: NDArray[np.float64]
     unmixing: NDArray[np.float64]
     mean: NDArray[np.float64]
+    _: KW_ONLY
     noise: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     skewness: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     kurtosis: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
@@ -164,15 +149,9 @@ class IndependentFactors:
     order: str = "third"
     noise_kind: str = "spherical"
     told_apart: int = 0
-    documents: int = 0
     without: int = 0
     drawn_in: int = 0
     bars: NDArray[np.float64] | None = None
-    since: str | None = None
-    until: str | None = None
-    half_life: float | None = None
-
-    __sizeof__ = held_bytes
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -217,25 +196,25 @@ class IndependentFactors:
             found.mixing * grid.step,
             found.unmixing / grid.step,
             grid.values(moments.mean),
-            found.noise * grid.step**2,
-            found.skewness,
-            found.kurtosis,
-            found.skewness_error,
-            found.kurtosis_error,
-            found.spectrum,
-            options.order,
-            options.noise,
-            told_apart,
-            totals.n_documents,
-            totals.without,
-            totals.clipped,
-            None if bars is None else bars * grid.step,
+            noise=found.noise * grid.step**2,
+            skewness=found.skewness,
+            kurtosis=found.kurtosis,
+            skewness_error=found.skewness_error,
+            kurtosis_error=found.kurtosis_error,
+            spectrum=found.spectrum,
+            order=options.order,
+            noise_kind=options.noise,
+            told_apart=told_apart,
+            documents=totals.n_documents,
+            without=totals.without,
+            drawn_in=totals.clipped,
+            bars=None if bars is None else bars * grid.step,
         )
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: VectorsFoundation, options: Any) -> int:
         """As of any model of vectors."""
-        return ROW_COPIES
+        return tensor_bytes(foundation)
 
     @property
     def n_topics(self) -> int:
@@ -281,28 +260,6 @@ class IndependentFactors:
         """(n, d) rows of (n, k) factors, without noise."""
         return np.asarray(values @ self.mixing.T + self.mean)
 
-    def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        if self.bars is not None:
-            arrays["bars"] = self.bars
-        return arrays, {name: getattr(self, name) for name in (*_SCALARS, *_DAYS)}
-
-    @classmethod
-    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
-        """The model of `parts`.
-
-        Raises
-        ------
-        InvalidInput
-            A part is missing.
-        """
-        known: Any = {**arrays, **attributes}
-        try:
-            return cls(**known)
-        except (KeyError, TypeError) as error:
-            raise InvalidInput(f"the parts describe no factors: {error}") from error
-
     def described(self) -> Description:
         """Skewness and kurtosis of each factor, with what noise has of them."""
         columns = {
@@ -314,7 +271,8 @@ class IndependentFactors:
             columns |= {"kurtosis": self.kurtosis, "kurtosis of noise": self.kurtosis_error}
         if self.bars is not None:
             columns["error bar"] = self.bars
-        facts = {name: getattr(self, name) for name in _SCALARS if name != "documents"}
+        names = ("order", "noise_kind", "told_apart", "without", "drawn_in")
+        facts: dict[str, Any] = {name: getattr(self, name) for name in names}
         facts |= {"factors": self.n_topics, "dimension": self.dimension, "weak": self.weak}
         said = [
             f"{self.n_topics} factors of {self.dimension} dimensions by {self.order} cumulants, "

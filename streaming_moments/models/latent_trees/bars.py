@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.latent_trees.pair_tables import PairTables
 from streaming_moments.models.latent_trees.parameters import (
     NodeStates,
@@ -30,7 +30,7 @@ from streaming_moments.models.latent_trees.structure import Structure
 if TYPE_CHECKING:
     import scipy.optimize as optimize
 else:
-    optimize = LateModule("scipy.optimize")
+    optimize = LazyModule("scipy.optimize")
 
 _MOST_ROUNDS = 200
 _FITTED = 1e-9  # how far a probability of a pair may be off

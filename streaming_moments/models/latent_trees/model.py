@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,7 +34,7 @@ from streaming_moments.models.latent_trees.sweeps import (
     triple_rows,
 )
 from streaming_moments.models.rows import Rows
-from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.tables.columns import FEWEST_COLUMNS, TableColumns
@@ -87,8 +87,8 @@ class LatentTreeOptions(FitOptions):
         return f"k{self.topics}{how}"
 
 
-@dataclass(frozen=True, eq=False)
-class LatentTree:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LatentTree(StoredModel):
     """A tree whose leaves are the columns of a table and whose other nodes are hidden states.
 
     Given the state of a node, what lies beyond each of its edges is independent.
@@ -108,14 +108,14 @@ class LatentTree:
         independent columns and of the pairs themselves, which none exceeds.
     states : int
         k of each hidden node.
-    documents : int
-        Rows it was fitted on.
     vocabulary, basis : str
         Fingerprints.
     bars : TreeBars, optional
         Of tables and scores, where the statistics keep halves of the rows and each holds the tree.
-    since, until, half_life : optional
-        Window, as of `TopicModel`.
+    documents : int
+        Rows it was fitted on.
+    since, until, half_life
+        As of any model.
 
     Examples
     --------
@@ -134,23 +134,18 @@ class LatentTree:
     kind: ClassVar[str] = "counts"
     Options: ClassVar[type[FitOptions]] = LatentTreeOptions
     compares_halves: ClassVar[bool] = True
+    nulls: ClassVar[tuple[str, ...]] = ()
 
-    table: TableColumns
-    structure: Structure
+    table: TableColumns = field(metadata=stored_as(own=True))
+    structure: Structure = field(metadata=stored_as(own=True))
     order: tuple[int, ...]
-    tree: DirectedTree
-    dependence: DirectedTree
+    tree: DirectedTree = field(metadata=stored_as(own=True))
+    dependence: DirectedTree = field(metadata=stored_as(own=True))
     scores: Mapping[str, float]
     states: int
-    documents: int
     vocabulary: str = ""
     basis: str = ""
-    bars: TreeBars | None = None
-    since: str | None = None
-    until: str | None = None
-    half_life: float | None = None
-
-    __sizeof__ = held_bytes
+    bars: TreeBars | None = field(default=None, metadata=stored_as(own=True))
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -199,9 +194,9 @@ class LatentTree:
         return found._fitted_on(rows)
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
         """Its last step holds tables of a few columns each, less than topics by the moments."""
-        return 6
+        return 8 * 6 * int(foundation.rows * options.topics)
 
     @classmethod
     def _finished(
@@ -249,8 +244,13 @@ class LatentTree:
                 every = [{name: one.mean_log(q) for name, q in joints.items()} for one in both]
                 bars = TreeBars(found, score_bars((every[0], every[1])))
         return cls(
-            *(tables.table, structure, order, tree, dependence, scores, states),
-            documents=0,
+            table=tables.table,
+            structure=structure,
+            order=order,
+            tree=tree,
+            dependence=dependence,
+            scores=scores,
+            states=states,
             bars=bars,
         )
 
@@ -317,21 +317,11 @@ class LatentTree:
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes of which `from_parts` makes it again."""
-        given = ("since", "until", "half_life")
-        attributes = {
-            "table": self.table.to_json(),
-            "edges": [list(edge) for edge in self.structure.edges],
-            "order": list(self.order),
-            "scores": dict(self.scores),
-            "states": self.states,
-            "documents": self.documents,
-            "vocabulary": self.vocabulary,
-            "basis": self.basis,
-            **{name: value for name in given if (value := getattr(self, name)) is not None},
-        }
-        arrays: dict[str, NDArray[Any]] = {}
-        for name in ("tree", "dependence"):
-            one: DirectedTree = getattr(self, name)
+        stored, named = super().parts()
+        arrays, attributes = {**stored}, {**named}
+        attributes["table"] = self.table.to_json()
+        attributes["edges"] = [list(edge) for edge in self.structure.edges]
+        for name, one in (("tree", self.tree), ("dependence", self.dependence)):
             arrays[f"{name}_tables"] = np.concatenate([table.ravel() for table in one.tables])
             attributes[name] = [
                 [parent, column, list(table.shape)]
@@ -343,39 +333,33 @@ class LatentTree:
         return arrays, attributes
 
     @classmethod
-    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
-        """The model that `parts` described.
+    def fields_given(cls, arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
+        """The fields of the model of some parts, by name.
 
         Raises
         ------
         InvalidInput
             A part is missing, or they do not fit together.
         """
+        left = dict(attributes)
         try:
-            table = TableColumns.from_json(attributes["table"])
-            edges = tuple((int(x), int(y), float(length)) for x, y, length in attributes["edges"])
-            half_life = attributes.get("half_life")
+            table = TableColumns.from_json(left.pop("table"))
+            edges = tuple((int(x), int(y), float(length)) for x, y, length in left.pop("edges"))
+            nodes, other = left.pop("tree"), left.pop("dependence")
+            tree = _tree_of(arrays["tree_tables"], nodes)
             bars = None
             if "tree_bars" in arrays:
-                errors = _tree_of(arrays["tree_bars"], attributes["tree"]).tables
-                told = {str(name): float(bar) for name, bar in attributes["score_bars"].items()}
+                errors = _tree_of(arrays["tree_bars"], nodes).tables
+                told = {str(name): float(bar) for name, bar in left.pop("score_bars").items()}
                 bars = TreeBars(errors, told)
-            return cls(
-                table,
-                Structure(table.number, edges),
-                tuple(map(int, attributes["order"])),
-                _tree_of(arrays["tree_tables"], attributes["tree"]),
-                _tree_of(arrays["dependence_tables"], attributes["dependence"]),
-                {str(name): float(score) for name, score in attributes["scores"].items()},
-                int(attributes["states"]),
-                int(attributes["documents"]),
-                str(attributes.get("vocabulary", "")),
-                str(attributes.get("basis", "")),
-                bars,
-                attributes.get("since"),
-                attributes.get("until"),
-                None if half_life is None else float(half_life),
-            )
+            return {
+                "table": table,
+                "structure": Structure(table.number, edges),
+                "tree": tree,
+                "dependence": _tree_of(arrays["dependence_tables"], other),
+                "bars": bars,
+                **super().fields_given({}, left),
+            }
         except (LookupError, TypeError, ValueError) as error:
             raise InvalidInput(f"the stored tree cannot be read ({error!r}); refit it") from error
 

@@ -2,16 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, MixtureOptions
-    from streaming_moments.models.mixtures.passes import polished
-
-__all__ = ["GaussianMixture", "MixtureOptions", "polished"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {"gaussian_mixture": ("GaussianMixture", "MixtureOptions"), "passes": ("polished",)},
+    from streaming_moments.models.mixtures.gaussian_mixture import (
+        GaussianMixture as GaussianMixture,
     )
+    from streaming_moments.models.mixtures.gaussian_mixture import MixtureOptions as MixtureOptions
+    from streaming_moments.models.mixtures.passes import polished as polished

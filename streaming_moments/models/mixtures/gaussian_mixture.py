@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -17,28 +17,26 @@ from streaming_moments.decompositions.vectors.lifted_mixture import (
     require_covariance,
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
-from streaming_moments.errors import InvalidInput
-from streaming_moments.models.base import Arrays, Attributes, FitOptions, option, require_joint
+from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.inference import posteriors
-from streaming_moments.models.mixtures import mixture_parts
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.vectors import (
     BY_SPECTRUM,
-    ROW_COPIES,
     fit_of_blocks,
     fits_of_halves,
     read_by_parts,
     require_number,
+    tensor_bytes,
 )
-from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
-_OF_EACH = ("means", "weights", "variances", "bars", "weight_bars")
+_MANY = 0.01  # of the rows that are drawn in
 _FAR = 1e100  # standard deviations: of more the squares overflow
 
 
@@ -76,8 +74,8 @@ class MixtureOptions(FitOptions):
         return f"{number}-{self.covariance}"
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianMixture:
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianMixture(StoredModel):
     """Components with a mean and a variance each, by falling weight as fitted.
 
     Passes keep the numbers of the components, so that weights no longer need to fall.
@@ -97,8 +95,8 @@ class GaussianMixture:
         of the noise, as of `Signal`.
     told_apart : int
         Components that the spectrum of the rows tells apart.
-    documents, without : int
-        Records it was fitted on, and those of them that are no row of numbers.
+    without : int
+        Records that are no row of numbers.
     drawn_in : int
         Rows that lay beyond the radius and were drawn in to it.
     negative : int
@@ -109,7 +107,7 @@ class GaussianMixture:
         Standard errors of the weights, likewise.
     polishing : Polishing, optional
         How, where passes were made over rows.
-    since, until, half_life
+    documents, since, until, half_life
         As of any model.
 
     Examples
@@ -124,28 +122,21 @@ class GaussianMixture:
     kind: ClassVar[str] = VectorsFoundation.kind
     Options: ClassVar[type[FitOptions]] = MixtureOptions
     compares_halves: ClassVar[bool] = True
-    vocabulary: ClassVar[str] = ""
-    parts = mixture_parts.parts_of
-    described = mixture_parts.description_of
+    nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "polishing")
 
-    means: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    means: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
+    weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
+    variances: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     covariance: str = "spherical"
+    _: KW_ONLY
     spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     told_apart: int = 0
-    documents: int = 0
     without: int = 0
     drawn_in: int = 0
     negative: int = 0
-    bars: NDArray[np.float64] | None = None
-    weight_bars: NDArray[np.float64] | None = None
-    polishing: Polishing | None = None
-    since: str | None = None
-    until: str | None = None
-    half_life: float | None = None
-
-    __sizeof__ = held_bytes
+    bars: NDArray[np.float64] | None = field(default=None, metadata=stored_as(states=(0,)))
+    weight_bars: NDArray[np.float64] | None = field(default=None, metadata=stored_as(states=(0,)))
+    polishing: Polishing | None = field(default=None, metadata=stored_as(required=True))
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -184,20 +175,20 @@ class GaussianMixture:
             found.weights,
             found.variances * grid.step**2,
             options.covariance,
-            found.spectrum,
-            told_apart,
-            totals.n_documents,
-            totals.without,
-            totals.clipped,
-            found.clipped,
-            None if bars is None else bars * grid.step,
-            weight_bars,
+            spectrum=found.spectrum,
+            told_apart=told_apart,
+            documents=totals.n_documents,
+            without=totals.without,
+            drawn_in=totals.clipped,
+            negative=found.clipped,
+            bars=None if bars is None else bars * grid.step,
+            weight_bars=weight_bars,
         )
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: VectorsFoundation, options: Any) -> int:
         """As of any model of vectors."""
-        return ROW_COPIES
+        return tensor_bytes(foundation)
 
     @property
     def n_topics(self) -> int:
@@ -262,25 +253,39 @@ class GaussianMixture:
         """(n,) logarithm of the density of each row; errors as `log_densities`."""
         return log_sums(self.log_densities(rows))
 
-    def reordered(self, order: NDArray[np.int64]) -> Self:
-        """The model with component `order[j]` as component j."""
-        held = ((name, getattr(self, name)) for name in _OF_EACH)
-        turned: dict[str, Any] = {name: one[order] for name, one in held if one is not None}
-        return replace(self, **turned)
-
-    @classmethod
-    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
-        """The model of `parts`.
-
-        Raises
-        ------
-        InvalidInput
-            A part is missing.
-        """
-        try:
-            return cls(**mixture_parts.fields_given(arrays, attributes))
-        except (KeyError, TypeError) as error:
-            raise InvalidInput(f"the parts describe no mixture of Gaussians: {error}") from error
+    def described(self) -> Description:
+        """Weights, spreads and error bars of the components; what to beware of."""
+        columns = {"weight": self.weights}
+        if self.weight_bars is not None:
+            columns["weight bar"] = self.weight_bars
+        columns["spread"] = np.sqrt(self.variances.mean(axis=1))
+        if self.bars is not None:
+            columns["error bar"] = self.bars
+        names = ("covariance", "told_apart", "without", "drawn_in", "negative")
+        facts: dict[str, Any] = {name: getattr(self, name) for name in names}
+        facts |= {"components": self.n_topics, "dimension": self.dimension}
+        k = self.n_topics
+        said = [f"{k} components of {self.dimension} dimensions, {self.covariance} variances"]
+        if k > self.told_apart:
+            said.append(
+                f"the spectrum tells {self.told_apart} apart: beyond them components are noise, or "
+                "means in the span of others"
+            )
+        elif k < self.told_apart:
+            said.append(f"the spectrum tells {self.told_apart} apart: some are taken together")
+        if self.drawn_in > _MANY * max(1, self.documents - self.without):
+            said.append(
+                f"{self.drawn_in:,} rows lay beyond the radius and were drawn in: more than "
+                f"{_MANY:.0%}; rebase the store, or create it from a pilot like all rows"
+            )
+        if self.without:
+            said.append(f"{self.without:,} records are no row of numbers and count for nothing")
+        if self.negative:
+            said.append(f"{self.negative} variances came out near 0 or below: ask for fewer")
+        if self.polishing is not None:
+            facts["polishing"] = asdict(self.polishing)
+            said.append(self.polishing.sentence)
+        return Description(facts, columns, "; ".join(said))
 
 
 def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:

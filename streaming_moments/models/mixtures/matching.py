@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 
 if TYPE_CHECKING:
     import scipy.optimize as optimize
 else:
-    optimize = LateModule("scipy.optimize")
+    optimize = LazyModule("scipy.optimize")
 
 
 def matched_order(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.int64]:

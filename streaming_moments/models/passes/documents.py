@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 
+from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.passes.polishing import (
@@ -22,6 +23,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
 
 
+@checked
 def polished(
     model: M,
     batches: CountBatch | Iterable[CountBatch],

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.doors import row_of
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes import polishing
-from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
+from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
 
 
@@ -86,27 +89,33 @@ class Passes:
             raise InvalidInput(f"model {model.name} has no alpha to learn; leave it out")
 
 
-_ALL = (
-    Passes(
-        TopicModel,
-        polishing.ExpectedCounts,
-        lambda model, foundation: polishing.Reader(model),
-        lambda model, expected, foundation, alpha: polishing.improved(model, expected, alpha),
-        ("topics", "weights", "raw_topics", "word_probabilities"),
-        polishing.RULES,
-        lambda model: (model.n_words, model.n_topics),
+_OF_DOCUMENTS = Passes(
+    TopicModel,
+    polishing.ExpectedCounts,
+    lambda model, foundation: polishing.Reader(model),
+    lambda model, expected, foundation, alpha: polishing.improved(model, expected, alpha),
+    ("topics", "weights", "raw_topics", "word_probabilities"),
+    polishing.RULES,
+    lambda model: (model.n_words, model.n_topics),
+)
+_OF_ROWS = Passes(
+    GaussianMixture,
+    mixture_passes.ExpectedRows,
+    lambda model, foundation: mixture_passes.MixtureReader(model, foundation.grid),
+    lambda model, expected, foundation, alpha: mixture_passes.improved(
+        model, expected, foundation.grid
     ),
-    Passes(
-        GaussianMixture,
-        mixture_passes.ExpectedRows,
-        lambda model, foundation: mixture_passes.MixtureReader(model, foundation.grid),
-        lambda model, expected, foundation, alpha: mixture_passes.improved(
-            model, expected, foundation.grid
-        ),
-        ("means", "weights", "variances"),
-        mixture_passes.RULES,
-        mixture_passes.shape_of,
-    ),
+    ("means", "weights", "variances"),
+    mixture_passes.RULES,
+    mixture_passes.shape_of,
+)
+PASSES: Mapping[str, Passes] = MappingProxyType(
+    {
+        TopicModel.name: _OF_DOCUMENTS,
+        PoissonMixture.name: _OF_DOCUMENTS,
+        Communities.name: _OF_DOCUMENTS,
+        GaussianMixture.name: _OF_ROWS,
+    }
 )
 
 
@@ -116,17 +125,11 @@ def passes_of(model: type[Any]) -> Passes:
     Raises
     ------
     InvalidInput
-        No pass is known for them.
+        No pass is known for them: says what to do instead.
 
     Examples
     --------
     >>> passes_of(GaussianMixture).arrays
     ('means', 'weights', 'variances')
     """
-    for one in _ALL:
-        if issubclass(model, one.family) and not issubclass(model, IndependentIntensities):
-            return one
-    raise InvalidInput(
-        f"no passes over documents are known for model {model.name}; polish one of topics, of "
-        "poisson or of gaussian_mixture"
-    )
+    return row_of(PASSES, model.name, "polish")

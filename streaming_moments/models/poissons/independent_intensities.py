@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import topic_reading
 from streaming_moments.models.base import Description, FitOptions, option
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.stored import stored_as
 from streaming_moments.models.sweeps import TopicRows, both_rows, fitted_on, mean_columns
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.basis import Basis
@@ -67,7 +68,7 @@ class IntensityOptions(FitOptions):
     max_alpha0: float = option("Largest alpha0 that the lengths of documents may imply.", 5.0)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class IndependentIntensities(TopicModel):
     """Topics with independent intensities: `h_j ~ Gamma(shape c_j, rate b_j)`, `x ~ Poisson(D h)`.
 
@@ -101,11 +102,10 @@ class IndependentIntensities(TopicModel):
     name: ClassVar[str] = "independent"
     Options: ClassVar[type[FitOptions]] = IntensityOptions
     compares_halves: ClassVar[bool] = False
-    stored: ClassVar[tuple[str, ...]] = (*TopicModel.stored, "shapes", "rates", "variances")
 
-    shapes: NDArray[np.float64]
-    rates: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    shapes: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
+    rates: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
+    variances: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -134,9 +134,9 @@ class IndependentIntensities(TopicModel):
         return cls.of_form(rows, Cumulants(implied), options, both_rows)
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
         """As of topics by the mean of both rows."""
-        return 9
+        return 8 * 9 * int(foundation.rows * options.topics)
 
     @classmethod
     def finished(
@@ -172,11 +172,6 @@ class IndependentIntensities(TopicModel):
     def alpha(self) -> NDArray[np.float64]:
         """(k,) the shapes, which are the Dirichlet parameters where all rates are equal."""
         return self.shapes
-
-    def reordered(self, order: NDArray[np.int64]) -> Self:
-        """The model with topic `order[j]` as topic j."""
-        own = {name: getattr(self, name)[order] for name in ("shapes", "rates", "variances")}
-        return replace(super().reordered(order), **own)
 
     def described(self) -> Description:
         """With the alpha0 that the lengths imply, and how far the model's own check is off."""

@@ -15,7 +15,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PoissonMixture(TopicModel):
     """Components with a rate for every word: how long documents are tells them apart as well.
 
@@ -47,9 +47,9 @@ class PoissonMixture(TopicModel):
         return cls.of_form(rows, PerDocument(), options)
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
         """As of topics by the third moment."""
-        return 6
+        return 8 * 6 * int(foundation.rows * options.topics)
 
     @property
     def lengths(self) -> NDArray[np.float64]:

@@ -2,17 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__, modules=("decoding",))
 
 if TYPE_CHECKING:
-    from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-    from streaming_moments.models.views.multi_view import MultiViewMixture
-
-__all__ = ["HiddenMarkovModel", "MultiViewMixture"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {"hidden_markov": ("HiddenMarkovModel",), "multi_view": ("MultiViewMixture",)},
-        modules=("decoding",),
-    )
+    from streaming_moments.models.views.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
+    from streaming_moments.models.views.multi_view import MultiViewMixture as MultiViewMixture

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.views.columns import view_columns
 from streaming_moments.models.views.surroundings import sketch_metric
@@ -26,7 +26,7 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 if TYPE_CHECKING:
     import scipy.sparse as sp
 else:
-    sp = LateModule("scipy.sparse")
+    sp = LazyModule("scipy.sparse")
 
 
 def chain_of(

@@ -22,7 +22,7 @@ from streaming_moments.decompositions.views import (
     whiten_sides,
 )
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.rows import Rows
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
@@ -31,7 +31,7 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 if TYPE_CHECKING:
     import scipy.optimize as optimize
 else:
-    optimize = LateModule("scipy.optimize")
+    optimize = LazyModule("scipy.optimize")
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.models.base import Arrays, Attributes, FitOptions, option, require_joint
+from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views import decoding, markov_parts
+from streaming_moments.models.stored import StoredModel, stored_as
+from streaming_moments.models.views import decoding
 from streaming_moments.models.views.chains import chain_of
 from streaming_moments.models.views.columns import (
     ViewColumns,
     half_bars,
     half_rows,
+    said_of_turned,
     view_columns,
 )
 from streaming_moments.models.views.surroundings import by_surroundings, sketch_metric
@@ -28,7 +30,6 @@ from streaming_moments.models.views.transitions import (
     operators,
     symbol_shares,
 )
-from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
@@ -58,8 +59,8 @@ class MarkovOptions(FitOptions):
         require_joint(self.method, "three views")
 
 
-@dataclass(frozen=True, eq=False)
-class HiddenMarkovModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class HiddenMarkovModel(StoredModel):
     """States, their symbols, and how they follow one another.
 
     States are ordered by falling share. Nothing is assumed to be stationary: all windows of all
@@ -81,8 +82,8 @@ class HiddenMarkovModel:
         Share of each symbol.
     observable : Operators, optional
         Observable operators, where they are not too many numbers.
-    documents, windows : int
-        Sequences and windows it was fitted on.
+    windows : int
+        Windows of three symbols it was fitted on.
     short : int
         Sequences of fewer than three symbols, which tell how sequences begin and nothing else.
     turned : int
@@ -100,6 +101,8 @@ class HiddenMarkovModel:
     bars, word_bars : (k,) and (n, k) float64, optional
         L1 error to be expected of each column of `emission` before refinement, and standard errors
         of its entries, where the statistics keep halves of the sequences.
+    documents : int
+        Sequences it was fitted on.
     since, until, half_life
         As of any model.
 
@@ -116,34 +119,32 @@ class HiddenMarkovModel:
     kind: ClassVar[str] = SequencesFoundation.kind
     Options: ClassVar[type[FitOptions]] = MarkovOptions
     compares_halves: ClassVar[bool] = True
-    vocabulary: ClassVar[str] = ""
-    parts = markov_parts.parts_of
-    described = markov_parts.description_of
-    triple_views = property(markov_parts.triple_views_of)
+    nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "window_score")
 
-    emission: NDArray[np.float64]
-    moves: NDArray[np.float64]
-    start: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    emission: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
+    moves: NDArray[np.float64] = field(metadata=stored_as(states=(0, 1)))
+    start: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
+    weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
+    _: KW_ONLY
     spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     symbol_shares: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    observable: Operators | None = None
-    documents: int = 0
+    observable: Operators | None = field(
+        default=None, metadata=stored_as(arrays=("operators", "first", "last"))
+    )
     windows: int = 0
     short: int = 0
     turned: int = 0
     beginnings: int = 0
     untold: int = 0
     refined: int = 0
-    window_score: float = float("nan")
-    bars: NDArray[np.float64] | None = None
-    word_bars: NDArray[np.float64] | None = None
+    window_score: float = field(default=float("nan"), metadata=stored_as(required=True))
+    bars: NDArray[np.float64] | None = field(
+        default=None, metadata=stored_as(states=(0,), together="bars")
+    )
+    word_bars: NDArray[np.float64] | None = field(
+        default=None, metadata=stored_as(states=(1,), together="bars")
+    )
     held_out: HeldOut | None = None
-    since: str | None = None
-    until: str | None = None
-    half_life: float | None = None
-
-    __sizeof__ = held_bytes
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -174,9 +175,10 @@ class HiddenMarkovModel:
         sketch, k = foundation.sketch, options.topics
         fitted, metric, columns, weights = _columns(rows, sketch, k)
         chain, score, untold, refined = chain_of(rows, foundation, metric, columns, options)
-        bars = None
+        found = None
         if halves:
-            bars = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
+            found = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
+        bars, word_bars = found or (None, None)
         # refined, the weights are those of the first place of a window
         weights = chain.moves @ chain.weights if refined else weights
         start, beginnings = first_states(rows, chain.emission)
@@ -188,25 +190,26 @@ class HiddenMarkovModel:
             chain.moves,
             start,
             weights,
-            fitted.spectrum,
-            shares,
-            operators(rows, sketch, k),
-            fitted.documents,
-            _windows(rows),
-            fitted.without,
-            fitted.turned,
-            beginnings,
-            untold,
-            refined,
-            score,
-            *(bars or (None, None)),
+            spectrum=fitted.spectrum,
+            symbol_shares=shares,
+            observable=operators(rows, sketch, k),
+            documents=fitted.documents,
+            windows=int(rows.gathered("records", _triples)[0]),
+            short=fitted.without,
+            turned=fitted.turned,
+            beginnings=beginnings,
+            untold=untold,
+            refined=refined,
+            window_score=score,
+            bars=bars,
+            word_bars=word_bars,
         )
-        return model._ordered()
+        return model.reordered(np.argsort(-model.weights.round(9), kind="stable"))
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
         """As of views, and the operators of all symbols."""
-        return 10 + 2 * int(options.topics)
+        return 8 * int((10 + 2 * options.topics) * foundation.rows * options.topics)
 
     @property
     def n_topics(self) -> int:
@@ -217,6 +220,15 @@ class HiddenMarkovModel:
     def tables(self) -> dict[str, NDArray[np.float64]]:
         """(n, k) symbols of the states."""
         return {"symbols": self.emission}
+
+    @property
+    def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
+        """Columns of the middle, first and last symbol of a window, their weights, and 0."""
+        joint = self.moves * self.weights
+        middle = joint.sum(axis=1)
+        before = joint.T / np.where(middle > 0, middle, 1)
+        outer = self.emission @ before, self.emission @ self.moves
+        return (self.emission, *outer), middle, 0.0
 
     @property
     def rare(self) -> bool:
@@ -250,7 +262,10 @@ class HiddenMarkovModel:
         InvalidInput
             No symbol of the alphabet.
         """
-        return float(np.exp(-self.log_likelihoods(batch).sum() / markov_parts.known_symbols(batch)))
+        known = int((batch.symbols >= 0).sum())
+        if not known:
+            raise InvalidInput("none of the symbols is of the alphabet; give sequences of others")
+        return float(np.exp(-self.log_likelihoods(batch).sum() / known))
 
     def decode(self, batch: SymbolBatch) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         """Likeliest states of each sequence (Viterbi): log probabilities, and (symbols,) states."""
@@ -306,19 +321,44 @@ class HiddenMarkovModel:
             state, total = state / norm, total + np.log(norm)
         return float(total)
 
-    @classmethod
-    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
-        """The model of `parts`.
-
-        Raises
-        ------
-        InvalidInput
-            A part is missing.
-        """
-        try:
-            return cls(**markov_parts.fields_given(arrays, attributes))
-        except (KeyError, TypeError) as error:
-            raise InvalidInput(f"the parts describe no hidden Markov model: {error}") from error
+    def described(self) -> Description:
+        """Shares of the states, how they begin and stay, error bars; what to beware of."""
+        columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.moves)}
+        if self.bars is not None:
+            columns["error bar"] = self.bars
+        names = (
+            "windows",
+            "short",
+            "turned",
+            "beginnings",
+            "untold",
+            "refined",
+            "rare",
+            "window_score",
+        )
+        facts: dict[str, Any] = {name: getattr(self, name) for name in names}
+        if self.held_out is not None:
+            facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
+        facts |= {"moves": self.moves.T.tolist(), "operators": self.observable is not None}
+        said = [f"{self.windows:,} windows of three symbols"]
+        if self.refined:
+            said.append(f"refined {self.refined} rounds by them")
+        if self.held_out is not None:
+            said.append(
+                f"a window held out had log likelihood {self.held_out.mean:.4f}, perplexity "
+                f"{window_perplexity(self.held_out):.4g} a symbol"
+            )
+        if self.short:
+            said.append(f"{self.short:,} sequences have fewer than three symbols")
+        if self.start is self.weights or np.array_equal(self.start, self.weights):
+            said.append("too few sequences to tell how they begin: as the states are everywhere")
+        if self.untold:
+            said.append(f"of {self.untold} states nothing tells what follows: all alike")
+        if self.turned and not self.refined:
+            said.append(said_of_turned(self.turned))
+        if self.rare:
+            said.append("symbols are rare: read by the parameters, operators are mostly noise")
+        return Description(facts, columns, "; ".join(said))
 
     @property
     def _smoothed(self) -> NDArray[np.float64]:
@@ -361,23 +401,16 @@ class HiddenMarkovModel:
                 "outside"
             )
 
-    def _ordered(self) -> Self:
-        """With the states by falling share."""
-        return self.reordered(np.argsort(-self.weights.round(9), kind="stable"))
 
-    def reordered(self, order: NDArray[np.int64]) -> Self:
-        """The model with state `order[j]` as state j."""
-        bars = None if self.bars is None else self.bars[order]
-        words = None if self.word_bars is None else self.word_bars[:, order]
-        return replace(
-            self,
-            emission=np.ascontiguousarray(self.emission[:, order]),
-            moves=np.ascontiguousarray(self.moves[np.ix_(order, order)]),
-            start=self.start[order],
-            weights=self.weights[order],
-            bars=bars,
-            word_bars=words,
-        )
+def window_perplexity(held_out: HeldOut) -> float:
+    """Of a symbol, from the likelihood of windows of three.
+
+    Examples
+    --------
+    >>> round(window_perplexity(HeldOut(-3.0, -3.0)), 4)
+    2.7183
+    """
+    return float(np.exp(-held_out.mean / 3))
 
 
 def _columns(
@@ -388,10 +421,6 @@ def _columns(
     found, metric = fitted.found, sketch_metric(rows, sketch)
     read = by_surroundings(rows, TRIPLES, [metric] * 2, found.topics, found.weights)
     return fitted, metric, *read
-
-
-def _windows(rows: Rows) -> int:
-    return int(rows.gathered("records", _triples)[0])
 
 
 def _triples(statistics: Any) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,8 +13,6 @@ from streaming_moments.decompositions.forms import form_of
 from streaming_moments.decompositions.views import frame, side_columns
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.base import (
-    Arrays,
-    Attributes,
     Description,
     FitOptions,
     option,
@@ -24,6 +22,7 @@ from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
+from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.views.columns import (
     ViewColumns,
     half_bars,
@@ -33,7 +32,6 @@ from streaming_moments.models.views.columns import (
 )
 from streaming_moments.models.views.mixture_em import Mixture, likelier_mixture
 from streaming_moments.models.views.surroundings import by_surroundings, sketch_metric
-from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.row_block import interleaved
@@ -60,8 +58,8 @@ class ViewOptions(FitOptions):
         require_joint(self.method, "three views")
 
 
-@dataclass(frozen=True, eq=False)
-class MultiViewMixture:
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiViewMixture(StoredModel):
     """Hidden states with a distribution over the words of each view.
 
     Given its state (or its Dirichlet mixture of states, with `alpha0`) the views of a record are
@@ -77,8 +75,8 @@ class MultiViewMixture:
         Sum of the Dirichlet parameters; 0: a record is of one state.
     spectrum : (k,) float64
         Singular values of the pair of left and right view.
-    documents, without : int
-        Records it was fitted on, and those of them that lack a view and count for nothing.
+    without : int
+        Records that lack a view and count for nothing.
     turned : int
         States that came out negative, which the statistics hardly hold.
     columns : tuple of str
@@ -92,7 +90,7 @@ class MultiViewMixture:
         entries, where the statistics keep halves of the records; refined as the columns are.
     held_out : HeldOut, optional
         How likely the triples of each half are by the model of the other one, where that was asked.
-    since, until, half_life
+    documents, since, until, half_life
         As of any model.
 
     Examples
@@ -107,28 +105,27 @@ class MultiViewMixture:
     kind: ClassVar[str] = ViewsFoundation.kind
     Options: ClassVar[type[FitOptions]] = ViewOptions
     compares_halves: ClassVar[bool] = True
-    vocabulary: ClassVar[str] = ""
+    nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "triple_score")
 
-    rows: NDArray[np.float64]
-    left: NDArray[np.float64]
-    right: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    rows: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
+    left: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
+    right: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
+    weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     alpha0: float = 0.0
+    _: KW_ONLY
     spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    documents: int = 0
     without: int = 0
     turned: int = 0
-    columns: tuple[str, str, str] = VIEWS
+    columns: tuple[str, str, str] = field(default=VIEWS, metadata=stored_as(required=True))
     refined: int = 0
     triple_score: float | None = None
-    bars: NDArray[np.float64] | None = None
-    word_bars: NDArray[np.float64] | None = None
+    bars: NDArray[np.float64] | None = field(
+        default=None, metadata=stored_as(states=(0,), together="bars")
+    )
+    word_bars: NDArray[np.float64] | None = field(
+        default=None, metadata=stored_as(states=(1,), together="bars")
+    )
     held_out: HeldOut | None = None
-    since: str | None = None
-    until: str | None = None
-    half_life: float | None = None
-
-    __sizeof__ = held_bytes
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -158,31 +155,33 @@ class MultiViewMixture:
         foundation: ViewsFoundation = rows.foundation
         fitted, decomposed = _decomposed(rows, options)
         mixture, score, refined = likelier_mixture(rows, [decomposed], options)
-        bars = None
+        found = None
         if halves:
-            bars = half_bars(mixture.rows, lambda odd: _of_half(rows, options, odd, mixture))
+            found = half_bars(mixture.rows, lambda odd: _of_half(rows, options, odd, mixture))
+        bars, word_bars = found or (None, None)
         model = cls(
             mixture.rows,
             mixture.left,
             mixture.right,
             mixture.weights,
             options.alpha0,
-            fitted.spectrum,
-            fitted.documents,
-            fitted.without,
-            fitted.turned,
-            foundation.columns,
-            refined,
-            score,
-            *(bars or (None, None)),
+            spectrum=fitted.spectrum,
+            documents=fitted.documents,
+            without=fitted.without,
+            turned=fitted.turned,
+            columns=foundation.columns,
+            refined=refined,
+            triple_score=score,
+            bars=bars,
+            word_bars=word_bars,
         )
         # read by what lies around their words, or refined, another one may be the largest
         return model.reordered(np.argsort(-model.weights, kind="stable"))
 
     @classmethod
-    def row_copies(cls, options: Any) -> int:
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
         """E and F, their frame, W and the pairs, the columns thrice."""
-        return 10
+        return 8 * 10 * int(foundation.rows * options.topics)
 
     @property
     def n_topics(self) -> int:
@@ -198,12 +197,6 @@ class MultiViewMixture:
     def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
         """Columns of the views, weights, alpha0: of which the chances of triples are made."""
         return (self.rows, self.left, self.right), self.weights, self.alpha0
-
-    def reordered(self, order: NDArray[np.int64]) -> Self:
-        """The model with state `order[j]` as state j."""
-        names = (*VIEWS, "weights", *(("bars", "word_bars") if self.bars is not None else ()))
-        moved: Any = {name: np.ascontiguousarray(getattr(self, name)[..., order]) for name in names}
-        return replace(self, **moved)
 
     def transform(
         self,
@@ -248,34 +241,6 @@ class MultiViewMixture:
     def assign(self, views: dict[str, CountBatch]) -> NDArray[np.int64]:
         """(records,) the likeliest state of each record given any of the views."""
         return np.asarray(self.posterior(views).argmax(axis=1), dtype=np.int64)
-
-    def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes."""
-        arrays = {name: getattr(self, name) for name in (*VIEWS, "weights", "spectrum")}
-        if self.bars is not None and self.word_bars is not None:
-            arrays |= {"bars": self.bars, "word_bars": self.word_bars}
-        scalars = ("alpha0", "documents", "without", "turned", "refined", "triple_score")
-        named = (*scalars, "since", "until", "half_life")
-        attributes: dict[str, Any] = {name: getattr(self, name) for name in named}
-        attributes |= {} if self.held_out is None else {"held_out": asdict(self.held_out)}
-        return arrays, {**attributes, "columns": list(self.columns)}
-
-    @classmethod
-    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
-        """The model of `parts`.
-
-        Raises
-        ------
-        InvalidInput
-            A part is missing.
-        """
-        try:
-            known: Any = {**arrays, **attributes, "columns": tuple(attributes["columns"])}
-            if held_out := attributes.get("held_out"):
-                known["held_out"] = HeldOut(**held_out)
-            return cls(**known)
-        except (KeyError, TypeError) as error:
-            raise InvalidInput(f"the parts describe no mixture of views: {error}") from error
 
     def described(self) -> Description:
         """Weights and error bars of the states."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.views import frame
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.rows import Rows
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import interleaved
@@ -18,7 +18,7 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 if TYPE_CHECKING:
     import scipy.optimize as optimize
 else:
-    optimize = LateModule("scipy.optimize")
+    optimize = LazyModule("scipy.optimize")
 
 # Windows of a symbol that the shares of the states stand for beside its own.
 _PRIOR = 1.0

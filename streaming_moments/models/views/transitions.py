@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.views import frame
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
@@ -20,7 +20,7 @@ from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistic
 if TYPE_CHECKING:
     import scipy.optimize as optimize
 else:
-    optimize = LateModule("scipy.optimize")
+    optimize = LazyModule("scipy.optimize")
 
 _ROUNDING = 1e-12
 # Numbers that the operators of all symbols may have.

@@ -150,9 +150,12 @@ class BlockSums:
         cell_kernels.split_cells(cells.view(np.uint64), self._fields.bits, rows, *pairs)
 
     def _open(self, rows: NDArray[np.bool_]) -> None:
-        if rows.any():
-            self._split(self.arrays["pair_counts"], rows, self.arrays)
-            self._closed = self._closed & ~rows
+        # cells with one field are the pair counts; rows of no document are zeros, and to write
+        # those would take their memory
+        if self._fields.halves or self._fields.codocuments:
+            held = rows & (self.arrays["document_frequencies"] > 0)
+            self._split(self.arrays["pair_counts"], held, self.arrays)
+        self._closed = self._closed & ~rows
 
 
 def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:

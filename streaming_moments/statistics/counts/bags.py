@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 
+@checked
 def from_gensim(
     bags: Iterable[Iterable[tuple[int, int]]], dictionary: Mapping[int, str]
 ) -> tuple[CountBatch, Vocabulary]:

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.kernels import row_kernels
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 else:
-    sp = LateModule("scipy.sparse")
+    sp = LazyModule("scipy.sparse")
 
 _LARGEST_COUNT = np.iinfo(np.int32).max
 

@@ -57,6 +57,7 @@ class CountsFoundation:
     drawn: ClassVar[str] = "vocabulary and basis"
     redrawn: ClassVar[bool] = True
     joined_bytes: ClassVar[int] = 0
+    one_place: ClassVar[bool] = False
     joins: ClassVar[bool] = False
 
     @property

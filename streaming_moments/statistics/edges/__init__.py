@@ -2,17 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__, modules=("kernels",))
 
 if TYPE_CHECKING:
-    from streaming_moments.statistics.edges.ends import EdgeBatch
-    from streaming_moments.statistics.edges.foundation import EdgesFoundation
-
-__all__ = ["EdgeBatch", "EdgesFoundation"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {"ends": ("EdgeBatch",), "foundation": ("EdgesFoundation",)},
-        modules=("kernels",),
-    )
+    from streaming_moments.statistics.edges.ends import EdgeBatch as EdgeBatch
+    from streaming_moments.statistics.edges.foundation import EdgesFoundation as EdgesFoundation

@@ -2,16 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
 
 if TYPE_CHECKING:
-    from streaming_moments.statistics.sequences.foundation import SequencesFoundation
-    from streaming_moments.statistics.sequences.windows import SymbolBatch
-
-__all__ = ["SequencesFoundation", "SymbolBatch"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {"foundation": ("SequencesFoundation",), "windows": ("SymbolBatch",)},
+    from streaming_moments.statistics.sequences.foundation import (
+        SequencesFoundation as SequencesFoundation,
     )
+    from streaming_moments.statistics.sequences.windows import SymbolBatch as SymbolBatch

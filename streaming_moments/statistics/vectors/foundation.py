@@ -95,6 +95,7 @@ class VectorsFoundation:
     drawn: ClassVar[str] = "grid and sketch"
     redrawn: ClassVar[bool] = True
     joins: ClassVar[bool] = False
+    one_place: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         matrix, shift = self.matrix, self.shift

@@ -2,22 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from streaming_moments.faces import late
+from streaming_moments.lazy_imports import attach
+
+attach(__name__, modules=("kernels",))
 
 if TYPE_CHECKING:
-    from streaming_moments.statistics.views.foundation import ViewsFoundation
-    from streaming_moments.statistics.views.records import ViewBatch
-    from streaming_moments.statistics.views.statistics import ViewStatistics
-
-__all__ = ["ViewBatch", "ViewStatistics", "ViewsFoundation"]
-
-if not TYPE_CHECKING:
-    __getattr__ = late(
-        __name__,
-        {
-            "foundation": ("ViewsFoundation",),
-            "records": ("ViewBatch",),
-            "statistics": ("ViewStatistics",),
-        },
-        modules=("kernels",),
-    )
+    from streaming_moments.statistics.views.foundation import ViewsFoundation as ViewsFoundation
+    from streaming_moments.statistics.views.records import ViewBatch as ViewBatch
+    from streaming_moments.statistics.views.statistics import ViewStatistics as ViewStatistics

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.faces import LateModule
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.numerics.krylov import leading_eigenpairs
 from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.basis import Basis
@@ -17,7 +17,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import scipy.sparse as sp
 else:
-    sp = LateModule("scipy.sparse")
+    sp = LazyModule("scipy.sparse")
 
 # A vocabulary so small is kept whole: its slices are the table of triples.
 WHOLE = 128

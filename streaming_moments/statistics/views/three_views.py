@@ -29,6 +29,7 @@ class ThreeViews:
 
     halves: bool
     joined_bytes: ClassVar[int] = 0
+    one_place: ClassVar[bool] = False
     redrawn: ClassVar[bool] = False
 
     @staticmethod

@@ -14,22 +14,31 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.models.registry import MODELS
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import (
     MEBIBYTE,
     PROCESS_BYTES,
+    Budget,
+    largest,
     plan_reading,
     plan_update,
 )
 from streaming_moments.pipelines.cluster.model_memory import plan_polish, plan_transform
-from streaming_moments.pipelines.cluster.refit_memory import plan_refit
+from streaming_moments.pipelines.cluster.refit_memory import plan_kind, plan_refit
 from streaming_moments.pipelines.option_types import Bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.grid import Grid
+from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
 
@@ -43,6 +52,10 @@ def bases(draw, words=20_000, core=800, columns=60):
     rows, width = draw(st.integers(1, core)), draw(st.integers(1, columns))
     signs = np.eye(rows, min(rows, width), dtype=np.int8)
     return Basis(signs, draw(st.integers(rows, words)))
+
+
+def of_topics(number, method):
+    return TopicOptions(topics=number, method=method, refine=0)
 
 
 @given(bases(40, 20, 6), st.booleans(), st.integers(1, 9))
@@ -73,7 +86,9 @@ def test_no_plan_passes_its_budget(basis, budget, threads, workers, row_group_by
         lambda: plan_transform(basis.n_words, k, threads, memory, limits, 200),
         lambda: plan_update(layout, threads, memory, limits),
         *(
-            lambda method=method: plan_refit(layout, basis, k, workers, threads, memory, method)
+            lambda method=method: plan_refit(
+                layout, TopicModel, of_topics(k, method), workers, threads, memory
+            )
             for method in ("joint", "feature", "als")
         ),
     ):
@@ -96,7 +111,7 @@ def test_the_plan_of_an_update_holds_the_sums_of_a_lump_of_vectors():
     assert foundation.joined_bytes > layout.state_bytes
     beside = 2 * (foundation.joined_bytes + 2 * plan.lump_bytes)
     assert 4096 * MEBIBYTE >= plan.peak_bytes > PROCESS_BYTES + layout.state_bytes + beside
-    with pytest.raises(BoundExceeded, match="2 threads of"):
+    with pytest.raises(BoundExceeded, match="for 2 threads,"):
         plan_update(layout, 2, 1024 * MEBIBYTE)
 
 
@@ -104,18 +119,21 @@ def test_a_core_that_no_worker_holds_stays_on_all_of_them():
     basis = Basis(np.eye(8192, 20, dtype=np.int8), 20_000)
     layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 128)
     memory = 1500 * MEBIBYTE
-    assert plan_refit(layout, basis, 10, 1, 1, 4096 * MEBIBYTE).whole_core
-    several = plan_refit(layout, basis, 10, 8, 1, memory)
+    fit = layout, TopicModel, of_topics(10, "joint")
+    assert plan_refit(*fit, 1, 1, 4096 * MEBIBYTE).whole_core
+    several = plan_refit(*fit, 8, 1, memory)
     assert not several.whole_core
     assert several.peak_bytes <= memory
-    with pytest.raises(BoundExceeded, match=r"1\.1 GiB whitening"):
-        plan_refit(layout, basis, 10, 1, 1, memory)
+    with pytest.raises(BoundExceeded, match=r"1\.1 GiB for whitening"):
+        plan_refit(*fit, 1, 1, memory)
 
 
 REFIT = """
 import re
 from pathlib import Path
 from planted_moments import Planted
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
@@ -124,7 +142,8 @@ from streaming_moments.pipelines.jobs.refit import refit
 held, k = Planted(topics=160, row_blocks=80), 160
 with connect() as cluster:
     shape = cluster.workers, cluster.threads, cluster.memory
-    plan = plan_refit(held.layout, held.basis, k, *shape, "svd")
+    options = TopicOptions(topics=k, method="svd", refine=0)
+    plan = plan_refit(held.layout, TopicModel, options, *shape)
     refit(held, k, 0.0, Run(cluster), "svd")
     held = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]
     print(int(held) << 10, plan.peak_bytes)
@@ -252,3 +271,74 @@ def test_the_limit_of_a_worker_and_memory_are_in_the_same_bytes(limit):
             assert cluster.memory == budget_of(bytes_of) < most
         with pytest.raises(InvalidInput, match=told), connect(address, memory=most + 1):
             pass
+
+
+def words(number, name="w"):
+    return Vocabulary(tuple(f"{name}{place}" for place in range(number)), number)
+
+
+def counted():
+    return CountsFoundation(Basis(np.eye(300, 100, dtype=np.int8), 300_000), True)
+
+
+def of_views():
+    views = tuple(words(3000, name) for name in "abc")
+    signs = np.eye(3000, 30, dtype=np.int8)
+    return ViewsFoundation(tuple(Basis(signs, 3000, one.fingerprint) for one in views), views)
+
+
+def of_sequences():
+    alphabet = words(3000)
+    return SequencesFoundation(
+        alphabet, Basis(np.eye(3000, 30, dtype=np.int8), 3000, alphabet.fingerprint)
+    )
+
+
+def of_edges():
+    return EdgesFoundation(words(2000))
+
+
+def of_vectors():
+    grid = Grid(np.zeros(64), 1.0, 16_000)
+    return VectorsFoundation(grid, np.eye(64, 20, dtype=np.int8), np.zeros(20, np.uint8))
+
+
+# Bytes that plans held, and tasks that ran, before they were made of budgets.
+PLANNED = [
+    (counted, "topics", 10_527_531_640, 2),
+    (counted, "poisson", 9_327_531_640, 2),
+    (counted, "independent", 10_047_531_640, 2),
+    (counted, "communities", 10_527_531_640, 2),
+    (counted, "latent_tree", 9_327_531_640, 2),
+    (of_views, "views", 523_230_816, 2),
+    (of_sequences, "hmm", 966_678_336, 2),
+    (of_edges, "blockmodel", 872_067_136, 2),
+    (of_vectors, "gaussian_mixture", 437_399_071, 1),
+    (of_vectors, "factors", 437_399_071, 1),
+]
+
+
+@pytest.mark.parametrize(("made", "name", "peak", "in_flight"), PLANNED)
+def test_a_refit_of_each_kind_holds_what_it_held(made, name, peak, in_flight):
+    foundation, model = made(), MODELS[name]
+    layout = SegmentLayout(foundation, row_blocks_for(foundation))
+    planned = plan_refit if made is counted else plan_kind
+    plan = planned(layout, model, model.Options(topics=100), 2, 2, 16_384 * MEBIBYTE)
+    assert (plan.peak_bytes, plan.in_flight) == (peak, in_flight)
+    assert plan.keep_blocks
+
+
+def test_the_plan_of_every_model_is_recorded():
+    assert {name for _, name, _, _ in PLANNED} == {*MODELS}
+
+
+def test_a_budget_names_what_does_not_fit_and_what_to_do():
+    steps = Budget("a sum", {"counts": 300 * MEBIBYTE, "nothing": 0}), Budget("a fit", {"rows": 1})
+    assert largest(1024 * MEBIBYTE, *steps) == PROCESS_BYTES + 300 * MEBIBYTE
+    told = (
+        r"^a sum needs 716 MiB on each worker \(416 MiB for the process, 300 MiB for counts\) but "
+        "the budget is 512 MiB; raise --memory$"
+    )
+    with pytest.raises(BoundExceeded, match=told):
+        largest(512 * MEBIBYTE, *steps)
+    steps[1].require(512 * MEBIBYTE)

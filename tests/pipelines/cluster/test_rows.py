@@ -35,6 +35,7 @@ from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.refinement import pair_rows
 from streaming_moments.models.rows import InMemory, number_of_strips
 from streaming_moments.models.sweeps import slice_evidence, whiten_rows
+from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
@@ -379,10 +380,12 @@ def test_a_new_decomposition_is_one_entry_its_memory_included(embedded, monkeypa
     assert found.method == "greedy"
     best = select(held, [2, 3], [0.2], Run(embedded), "greedy").best
     assert best.npmi == select(held, [2, 3], [0.2], Run(embedded), "power").best.npmi
-    size = held.layout, BASIS
-    large, small = (
-        plan_refit(*size, 60, 1, 2, 8 << 30, name).peak_bytes for name in ("greedy", "power")
-    )
+
+    def planned(method):
+        options = TopicOptions(topics=60, method=method, refine=0)
+        return plan_refit(held.layout, TopicModel, options, 1, 2, 8 << 30).peak_bytes
+
+    large, small = map(planned, ("greedy", "power"))
     assert large > 1000 * evidence_bytes(60) > small
     with pytest.raises(InvalidInput, match='method is "jacobi"; choose joint'):
-        plan_refit(*size, 60, 1, 2, 8 << 30, "jacobi")
+        planned("jacobi")

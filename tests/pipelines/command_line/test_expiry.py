@@ -22,6 +22,8 @@ from streaming_moments.statistics.counts.batch import concatenate
 from streaming_moments.statistics.kinds import KINDS
 from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.operations.history import tag
@@ -135,7 +137,7 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     gone, *others = places[4], *places[:4], places[5]
     store = tag(tag(store, "published", "late"), "old", "early")
     for place in (gone, others[0]):
-        folder = str(root / "proportions")
+        folder = OutputFolder(Folder.at(str(root / "proportions")))
         with ProportionsFile.create(folder, made_of(str(place)), 2):
             pass
     reports = root / "reports"

@@ -18,6 +18,7 @@ from threading import Timer
 import cloudpickle
 import dask
 import numpy as np
+import psutil
 import pytest
 from dask.sizeof import sizeof
 from distributed import LocalCluster, WorkerPlugin
@@ -37,6 +38,8 @@ from streaming_moments.pipelines.jobs.outputs.proportions import TransformContex
 from streaming_moments.pipelines.jobs.polish import PassContext
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.proportions import Provenance
 
 PATIENCE = 120.0
@@ -281,6 +284,32 @@ def test_a_worker_that_hangs_or_dies_is_not_waited_for_where_a_job_begins_or_rea
     assert result.store.load() == expected.load()
 
 
+def test_which_worker_is_silent_is_told_by_the_clock_of_the_scheduler_set_back_or_not(monkeypatch):
+    with processes(2) as (_, cluster):
+        client, real = cluster.client, time.time
+        before = {*client.run(os.getpid).values()}
+        # a client whose clock is hours ahead takes nobody for dead
+        monkeypatch.setattr(time, "time", lambda: real() + 3 * 3600)
+        asking.restart_silent(client)
+        monkeypatch.undo()
+        assert {*client.run(os.getpid).values()} == before
+
+        # a worker that was heard of before the clock was set back, and hangs
+        monkeypatch.setattr(asking, "ANSWER_SECONDS", 5.0)
+        workers = client.run(os.getpid)
+        address, process = min(workers.items())
+        os.kill(process, signal.SIGSTOP)
+
+        def set_back(dask_scheduler):
+            dask_scheduler.workers[address].last_seen += 3 * 3600
+
+        client.run_on_scheduler(set_back)
+        asking.restart_silent(client)
+        until(lambda: not psutil.pid_exists(process))
+        client.wait_for_workers(2, timeout=PATIENCE)
+        assert before - {process} < {*client.run(os.getpid).values()}
+
+
 @contextmanager
 def threads_of(limit, **memory):
     """A worker of this memory limit, whose memory Dask does not look at beyond what is said."""
@@ -309,7 +338,7 @@ def test_what_travels_is_as_large_as_it_says(undisturbed):
     for one in (
         context,
         PassContext(context, Reader(model), None, 1, False),
-        TransformContext.of(context, model, "out", PROVENANCE),
+        TransformContext(context, model, OutputFolder(Folder.at("out")), PROVENANCE),
     ):
         travels = len(pickle.dumps(one))
         assert 0.9 * travels <= sizeof(one) <= 1.1 * travels

@@ -9,7 +9,7 @@ import pytest
 from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.rows import InMemory
-from streaming_moments.pipelines.cluster.refit_memory import plan_rows
+from streaming_moments.pipelines.cluster.refit_memory import plan_kind
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
@@ -111,6 +111,13 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     degrees = np.bincount(GRAPH.edges.ravel(), minlength=140)[places]
     assert np.abs(rows["edges"].to_numpy() - degrees).sum() == (2 if sketched else 0)
     assert rows["error"].null_count == 0
+    other = ("--model", "communities", "--topics", "3", "--alpha0", "0", "--name", "other")
+    assert run("refit", store, *other)[0] == 0
+    code, _, err = run("memberships", store, "--output", tmp_path / "out")
+    assert (code, "this run is of model other" in " ".join(err.split())) == (2, True)
+    assert pq.read_table(file).equals(rows)
+    assert run("memberships", store, "--output", tmp_path / "out", "--replace")[0] == 0
+    assert len(pq.read_table(file)["memberships"][0]) == 3
 
     # edges that go away: as if they had never come
     assert run("forget", store, shards / "b.tsv")[0] == 0
@@ -128,14 +135,21 @@ def test_a_refit_plans_with_all_neighbours_and_says_the_bytes():
     nodes = Vocabulary(tuple(map(str, range(2000))), 2000)
     foundation = EdgesFoundation(nodes)
     layout = SegmentLayout(foundation, row_blocks_for(foundation))
-    beside = Blockmodel.beside_rows(foundation)
-    assert beside == 12 * 8 * 2000**2
-    alone, whole = (plan_rows(layout, 5, 1, 1, 4 << 30, 8, more) for more in (0, beside))
-    assert whole.peak_bytes > alone.peak_bytes
-    with pytest.raises(BoundExceeded, match="MiB finishing"):
-        plan_rows(layout, 5, 1, 1, alone.peak_bytes, 8, beside)
+    options = Blockmodel.Options(topics=5)
     sketch = Basis(np.eye(2000, 6, dtype=np.int8), 2000, nodes.fingerprint)
-    assert Blockmodel.beside_rows(EdgesFoundation(nodes, sketch)) == 0
+    memberships = 8 * 8 * 2000 * 5
+    assert Blockmodel.fit_bytes(EdgesFoundation(nodes, sketch), options) == memberships
+    assert Blockmodel.fit_bytes(foundation, options) == memberships + 12 * 8 * 2000**2
+
+    class Alone(Blockmodel):
+        @classmethod
+        def fit_bytes(cls, foundation, options):
+            return memberships
+
+    alone, whole = (plan_kind(layout, one, options, 1, 1, 4 << 30) for one in (Alone, Blockmodel))
+    assert whole.peak_bytes > alone.peak_bytes
+    with pytest.raises(BoundExceeded, match="MiB for finishing"):
+        plan_kind(layout, Blockmodel, options, 1, 1, alone.peak_bytes)
 
 
 def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):

@@ -6,10 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 
+from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs.kinds.create_kinds import pairs_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
@@ -269,7 +272,7 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         (("select", sequence_store, "--topics", "2", "--alpha0", "1"), "--alpha0 is of topics"),
         (("rebase", view_store), "a store of their own, by `streaming-moments create`"),
         (("grow", view_store, views), "holds statistics of kind 'views'"),
-        (("polish", view_store, views), "no passes over documents are known for model views"),
+        (("polish", view_store, views), "model views has no passes over documents; polish one of"),
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (2, ""), (arguments, out, err)
@@ -396,3 +399,18 @@ def test_sequences_that_go_on_in_other_shards_and_in_new_rows_are_joined(run, tm
     assert code
     assert "'s8' from 0 to 9 and from 3 to 4" in err
     assert MomentStore.open(str(several)).verify() == []
+
+
+def test_pairs_of_a_pilot_are_those_of_as_many_records_as_there_is_room_for():
+    rng = np.random.default_rng(1)
+    views = [sp.csr_array(rng.integers(0, 2, (8, 150))) for _ in range(3)]
+
+    def counted(every):
+        kept = [one[::every] for one in views]
+        return np.hstack([(kept[1].T @ kept[place]).toarray() for place in (0, 2)])
+
+    enough = 4 * np.count_nonzero(counted(1))
+    assert (pairs_of(views, 1, enough).toarray() == counted(1)).all()
+    assert (pairs_of(views, 1, enough - 4).toarray() == counted(2)).all()
+    with pytest.raises(BoundExceeded, match="words of one record go together in more than 0 pairs"):
+        pairs_of(views, 1, 0)

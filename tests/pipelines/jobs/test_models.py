@@ -100,13 +100,20 @@ def test_the_mean_of_rows_is_planned_with_the_memory_it_takes(run, store):
     assert (one, two) == ("k2-a0.5-joint-v1", "k2-a0.5-joint-mean-v2")
     models = [MomentStore.open(store).load_model(name) for name in (one, two)]
     assert 0 < np.abs(models[0].topics - models[1].topics).max() < 0.1
-    copies = [TopicModel.row_copies(TopicModel.Options(topics=2, rows=rows)) for rows in ROWS]
-    size = MomentStore.open(store)
+    options = [TopicModel.Options(topics=4, rows=rows) for rows in ROWS]
+    layout = MomentStore.open(store).layout
+    held = [TopicModel.fit_bytes(layout.foundation, one) for one in options]
+    assert held[0] < held[1]
+
+    class Larger(TopicModel):
+        @classmethod
+        def fit_bytes(cls, foundation, options):
+            return 1000 * TopicModel.fit_bytes(foundation, options)
+
     plans = [
-        plan_refit(size.layout, size.basis, 4, 1, 1, 8 << 30, row_copies=number).peak_bytes
-        for number in (copies[0], 1000 * copies[1])
+        plan_refit(layout, model, one, 1, 1, 8 << 30).peak_bytes
+        for model, one in zip((TopicModel, Larger), options, strict=True)
     ]
-    assert copies[0] < copies[1]
     assert plans[0] < plans[1]
 
 
@@ -168,8 +175,8 @@ class Lengths:
         return cls(np.array([whole.C1 / whole.n_documents]), whole.n_documents)
 
     @classmethod
-    def row_copies(cls, options):
-        return 1
+    def fit_bytes(cls, foundation, options):
+        return 8
 
     def parts(self):
         return {"mean": self.mean}, {"documents": self.documents}
@@ -221,9 +228,9 @@ def test_an_option_that_the_model_has_not_is_refused_by_name(run, options, said)
     [
         ({"model": "poisson", "alpha0": 1}, "alpha0: no option of model 'poisson'"),
         ({"max_alpha0": 1}, "max_alpha0: no option of model 'topics'"),
-        ({"further": {}}, "further: no option of model 'topics'"),
-        ({"model": "hidden"}, r"\[refit\]: model: .*'topics', 'poisson', 'independent'"),
-        ({"model": "independent", "max_alpha0": "much"}, "max_alpha0: .* valid number"),
+        ({"further": {}}, r"\[refit\] has no key 'further'"),
+        ({"model": "hidden"}, r"\[refit\] model: .*'topics', 'poisson', 'independent'"),
+        ({"model": "independent", "max_alpha0": "much"}, "max_alpha0 is 'much': .* valid number"),
         (
             {"model": "poisson", "topics": [2, 3]},
             "topics: several are compared",

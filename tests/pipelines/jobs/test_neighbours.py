@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 import uuid
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs import neighbours as job
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.locks import LockHeld, held
 from streaming_moments.storage.log.processes import mark_of_process
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.graphs import community_graph, membership_error
@@ -51,7 +56,9 @@ def test_edges_become_lists_a_store_and_memberships(run, edges, tmp_path):
     found = json.loads(out)
     assert (found["nodes"], found["edges"]) == (220, len(GRAPH.edges))
     assert (found["duplicates"], found["loops"]) == (7, 1)
-    assert sorted(found["files"]) == sorted(map(str, lists.iterdir()))  # and nothing beside them
+    # and nothing beside them but the lock
+    assert sorted(found["files"]) == sorted(map(str, lists.glob("[!.]*")))
+    assert [path.name for path in lists.glob(".*")] == [".grouping"]
 
     given = (*found["files"], "--ids-column", "neighbours")
     told = ("--min-documents", "1", "--max-document-fraction", "1", "--max-topics", "2")
@@ -70,7 +77,7 @@ def test_edges_become_lists_a_store_and_memberships(run, edges, tmp_path):
         "transform", store, *found["files"], "--output", output, "--id-column", "node"
     )
     assert code == 0, err
-    rows = pa.concat_tables([pq.read_table(file) for file in output.iterdir()])
+    rows = pa.concat_tables([pq.read_table(file) for file in output.glob("*.parquet")])
     nodes = np.array(rows["id"].to_pylist(), dtype=int)
     assert sorted(nodes) == list(range(220))
     memberships = np.array(rows["proportions"].to_pylist())
@@ -90,7 +97,7 @@ def test_edges_become_lists_a_store_and_memberships(run, edges, tmp_path):
     assert code == 0, err
     assert opened.latest().load().length_histogram.n_tokens == 2 * len(ends)
     assert run("neighbours", tmp_path / "less.parquet", "--output", lists)[0] == 0
-    assert [path.name for path in lists.iterdir()] == ["neighbours-00000-of-00001.parquet"]
+    assert [path.name for path in lists.glob("[!.]*")] == ["neighbours-00000-of-00001.parquet"]
 
 
 def test_directed_edges_give_their_targets_alone(run, tmp_path):
@@ -128,7 +135,30 @@ def test_bad_edges_leave_nothing_behind(run, tmp_path, content, said):
     code, _, err = run("neighbours", tmp_path / "a.csv", "--output", tmp_path / "lists")
     assert code == 2
     assert said in err
-    assert not [path for path in Path(tmp_path / "lists").rglob("*") if path.is_file()]
+    assert {path.name for path in (tmp_path / "lists").iterdir()} <= {".grouping"}
+
+
+def test_of_two_groupings_at_once_into_a_folder_one_is_refused(run, embedded, edges, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("source,target\n" + "".join(f"{n},{n + 1}\n" for n in range(1000, 3000)))
+    out = tmp_path / "lists"
+    with held(Folder.at(f"{out}/.grouping"), timedelta(hours=1)):
+        code, _, err = run("neighbours", edges, "--output", out)
+        assert (code, "another run holds the lock" in err) == (2, True)
+        assert [path.name for path in out.iterdir()] == [".grouping"]
+
+    def group(shards):
+        try:
+            return job.neighbours(list_shards([shards]), str(out), Run(embedded), parts=3)
+        except LockHeld as error:
+            return error
+
+    for _ in range(4):
+        with ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(group, (edges, str(other))))
+        nodes = pq.read_table(out)["node"].to_numpy()
+        assert (nodes < 1000).all() or (nodes >= 1000).all()
+        assert len(nodes) in [one.nodes for one in found if not isinstance(one, LockHeld)]
 
 
 def test_more_parts_than_there_may_be_are_refused(embedded):
@@ -158,8 +188,7 @@ def test_what_a_killed_grouping_left_the_next_deletes_and_no_other(run, tmp_path
     grouping = [sys.executable, "-c", KILLED, tmp_path / "a.csv", lists]
     killed = subprocess.run(grouping, capture_output=True, timeout=120)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
-    [left] = lists.iterdir()
-    assert left.name.startswith(".edges-")
+    [left] = lists.glob(".edges-*")
     assert list(left.iterdir())
     # of one that goes on here, and of those elsewhere, of which the age tells
     mine, other = mark_of_process().replace(" ", "-"), f"{32 * '0'}-7-7"
@@ -172,4 +201,5 @@ def test_what_a_killed_grouping_left_the_next_deletes_and_no_other(run, tmp_path
     for folder in old:
         os.utime(folder / "0-0", (long_ago, long_ago))
     assert run("neighbours", tmp_path / "a.csv", "--output", lists)[0] == 0
-    assert set(lists.iterdir()) == {*kept, lists / "neighbours-00000-of-00001.parquet"}
+    written = {lists / "neighbours-00000-of-00001.parquet", lists / ".grouping"}
+    assert set(lists.iterdir()) == kept | written

@@ -72,6 +72,6 @@ def test_pieces_that_memory_does_not_hold_are_refused_before_any_work(
         lambda: compact(store, run),
         lambda: forget(store, [first], run),
     ):
-        with pytest.raises(BoundExceeded, match=r"GiB (the )?pieces of sequences.*raise --memory"):
+        with pytest.raises(BoundExceeded, match=r"GiB for pieces of sequences.*raise --memory"):
             job()
     assert store.latest().version == store.version

@@ -8,6 +8,8 @@ import pytest
 
 from streaming_moments import METHODS, Basis, fit, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable, StoreError
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
@@ -80,18 +82,19 @@ def test_blocks_are_read_again_where_memory_is_short(store, embedded, monkeypatc
     monkeypatch.setattr(MomentStore, "load_block", counting)
     rich = refit(store, 4, 1.0, Run(embedded), method)
     assert len(read) == store.row_blocks
-    shape = store.layout, store.basis, 4, embedded.workers, embedded.threads
-    peak = plan_refit(*shape, embedded.memory, method).peak_bytes
+    options = TopicOptions(topics=4, method=method, refine=0)
+    shape = store.layout, TopicModel, options, embedded.workers, embedded.threads
+    peak = plan_refit(*shape, embedded.memory).peak_bytes
     # room for the work and the pair counts, none to keep a block besides
     poor = dataclasses.replace(embedded, memory=peak - store.row_blocks * store.layout.block_bytes)
-    assert plan_refit(*shape, poor.memory, method).keep_pairs
+    assert plan_refit(*shape, poor.memory).keep_pairs
     assert np.array_equal(refit(store, 4, 1.0, Run(poor), method).topics, rich.topics)
     # and each half is read once
     assert len(read) == (5 + 2) * store.row_blocks
     # room for neither: each round reads them
     pairs = 4 * store.basis.core * store.basis.n_words
     poorest = dataclasses.replace(embedded, memory=poor.memory - 3 * pairs)
-    assert not plan_refit(*shape, poorest.memory, method).keep_pairs
+    assert not plan_refit(*shape, poorest.memory).keep_pairs
     found = refit(store, 4, 1.0, Run(poorest), method, refine=3)
     assert np.array_equal(
         found.topics, refit(store, 4, 1.0, Run(embedded), method, refine=3).topics
@@ -104,10 +107,10 @@ def test_blocks_are_read_again_where_memory_is_short(store, embedded, monkeypatc
 
 def test_what_the_slices_of_all_strips_say_is_part_of_the_plan():
     # one worker adds it up; 100 topics on 158 blocks held half a gigabyte that no plan knew of
-    basis = Basis(np.eye(200, 100, dtype=np.int8), 50_000)
+    basis = Basis(np.eye(200, 100, dtype=np.int8), 5_000)
     layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 158)
-    with pytest.raises(BoundExceeded, match="59 MiB what they say"):
-        plan_refit(layout, basis, 100, workers=1, threads=2, memory=640 * MEBIBYTE)
+    with pytest.raises(BoundExceeded, match="59 MiB for slices of all rows"):
+        plan_refit(layout, TopicModel, TopicOptions(topics=100, refine=0), 1, 2, 500 * MEBIBYTE)
 
 
 def test_coherence_from_blocks_is_that_of_the_whole(store, embedded):
@@ -185,7 +188,8 @@ def test_transform_writes_the_proportions_of_every_document(
             np.testing.assert_allclose(found, model.transform(read.batch), atol=1e-12)
     again = transform(store, model, listed[:1], str(tmp_path / "two"), Run(embedded), method, seed)
     assert pq.read_table(again.files[0]).equals(pq.read_table(result.files[0]))
-    assert not [path for path in (tmp_path / "out").iterdir() if path.suffix != ".parquet"]
+    others = {path.name for path in (tmp_path / "out").iterdir() if path.suffix != ".parquet"}
+    assert others == {".provenance.json"}
 
 
 def test_gibbs_needs_a_seed(tmp_path, store, shards, embedded):

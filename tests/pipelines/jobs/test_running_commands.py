@@ -98,14 +98,14 @@ FINALIZED = """
 import signal, sys, time
 
 sys.argv = ["/bin/streaming-moments"]
-from streaming_moments import starting
+from streaming_moments import startup
 
 class Finalized:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
         print("still here")
 
-starting.begun()
+startup.begun()
 one = Finalized()
 del one
 print("not raised")

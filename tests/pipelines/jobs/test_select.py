@@ -12,8 +12,7 @@ import pytest
 from streaming_moments import METHODS, fit_by
 from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable
 from streaming_moments.models import predicting
-from streaming_moments.models.halves import HalfRows
-from streaming_moments.models.predicting import predicting_rounds
+from streaming_moments.models.halves import HalfRows, predicting_rounds
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
@@ -98,7 +97,8 @@ def test_every_candidate_is_what_its_fit_gives(store, statistics, embedded, meth
 
 def without_room_for_blocks(store, n_topics, cluster):
     """The cluster with memory for the work, but not to keep a block besides."""
-    shape = store.layout, store.basis, n_topics, cluster.workers, cluster.threads
+    options = TopicOptions(topics=n_topics, refine=0)
+    shape = store.layout, TopicModel, options, cluster.workers, cluster.threads
     kept = plan_refit(*shape, cluster.memory)
     poor = dataclasses.replace(
         cluster, memory=kept.peak_bytes - store.row_blocks * store.layout.block_bytes

@@ -12,18 +12,18 @@ import pytest
 
 from streaming_moments import fit
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError, StoreError
-from streaming_moments.models.registry import MODELS
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.outputs import proportions as module
 from streaming_moments.pipelines.jobs.outputs.decode import decode
-from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS, output_of
+from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
 from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.quality.representatives import share_bounds
 from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.files.output_folders import OutputOfAnother
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.top_documents import read_top_documents
@@ -139,7 +139,8 @@ def test_a_call_goes_on_where_one_was_stopped_and_keeps_no_file_of_another(
 ):
     first = wrote("one", id_column="who", top_documents=2)
     whole = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
-    assert len(whole) == 4
+    # with the note that says of which model they are
+    assert len(whole) == 5
 
     def stopped(*args):
         if "2.parquet" in args[0].url:
@@ -154,7 +155,7 @@ def test_a_call_goes_on_where_one_was_stopped_and_keeps_no_file_of_another(
     there = {path.name for path in (tmp_path / "two").iterdir()}
     assert there < whole.keys()
     again = wrote("two", id_column="who", top_documents=2)
-    assert again.kept == len(there) > 0
+    assert again.kept == len(there) - 1 > 0
     assert {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()} == whole
     same = dataclasses.replace(again, files=first.files, kept=0)
     assert same == first
@@ -163,9 +164,13 @@ def test_a_call_goes_on_where_one_was_stopped_and_keeps_no_file_of_another(
     Path(last).write_bytes(whole[Path(last).name][:-9])
     assert wrote("two", id_column="who", top_documents=2).kept == 2
     assert Path(last).read_bytes() == whole[Path(last).name]
+    assert wrote("two", id_column="who").kept == 0
     for other in ({"labels": {1: "law"}}, {"passages": True}, {"id_column": None}):
-        assert wrote("two", **{"id_column": "who", "top_documents": 2, **other}).kept == 0
-    wrote("two", id_column="who", top_documents=2)
+        how = {"id_column": "who", "top_documents": 2, **other}
+        with pytest.raises(OutputOfAnother):
+            wrote("two", **how)
+        assert wrote("two", **how, replace=True).kept == 0
+    wrote("two", id_column="who", top_documents=2, replace=True)
     shard = corpus / "1.parquet"
     content = shard.read_bytes()
     shard.write_bytes(content)  # at another time
@@ -215,11 +220,7 @@ def test_what_is_out_of_range_is_refused(wrote, how, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_every_model_has_a_line_of_what_it_writes():
-    # what it says of nodes is not of shards: `memberships` writes it
-    assert {*OUTPUTS} == {*MODELS} - {"blockmodel"}
-    with pytest.raises(InvalidInput, match="blockmodel writes nothing of shards"):
-        output_of("blockmodel")
+def test_every_output_names_the_options_that_tell_it_nothing():
     for name, output in OUTPUTS.items():
         assert output.idle(OutputOptions(method="x", name="m", labels={0: "sea"})) == []
         told = output.idle(OutputOptions(seed=1, passages=True))
@@ -233,5 +234,5 @@ def test_a_model_that_no_worker_holds_is_refused_before_it_is_sent(tmp_path):
     model = HiddenMarkovModel(emission, moves, share, share)
     # holds a process and a task that reads, and no model beside
     small = SimpleNamespace(threads=1, workers=1, memory=600 << 20)
-    with pytest.raises(BoundExceeded, match=r"34 MiB the model, .* 50 states of symbols"):
+    with pytest.raises(BoundExceeded, match=r"34 MiB for the model, .* for 50 states of symbols"):
         decode(None, model, [], str(tmp_path), Run(small), OutputOptions(method="viterbi"))

@@ -199,6 +199,7 @@ def subjects(report):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("few_blocks")
 def test_seven_nights(team):
     rng = np.random.default_rng(7)
 

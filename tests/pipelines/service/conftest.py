@@ -1,3 +1,5 @@
+import asyncio
+import json
 import shutil
 import threading
 import time
@@ -9,6 +11,7 @@ import pytest
 import requests
 import structlog
 from campaigns import few_row_blocks
+from frozen import unpack_into
 
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -186,3 +189,107 @@ def days(dated, tmp_path):
 def serve_days(serve_at, days):
     """Starts services of that copy."""
     return partial(serve_at, days / "store")
+
+
+class Answer:
+    """What the application answered a request in this process."""
+
+    def __init__(self, messages):
+        start, *parts = messages
+        self.status = start["status"]
+        self.headers = {name.decode(): value.decode() for name, value in start["headers"]}
+        self.body = b"".join(one.get("body", b"") for one in parts)
+        self.text = self.body.decode()
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Caller:
+    """Calls the application of a service in this process, without a socket or threads of its own.
+
+    `chunks` are parts of a body, of which None stands for a client that goes away.
+    """
+
+    def __init__(self, service, runner):
+        capture = structlog.testing.LogCapture()
+        log = structlog.wrap_logger(structlog.PrintLogger(), processors=[capture])
+        self.service, self.lines, self._runner = service, capture.entries, runner
+        self.app = create_app(service, log)
+
+    def __call__(self, method, path, chunks=(), **headers):
+        path, _, query = path.partition("?")
+        given = {"host": "localhost"} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "root_path": "",
+            "scheme": "http",
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+        }
+        gone = {"type": "http.disconnect"}
+        coming = [
+            gone if one is None else {"type": "http.request", "body": one, "more_body": True}
+            for one in chunks
+        ]
+        coming.append({"type": "http.request", "body": b"", "more_body": False})
+        sent = []
+
+        async def receive():
+            return coming.pop(0) if coming else gone
+
+        async def send(message):
+            sent.append(message)
+
+        self._runner.run(self.app(scope, receive, send))
+        return Answer(sent)
+
+    def post(self, path, content, **headers):
+        """Send JSON."""
+        told = {"content_type": "application/json", **headers}
+        return self("POST", path, [json.dumps(content).encode()], **told)
+
+
+@contextmanager
+def calling(content):
+    """A service of a configuration, which is called in this process."""
+    config = service_of({"window": "1ms", **content}, "service.toml")
+    service = Service.of(config, lambda: TODAY, lambda line: None)
+    with asyncio.Runner() as runner:
+        try:
+            yield Caller(service, runner)
+        finally:
+            service.close()
+
+
+@pytest.fixture
+def archived(tmp_path):
+    """Folders of stores as 0.2.0 wrote them, which take no cluster to make."""
+
+    def at(name):
+        unpack_into(tmp_path / name, name)
+        return tmp_path / name / "store"
+
+    return at
+
+
+@pytest.fixture
+def call_at(archived):
+    """Calls services of such stores."""
+
+    def called(name, **content):
+        return calling({"store": str(archived(name)), **content})
+
+    return called
+
+
+@pytest.fixture
+def caller(call_at):
+    """Calls a service of a store of 240 documents of two days, with two models."""
+    with call_at("night") as found:
+        yield found

@@ -241,3 +241,144 @@ def test_a_damaged_stream_is_documents_or_a_problem(seed):
         found = []
         assert refused.status in (400, 415)  # noqa: PT017
     assert len(found) <= 3
+
+
+def test_columns_that_may_come_are_as_json_says_them():
+    moment = datetime.datetime(2026, 11, 20, 3, 4, 5)
+    columns = {
+        "large": pa.array(["a"], pa.large_string()),
+        "byte": pa.array([7], pa.uint8()),
+        "half": pa.array([0.5], pa.float32()),
+        "when": pa.array([moment], pa.timestamp("us")),
+        "day": pa.array([moment.date()], pa.date64()),
+        "words": pa.array([["a", None]], pa.large_list(pa.string())),
+        "days": pa.array([[moment.date()]], pa.list_(pa.date32())),
+    }
+    assert list(documents_of_stream(stream(pa.table(columns)))) == [
+        {
+            "large": "a",
+            "byte": 7,
+            "half": 0.5,
+            "when": "2026-11-20T03:04:05",
+            "day": "2026-11-20",
+            "words": ["a", None],
+            "days": ["2026-11-20"],
+        }
+    ]
+    for other in (pa.array([0.5], pa.float16()), pa.array([1], pa.time32("s"))):
+        with pytest.raises(Problem, match="send others as JSON") as refused:
+            list(documents_of_stream(stream(pa.table({"x": other}))))
+        assert (refused.value.status, refused.value.field) == (415, "Content-Type")
+
+
+def test_names_of_columns_are_told_at_most_so_long():
+    name = "n" * 61
+    column = pa.array([True])
+    with pytest.raises(Problem, match=rf"column {'n' * 60!r} is bool"):
+        list(documents_of_stream(stream(pa.table({name: column}))))
+    with pytest.raises(Problem, match=rf"column {'n' * 60!r} is there twice") as refused:
+        list(documents_of_stream(stream(pa.table([column, column], [name, name]))))
+    assert refused.value.status == 400
+
+
+def test_rows_of_many_batches_are_all_there_once():
+    table = pa.table({"id": pa.array(range(2500))})
+    for content in (stream_whole(table), stream(table)):
+        assert [one["id"] for one in documents_of_stream(content)] == list(range(2500))
+
+
+def test_a_stream_without_its_end_or_with_nothing_behind_it_is_one():
+    content = stream(TABLE)
+    assert content.endswith(b"\xff\xff\xff\xff\0\0\0\0")
+    for same in (content, content[:-8], content + b"\0" * 9):
+        assert list(documents_of_stream(same)) == TABLE_ROWS
+    with pytest.raises(Problem, match="behind the end of the stream") as refused:
+        list(documents_of_stream(content + b"\0y"))
+    assert refused.value.status == 400
+
+
+def messages_of(content):
+    return [bytes(one) for one in arrow_bodies._messages(content)]
+
+
+def test_messages_are_handed_on_whole_and_in_their_order():
+    content = stream(TABLE)
+    schema, *batches = messages_of(content)
+    assert schema + b"".join(batches) == content[:-8]
+    assert len(batches) == 2
+    for wrong in (
+        b"".join(batches),
+        schema + schema,
+        batches[0] + schema,
+    ):
+        with pytest.raises(Problem, match="neither its schema nor a record batch") as refused:
+            list(documents_of_stream(wrong))
+        assert refused.value.status == 400
+    with pytest.raises(Problem, match="it is empty"):
+        list(documents_of_stream(b""))
+    with pytest.raises(Problem, match="it ends within a message"):
+        list(documents_of_stream(content[: len(schema) + len(batches[0]) - 1]))
+
+
+def test_big_endian_numbers_are_refused():
+    """The byte of the schema that says so is set by hand."""
+    schema, batch, _ = messages_of(stream(TABLE))
+    head = bytearray(schema[8:])
+    message = arrow_bodies._root(head)
+    table = arrow_bodies._table(bytes(head), message, 2)
+    vtable = table - struct.unpack_from("<i", head, table)[0]
+    length = struct.unpack_from("<H", head, vtable)[0]
+    assert arrow_bodies._byte(bytes(head), table, 0) == 0
+    # a default is not written: another field that is one byte or more is named in its place
+    offset = next(
+        place
+        for number in range(1, (length - 4) // 2)
+        if (place := struct.unpack_from("<H", head, vtable + 4 + 2 * number)[0])
+    )
+    struct.pack_into("<H", head, vtable + 4, offset)
+    assert arrow_bodies._byte(bytes(head), table, 0) != 0
+    with pytest.raises(Problem, match="big-endian") as refused:
+        list(documents_of_stream(schema[:8] + bytes(head) + batch))
+    assert (refused.value.status, refused.value.field) == (415, "Content-Type")
+
+
+def test_a_text_that_is_not_utf_8_is_told_as_such():
+    content = stream(pa.table({"text": ["abc"]})).replace(b"abc", b"\xff\xfe\xfd")
+    with pytest.raises(Problem) as refused:
+        list(documents_of_stream(content))
+    assert refused.value.status == 400
+
+
+def test_why_a_stream_is_none_is_told_in_brief(monkeypatch):
+    with pytest.raises(Problem, match="no Arrow stream .unpack_from requires") as refused:
+        list(documents_of_stream(b"nonsense" * 100))
+    assert refused.value.status == 400
+
+    def failing(content):
+        raise ValueError("x" * 300)
+
+    monkeypatch.setattr(arrow_bodies, "_messages", failing)
+    with pytest.raises(Problem) as refused:
+        list(documents_of_stream(b""))
+    assert refused.value.detail == f"the body is no Arrow stream ({'x' * 200})"
+
+
+def test_a_table_of_flatbuffers_is_read_by_its_fields():
+    """Three fields, of which the second has its default, and none behind them."""
+    vtable = struct.pack("<HHHHH", 10, 16, 4, 0, 8)
+    table = struct.pack("<iiq", len(vtable), -5, 1 << 40)
+    data, at = vtable + table, len(vtable)
+    assert [arrow_bodies._field(data, at, number) for number in range(5)] == [
+        at + 4,
+        0,
+        at + 8,
+        0,
+        0,
+    ]
+    assert arrow_bodies._byte(data, at, 0) == 251
+    assert [arrow_bodies._byte(data, at, number) for number in (1, 3)] == [0, 0]
+    assert [arrow_bodies._long(data, at, number) for number in (1, 2, 3)] == [0, 1 << 40, 0]
+    assert arrow_bodies._table(data, at, 1) is None
+    assert arrow_bodies._root(struct.pack("<I", 77)) == 77
+    inner = struct.pack("<HHH", 6, 8, 4) + struct.pack("<iI", 6, 12)
+    assert arrow_bodies._table(inner, 6, 0) == 6 + 4 + 12

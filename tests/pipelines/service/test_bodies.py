@@ -3,12 +3,14 @@
 import asyncio
 import gzip
 import json
+import zlib
 
 import pytest
 
 from streaming_moments.pipelines.service.budget import Budget
-from streaming_moments.pipelines.service.http.bodies import json_in, read_body
+from streaming_moments.pipelines.service.http.bodies import documents_in, json_in, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.storage.inbox.records import Unreadable
 
 MOST, HARMLESS = 100, 200_000
 GZIP = {"content-encoding": "gzip"}
@@ -82,3 +84,123 @@ def test_lists_and_objects_are_counted_together_and_not_in_strings(one):
     assert len(json_in(full, 1)) == HARMLESS
     # so many documents may have more
     assert len(json_in(body(HARMLESS), HARMLESS)) == HARMLESS
+
+
+def test_a_body_is_told_by_its_headers_before_it_is_read():
+    budget = Budget(MOST)
+    for length, status in (("100", None), ("101", 413), ("x", None)):
+        headers = {"content-length": length}
+        if status is None:
+            assert read([b"a"], headers, budget) == b"a"
+            budget.give(1)
+            continue
+        with pytest.raises(Problem, match="above 100 bytes") as told:
+            read([b"a"], headers, budget)
+        assert told.value.status == status
+    for encoding in (" Identity ", "GZIP"):
+        content = gzip.compress(b"a") if "GZIP" in encoding else b"a"
+        assert read([content], {"content-encoding": encoding}) == b"a"
+    with pytest.raises(Problem) as told:
+        read([b"a"], {"content-encoding": "b" * 41})
+    assert (told.value.status, told.value.field) == (415, "Content-Encoding")
+    assert f"is {'b' * 40!r};" in told.value.detail
+    assert budget.take(MOST), "nothing is held"
+
+
+def test_a_body_for_which_there_is_no_room_may_come_again_in_a_moment():
+    with pytest.raises(Problem) as told:
+        read([b"a" * 60], budget=Budget(59))
+    assert (told.value.status, told.value.retry_after) == (503, 1)
+    assert read([b"a" * 60], budget=Budget(60)) == b"a" * 60
+
+
+def test_a_body_that_comes_too_slowly_is_told_how_long_it_was_waited_for():
+    with pytest.raises(Problem, match=r"not there in 0\.05 seconds") as told:
+        read([b"a", None], seconds=0.05)
+    assert told.value.status == 408
+
+
+def test_gzip_comes_in_as_many_parts_as_it_may():
+    packed = gzip.compress(b"ab" * 50)
+    parts = [packed[place : place + 1] for place in range(len(packed))]
+    assert read(parts, GZIP, Budget(MOST)) == b"ab" * 50
+    for more in ([b"y"], [b"", b"y"]):
+        with pytest.raises(Problem, match="behind the gzip stream") as told:
+            read([*parts, *more], GZIP, Budget(200))
+        assert told.value.status == 400
+    with pytest.raises(Problem, match=r"is no gzip \(") as told:
+        read([b"nonsense"], GZIP)
+    assert told.value.status == 400
+    with pytest.raises(Problem, match=r"is no gzip \("):
+        read([zlib.compress(b"another header")], GZIP)
+    long = gzip.compress(bytes(101))
+    with pytest.raises(Problem, match="above 100 bytes") as told:
+        read([long[:20], long[20:]], GZIP)
+    assert told.value.status == 413
+    with pytest.raises(Problem, match="ends too early"):
+        read([], GZIP)
+
+
+def documents(content, kind="application/json", most=3):
+    return list(documents_in(content, kind, most))
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/jsonl; a=b"])
+def test_lines_are_documents_and_each_that_is_none_is_so_alone(kind):
+    assert documents(b'{"a": 1}\r\n\n  {"a": 2} \n[3]', kind) == [{"a": 1}, {"a": 2}, [3]]
+    assert documents(b"", kind) == []
+    first, bad, twice = documents(b'{}\n{"a": NaN}\n{"a": 1, "a": 2}\n', kind)
+    assert (first, type(bad), type(twice)) == ({}, Unreadable, Unreadable)
+    assert bad.reason.startswith("the line is no JSON (")
+    assert twice.reason == "the name 'a' is there twice; send it once"
+
+
+def test_what_is_no_array_or_of_another_type_is_refused():
+    for content in (b"{}", b'"a"', b"null"):
+        with pytest.raises(Problem, match="is no JSON array") as told:
+            documents(content)
+        assert told.value.status == 400
+    with pytest.raises(Problem, match=r"the body is no JSON \("):
+        documents(b"[NaN]")
+    with pytest.raises(Problem) as told:
+        documents(b"[]", "a" * 61)
+    assert (told.value.status, told.value.field) == (415, "Content-Type")
+    assert told.value.detail.startswith(f"the content type is {'a' * 60!r}; send application/json")
+
+
+def test_as_many_documents_as_are_allowed():
+    assert documents(b"[1, 2, 3]", " Application/JSON ;x") == [1, 2, 3]
+    with pytest.raises(Problem, match="more than 3 documents") as told:
+        documents(b"[1, 2, 3, 4]")
+    assert told.value.status == 413
+
+
+def test_a_name_that_is_there_twice_is_told_wherever_it_is():
+    name = "n" * 61
+    body = f'[{{"a": [{{"b": {{"{name}": 1, "{name}": 2}}}}]}}, {{"a": 1}}]'.encode()
+    bad, good = documents(body)
+    assert good == {"a": 1}
+    assert bad.reason == f"the name {'n' * 60!r} is there twice; send it once"
+    # an array whose texts hold what looks like names is parsed again, and stays as it was
+    text = '": ": "'
+    several = [{"a": text, "b": [1.5, 10**30]}]
+    assert documents(json.dumps(several).encode()) == several
+    assert json_in(json.dumps({"a": text}).encode(), 1) == {"a": text}
+    with pytest.raises(Problem, match="cannot be read: the name 'a' is there twice") as told:
+        json_in(b'{"a": 1, "a": 2}', 1)
+    assert told.value.status == 400
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
+def test_so_many_lists_and_objects_are_allowed_for_each_document(kind):
+    most = 10_001  # of which the allowance is above that of every body
+    allowed = 20 * most
+
+    def body(several):
+        inner = b"{}," * (several // 2) + b"[]," * (several - several // 2)
+        return b"[" + inner[:-1] + b"]"
+
+    assert next(documents_in(body(allowed - 1), kind, most)) in ({}, json.loads(body(allowed - 1)))
+    with pytest.raises(Problem, match=rf"has {allowed + 1:,} lists .* at most {allowed:,}") as told:
+        documents(body(allowed), kind, most)
+    assert told.value.status == 413

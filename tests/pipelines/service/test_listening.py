@@ -68,7 +68,7 @@ def test_a_night_that_is_none_is_told_before_anything_is_taken(place, run):
         f'[accumulate]\nnight = "{place}/night.toml"\nrefit_every = "24h"\n'
     )
     code, _, told = run("serve", place / "service.toml")
-    assert (code, "night.toml: the top of it lacks" in told) == (2, True)
+    assert (code, "night.toml: the top level lacks" in told) == (2, True)
     assert not (place / "store-inbox").exists()
 
 

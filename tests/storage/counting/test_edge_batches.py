@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming_moments.errors import ShardError
+from streaming_moments.errors import BoundExceeded, ShardError
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.graphs.edge_batches import (
     EdgeReader,
@@ -67,6 +67,13 @@ def test_names_of_all_nodes_and_some_edges_are_drawn(tmp_path):
     assert len(set(drawn["target"])) == 50
     again = sample_edges(shard, ShardFormat(), EdgeColumns(), 50, 0, limits)
     assert again.edges == sample.edges
+    few = sample_edges(shard, ShardFormat(), EdgeColumns(), 50, 0, limits, room=400)
+    assert 5 <= few.edges.num_rows < 20
+    assert few.edges.nbytes <= 400
+    assert few.nodes == sample.nodes
+    little = ReadLimits(batch_documents=5, pilot_bytes=2000)
+    with pytest.raises(BoundExceeded, match="nodes or more take .* raise --memory"):
+        sample_edges(shard, ShardFormat(), EdgeColumns(), 50, 0, little)
     both = added_counts([sample.nodes, sample.nodes]).to_pylist()
     assert both[:2] == [{"name": "hub", "count": 600}, {"name": "leaf000", "count": 2}]
 

@@ -155,3 +155,19 @@ def test_a_quota_is_at_least_one(tmp_path: Path) -> None:
     shard = put_local(tmp_path, "a.txt", b"law")
     with pytest.raises(InvalidInput, match="the quota is 0 passages; it must be at least 1"):
         sample_shard(shard, ShardFormat(), POLICY, 0, 0)
+
+
+def test_a_sample_of_long_passages_has_fewer_of_them(tmp_path: Path) -> None:
+    texts = [f"word{chr(97 + one // 26)}{chr(97 + one % 26)} {'long ' * 100}" for one in range(600)]
+    shard = put_local(tmp_path, "long.txt", "\n".join(texts).encode())
+    found: list[str] = []
+    limits = ReadLimits(batch_documents=50, pilot_bytes=30_000)
+    for seed in range(20):
+        sample = sample_shard(shard, ShardFormat(), POLICY, 500, seed, limits)
+        assert sample.documents_seen == 600
+        assert 5 < sample.batch.documents <= 30_000 // 500
+        found += [term for term in sample.terms if term != "long"]
+    middle = sum(26 * ord(term[4]) + ord(term[5]) - 27 * 97 for term in found) / len(found)
+    assert 250 < middle < 350  # the first are no likelier than the last
+    least = ReadLimits(batch_documents=50, pilot_bytes=1)
+    assert sample_shard(shard, ShardFormat(), POLICY, 500, 0, least).batch.documents == 1

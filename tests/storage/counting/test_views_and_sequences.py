@@ -14,6 +14,7 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.storage.counting.symbols import sequences as reading
 from streaming_moments.storage.counting.symbols.sequences import SequenceReader, SequencesForm
+from streaming_moments.storage.counting.symbols.symbol_samples import sample_symbols
 from streaming_moments.storage.counting.views import ViewReader, ViewsForm, sample_rows
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
@@ -220,3 +221,34 @@ def test_rows_of_a_pilot_are_drawn_evenly_and_in_order(tmp_path):
     assert drawn == sorted(set(drawn))
     assert 350 < np.mean(drawn) < 650
     assert len(sample_rows(shard, form, ["n"], 5_000, 0)) == 1000
+
+
+def test_a_pilot_holds_fewer_rows_where_these_are_long(tmp_path):
+    path = tmp_path / "a.parquet"
+    table = pa.table({"n": [f"{place:04d} {'long ' * 100}" for place in range(1000)]})
+    pq.write_table(table, path, row_group_size=100)
+    limits, many = ReadLimits(batch_documents=64, pilot_bytes=20_000), []
+    for seed in range(20):
+        drawn = sample_rows(listed(path), ShardFormat(), ["n"], 500, seed, limits)
+        assert drawn.nbytes <= limits.pilot_bytes
+        many += [int(text[:4]) for text in drawn["n"].to_pylist()]
+    assert len(many) > 20 * 30
+    assert 430 < np.mean(many) < 570  # the first are no likelier than the last
+    least = ReadLimits(batch_documents=64, pilot_bytes=1)
+    assert len(sample_rows(listed(path), ShardFormat(), ["n"], 500, 0, least)) == 1
+
+
+def test_a_pilot_of_symbols_ends_where_different_ones_take_too_much(tmp_path):
+    path = tmp_path / "a.parquet"
+    lists = [[f"{place}-{one}" for one in range(100_000)] for place in range(4)]
+    pq.write_table(pa.table({"s": lists}), path, row_group_size=1)
+    form = SequencesForm(columns=("s",))
+    whole = sample_symbols(listed(path), ShardFormat(), form, 10**9)
+    assert (len(whole.symbols), whole.sequences) == (400_000, 4)
+    few = sample_symbols(listed(path), ShardFormat(), form, 10**9, ReadLimits(pilot_bytes=1000))
+    assert len(few.symbols) == few.counts.sum() == 1 << 16
+    assert (len(few.pairs), few.sequences) == ((1 << 16) - 1, 1)
+    most = ReadLimits(pilot_bytes=11_000_000)  # of what is beyond the first of its pieces
+    some = sample_symbols(listed(path), ShardFormat(), form, 10**9, most)
+    assert some.sequences == 2
+    assert some.symbols == whole.symbols[: len(some.symbols)]

@@ -103,3 +103,19 @@ def test_a_damaged_claim_is_an_error():
     assert Claim.unsealed(data, "claim") == Claim("a" * 64, 4)
     with pytest.raises(StoreError, match="damaged"):
         Claim.unsealed(data.replace(b"4", b"5"), "claim")
+
+
+def test_a_key_has_up_to_255_characters_and_one_that_is_refused_is_shown_by_its_beginning():
+    assert len(receipt_of_key("k" * 255)) == 33
+    with pytest.raises(InvalidInput) as refused:
+        receipt_of_key("k" * 256)
+    assert str(refused.value).startswith(f"the key {'k' * 40!r} has 256 characters; give 1 to 255 ")
+
+
+def test_a_batch_says_the_digest_of_each_receipt():
+    several = [sent("the sea"), sent("the law", key="k")]
+    told = receipts_of_batch(batch_to_bytes(several), "batch")
+    assert told == {one.receipt: one.digest for one in several}
+    assert several[1].documents == 1
+    # logs must not tell what people sent
+    assert "the law" not in repr(several)

@@ -2,19 +2,24 @@
 
 import hashlib
 import json
+import random
 import uuid
 
 import fsspec
 import pytest
 from mortal_folder import Killed, mortal
 from sent_documents import SHAPE, TODAY, sealed_texts, sent
+from synced_folder import Synced
 
-from streaming_moments.errors import StoreError
-from streaming_moments.storage.inbox.deletions import Deletion, Deletions
-from streaming_moments.storage.inbox.gone import documents_left, is_as_noted, read_gone
+from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.inbox.deletions import Deleted, Deletion, Deletions, Plan
+from streaming_moments.storage.inbox.gone import Gone, documents_left, is_as_noted, read_gone
 from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.purging import purge_inboxes
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.searching import read_searches
 
 
 def applied(deletions):
@@ -169,3 +174,174 @@ def test_an_id_is_found_whatever_it_is_written_with():
         inbox = deletions.seals.inbox
         (path,) = inbox.folder.sizes("sealed")
         assert json.loads(inbox.folder.read(f"sealed/{path}"))["id"] == "other", name
+
+
+@pytest.mark.parametrize("names", [(), ("a", ""), ("a",) * 1001])
+def test_a_deletion_is_of_1_to_1000_names(names):
+    with pytest.raises(InvalidInput, match=f"^{len(names)} names .* give 1 to 1000, none empty"):
+        Deletion("id", names)
+    assert len(Deletion("id", ("a",) * 1000).names) == 1000
+
+
+OF_TWO_DAYS = [
+    {"text": "a", "id": "x", "date": "2026-11-20"},
+    {"text": "b", "date": "2026-11-20"},
+    {"text": "c", "id": "x"},
+]
+
+
+def test_each_step_of_a_deletion_is_written_and_synced_before_the_next():
+    url = sealed(SHAPE.submission(OF_TWO_DAYS, new_receipt(0), False, TODAY)[0]).seals.inbox
+    folder = Synced(url.folder.url)
+    deletions = Deletions(SealLog(Inbox(folder)))
+    identity = deletions.ask(Deletion("id", ("x",)))
+    folder.write("deletions/begun.partial", b"")
+    assert folder.synced == ["deletions"]
+    assert (deletions.is_waiting(identity), deletions.done(identity)) == (True, None)
+    assert (deletions.unplanned(), deletions.begun()) == ([identity], {})
+
+    beats = []
+    asked = deletions.waiting()[identity]
+    plan = deletions.plan(identity, asked, lambda *told: beats.append(told))
+    first, second = plan.shards
+    assert beats == [(1, 1), (1, 1), (1, 2), (2, 2)]
+    assert (plan.documents, first.lines, second.lines, second.after) == (2, (0,), (0,), None)
+    assert folder.synced[1:] == ["deletion-plans"]
+    assert deletions.begun() == dict.fromkeys((first.path, second.path), identity)
+    assert deletions.unplanned() == []
+
+    contents = {one.path: folder.read(one.path) for one in plan.shards}
+    old = [f"aside/{one.before}/{one.path.rpartition('/')[2]}" for one in plan.shards]
+    for _ in range(2):
+        assert deletions.set_aside(first) == (old[0], first.path)
+        assert deletions.set_aside(second) == (old[1], None)
+        assert folder.read(first.path) == b'{"text":"b"}\n'
+        assert [folder.read(name) for name in old] == [*contents.values()]
+    aside = [f"aside/{one.before}" for one in plan.shards]
+    assert folder.synced[2:5] == [aside[0], "sealed/2026-11-20", aside[1]]
+
+    del beats[:], folder.synced[:]
+    deletions.finish(identity, plan, 7, lambda *told: beats.append(told))
+    assert beats == [(1, 2), (2, 2)]
+    days = ["sealed/2026-11-20", "sealed/2026-11-23"]
+    assert folder.synced == ["aside", "gone", *days, "deleted"]
+    assert read_gone(folder, first.path) == Gone((0,), first.after, identity)
+    assert read_gone(folder, second.path) == Gone((0,), None, identity)
+    assert (deletions.is_waiting(identity), deletions.done(identity)) == (False, Deleted(2, 7))
+    assert folder.names("deletions") == ["begun.partial"]
+    assert [folder.exists(name) for name in (*old, second.path)] == [False] * 3
+    # the last line of a shard is gone once more
+    assert deletions.set_aside(second) == (old[1], None)
+    folder.delete([first.path])
+    with pytest.raises(StoreError, match="is missing"):
+        deletions.set_aside(first)
+
+
+def test_a_deletion_that_finds_nothing_touches_no_shard():
+    folder = Synced(sealed(sent("a")).seals.inbox.folder.url)
+    deletions = Deletions(SealLog(Inbox(folder)))
+    identity = deletions.ask(Deletion("id", ("x",)))
+    plan = deletions.plan(identity, deletions.waiting()[identity])
+    del folder.synced[:]
+    deletions.finish(identity, plan, None)
+    assert (plan, folder.synced) == (Plan(()), ["deleted"])
+    assert deletions.done(identity) == Deleted(0, None)
+    with pytest.raises(StoreError, match="no identity"):
+        deletions.done("x")
+
+
+def test_what_is_no_deletion_is_an_error():
+    deletions = sealed(sent("a"))
+    folder, identity = deletions.seals.inbox.folder, "1" * 32
+    for part in ("deletions", "deletion-plans", "deleted"):
+        folder.write(f"{part}/{identity}.json", seal({"by": "name"}))
+    with pytest.raises(StoreError, match=f"deletions/{identity}.json is none"):
+        deletions.waiting()
+    with pytest.raises(StoreError, match=f"deleted/{identity}.json is none"):
+        deletions.done(identity)
+
+
+def test_of_two_that_plan_a_deletion_the_second_takes_the_plan_of_the_first():
+    """The first has cut the shard meanwhile, so that the second finds none of the lines."""
+    deletions = sealed(SHAPE.submission(OF_TWO_DAYS[:2], new_receipt(0), False, TODAY)[0])
+    identity = deletions.ask(Deletion("id", ("x",)))
+    asked, plans = deletions.waiting()[identity], []
+
+    def meanwhile(*told):
+        if not plans:
+            plans.append(deletions.plan(identity, asked))
+            for one in plans[0].shards:
+                deletions.set_aside(one)
+
+    other = Deletions(SealLog(deletions.seals.inbox))
+    assert other.plan(identity, asked, meanwhile) == plans[0]
+    assert plans[0].documents == 1
+
+
+def test_only_ids_of_deletions_that_are_not_begun_are_searched_for():
+    record = {"text": "a", "id": "7"}
+    one = sent("b")
+    deletions = sealed(SHAPE.submission([record], new_receipt(0), False, TODAY)[0], one)
+    begun, twin, other = (deletions.ask(Deletion("id", (name,))) for name in ("7", "7", "8"))
+    deletions.ask(Deletion("receipt", (one.receipt,)))
+    folder = deletions.seals.inbox.folder
+    plan = deletions.plan(begun, Deletion("id", ("7",)))
+    assert read_searches(folder).keys() == {begun, twin, other}
+    folder.delete(["deletion-searches.json"])
+    with pytest.raises(StoreError, match=f"deletion {begun} has begun with .* goes on after it"):
+        deletions.plan(twin, Deletion("id", ("7",)))
+    assert read_searches(folder).keys() == {twin, other}
+    for shard in plan.shards:
+        deletions.set_aside(shard)
+    deletions.finish(begun, plan, 1)
+    # the shard is known from the search, and the document gone
+    assert deletions.plan(twin, Deletion("id", ("7",))).shards == ()
+
+
+def test_a_shard_of_which_all_went_is_in_no_plan_of_a_later_deletion():
+    one, two = sent("a", key="a"), sent("a", "b", key="b", day="2026-11-20")
+    deletions = sealed(one, two)
+    deletions.ask(Deletion("receipt", (one.receipt,)))
+    applied(deletions)
+    assert deletions.plan("1" * 32, Deletion("receipt", (one.receipt,))).shards == ()
+    both = Deletion("receipt", (one.receipt, two.receipt, sent("none", key="c").receipt))
+    assert deletions.plan("2" * 32, both).documents == 2
+
+
+def test_a_shard_that_was_purged_is_in_no_plan_that_was_brought_back():
+    deletions = sealed(SHAPE.submission(OF_TWO_DAYS, new_receipt(0), False, TODAY)[0])
+    folder, identity = deletions.seals.inbox.folder, deletions.ask(Deletion("id", ("x",)))
+    first, second = deletions.plan(identity, deletions.waiting()[identity]).shards
+    back = {name: folder.read(name) for name in (first.path, f"deletion-plans/{identity}.json")}
+    purge_inboxes([f"{folder.url}/{first.path}"])
+    assert [folder.exists(name) for name in back] == [False, False]
+    for name, content in back.items():
+        folder.write(name, content)
+    again = deletions.plan(identity, deletions.waiting()[identity])
+    assert [one.path for one in again.shards] == [second.path]
+    assert [folder.exists(name) for name in back] == [False, False]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_receipts_in_any_batches_and_days_the_others_stay(seed):
+    rng = random.Random(seed)
+    days = ("2026-11-20", "2026-11-21", "2026-11-23")
+    submissions, texts = [], {}
+    for _ in range(6):
+        names = [uuid.uuid4().hex for _ in range(rng.randint(1, 4))]
+        records = [{"text": name, "date": rng.choice(days)} for name in names]
+        submissions.append(SHAPE.submission(records, new_receipt(0), False, TODAY)[0])
+        texts[submissions[-1].receipt] = names
+    inbox = Inbox.open(f"memory://{uuid.uuid4().hex}")
+    for start in (0, 2, 4):
+        inbox.put(submissions[start : start + 2])
+    deletions = Deletions(SealLog(inbox))
+    sealed_by = deletions.seals.seal_next()
+    for receipt in rng.sample([*texts], 4):
+        deletions.ask(Deletion("receipt", (receipt,)))
+        applied(deletions)
+        del texts[receipt]
+        assert deletions.left_of(receipt, sealed_by) == {}
+        for other, names in texts.items():
+            assert sum(deletions.left_of(other, sealed_by).values()) == len(names)
+        assert sealed_texts(inbox) == sorted(name for names in texts.values() for name in names)

@@ -9,18 +9,20 @@ from types import SimpleNamespace
 import fsspec
 import pytest
 from mortal_folder import Killed, mortal
-from sent_documents import sealed_texts, sent
+from sent_documents import TODAY, sealed_texts, sent
+from synced_folder import Synced
 
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox import purging
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
+from streaming_moments.storage.inbox.gone import note_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.left_out import LeftOut, note_left_out
 from streaming_moments.storage.inbox.purging import left_in_inboxes, purge_inboxes
 from streaming_moments.storage.inbox.sealing import SealedByAnother, SealLog
-from streaming_moments.storage.inbox.seals import seal_file
+from streaming_moments.storage.inbox.seals import seal_file, shard_file
 
 AT_ONCE = Retention(timedelta(0), timedelta(0))
 DAY = timedelta(days=1)
@@ -252,3 +254,71 @@ def test_a_purge_may_die_at_each_of_its_operations(after, monkeypatch):
             assert dies_at >= 8
             return
     raise AssertionError("it never came to an end")
+
+
+def everything_counted(inbox, **more):
+    return expire(SealLog(inbox), AT_ONCE, more.pop("counted", 4), lambda path: True, **more)
+
+
+def test_what_went_is_true_and_nothing_is_not():
+    assert Expired() == Expired(0, 0, 0, False)
+    assert [bool(one) for one in (Expired(), Expired(more=True))] == [False, False]
+    assert all((Expired(shards=1), Expired(seals=1), Expired(claims=1)))
+
+
+def test_only_files_of_seals_go_and_the_latest_seal_stays(local):
+    inbox = sealed_four(local.url)
+    others = ["sealed/notes.txt", "seals/notes.json", "counted/notes.json", "claims/notes.json"]
+    for name in (*others, "counted/00000000000000000000.json"):
+        local.write(name, b"by hand")
+    note_gone(local, shard_file(1, TODAY), [0], None, "1" * 32)
+    synced, beats = Synced(local.url), []
+    found = everything_counted(Inbox(synced), notes=("counted",), beat=lambda: beats.append(1))
+    assert found == Expired(4, 3, 4)
+    # besides those, notes of three seals, of a deletion, and of what was left out
+    assert len(beats) == 4 + 3 + 4 + 3 + 1 + 1
+    assert SealLog(inbox).expired() == 3
+    assert synced.synced == [""]
+    assert all(map(local.exists, (*others, "counted/00000000000000000000.json", "claims/kept")))
+    log = SealLog(inbox)
+    assert [log.holds(shard_file(number, TODAY)) for number in (2, 3, 4)] == [False, False, True]
+    assert log.find(sent("c", key="c").receipt, 2, 3) is None
+
+
+def test_seals_that_are_not_counted_yet_stay(local):
+    inbox = sealed_four(local.url)
+    assert everything_counted(inbox, counted=2) == Expired(2, 2, 4)
+    assert SealLog(inbox).expired() == 2
+    assert sealed_texts(inbox) == ["c", "d"]
+
+
+def test_nothing_is_noted_while_no_seal_goes(local):
+    inbox = sealed_four(local.url)
+    before = files_of(inbox)
+    assert not expired(inbox, Retention(DAY, DAY))
+    assert files_of(inbox) == before
+
+
+def test_a_turn_deletes_no_more_files_than_it_may(local):
+    inbox, turns = sealed_four(local.url), 0
+    while True:
+        before = files_of(inbox)
+        more = expired(inbox, most=2).more
+        assert len(before - files_of(inbox)) <= 2
+        if not more:
+            break
+        turns += 1
+    # 3 shards, 2 seals with their notes, 4 claims, and a note of what was left out
+    assert turns == 12 / 2 - 1
+
+
+def test_a_file_is_old_from_the_very_time_that_was_given(local, monkeypatch):
+    inbox = sealed_four(local.url)
+    hour = timedelta(hours=1)
+    written = {file.path: file.modified for file in local.files("claims")}
+    now = written[f"{sent('b', key='b').receipt}.json"] + hour
+    monkeypatch.setattr(Folder, "clock", lambda folder: now)
+    claims = [path for path in written if path != "kept" and now - written[path] >= hour]
+    assert 2 <= len(claims) < 4
+    assert expired(inbox, Retention(hour, None)).claims == len(claims)
+    assert local.names("claims") == sorted(set(written) - set(claims))

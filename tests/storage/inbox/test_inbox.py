@@ -2,10 +2,12 @@
 
 import errno
 import os
+import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 from sent_documents import sent
@@ -16,7 +18,7 @@ from streaming_moments.storage.files.created import CreationUnknown, create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox.group_commit import GroupCommit, InboxClosed, KeyReused
-from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 
 
 @dataclass(frozen=True)
@@ -243,3 +245,68 @@ def test_a_batch_that_cannot_be_written_is_told_to_each_who_brought_some(tmp_pat
             one.result(30)
     assert commits.submit(sent("c"), 0).result(30)
     commits.close()
+
+
+def test_the_backlog_is_what_waits(tmp_path):
+    inbox = Inbox.open(str(tmp_path))
+    assert inbox.backlog() == Backlog(0, 0, 0, timedelta(0))
+    assert Backlog() == Backlog(0, 0, 0, timedelta(0))
+    names = [inbox.put([sent("a", "b")]), inbox.put([sent("c")], "0" * 32)]
+    inbox.folder.write("batches/other.batch", b"no batch")
+    sizes = [(tmp_path / "batches" / name).stat().st_size for name in names]
+    assert {batch.name: batch.nbytes for batch in inbox.pending()} == dict(
+        zip(names, sizes, strict=True)
+    )
+    backlog = inbox.backlog()
+    assert (backlog.batches, backlog.documents, backlog.nbytes) == (2, 3, sum(sizes))
+    assert inbox.read(names[0])[0].documents == 2
+    with pytest.raises(StoreError, match=f"batches/{names[1]} is another batch"):
+        inbox.put([sent("d")], "0" * 32)
+    assert inbox.claims_of([]) == {}
+
+
+def test_an_inbox_is_there_after_a_power_cut_and_its_folders_never_are_empty(tmp_path, monkeypatch):
+    synced, sync = [], Folder.sync
+
+    def noted(folder, name):
+        synced.append(name)
+        sync(folder, name)
+
+    monkeypatch.setattr(Folder, "sync", noted)
+    inbox = Inbox.open(str(tmp_path))
+    assert synced == [""]
+    assert [inbox.folder.exists(f"{part}/kept") for part in ("batches", "claims")] == [True, True]
+
+
+def test_a_storage_that_cannot_refuse_a_second_writer_is_refused():
+    with pytest.raises(StoreError, match="cannot refuse a second writer; keep the inbox on a"):
+        Inbox.open("http://127.0.0.1:9/inbox")
+
+
+@dataclass(frozen=True)
+class WithoutClaims(Folder):
+    """A folder in which no claim can be created."""
+
+    def create(self, name, content):
+        if name.startswith("claims/"):
+            raise OSError(errno.EACCES, "no")
+        super().create(name, content)
+
+
+def test_a_claim_that_cannot_be_written_refuses_its_submission_alone(tmp_path):
+    Inbox.open(str(tmp_path))
+    commits = GroupCommit(Inbox(WithoutClaims(str(tmp_path))), window=0.2)
+    keyed, other = commits.submit(sent("a", key="k"), 0), commits.submit(sent("b"), 0)
+    assert other.result(30)
+    with pytest.raises(StoreError, match="could not be written"):
+        keyed.result(30)
+    commits.close()
+
+
+def test_no_thread_outlasts_its_process_or_its_end(tmp_path):
+    commits = GroupCommit(Inbox.open(str(tmp_path)), window=0.0)
+    commits.submit(sent("a", key="k"), 0).result(30)
+    own = {one for one in threading.enumerate() if one.name.startswith(("writing", "claiming"))}
+    assert {one.name: one.daemon for one in own}["writing batches"]
+    commits.close()
+    assert not [one for one in own if one.is_alive()]

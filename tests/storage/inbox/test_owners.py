@@ -3,9 +3,11 @@
 import shutil
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from synced_folder import Synced
 
 from streaming_moments.errors import StoreError
 from streaming_moments.statistics.counts.basis import Basis
@@ -137,3 +139,30 @@ def test_an_error_is_no_proof_that_a_storage_refuses_to_overwrite(tmp_path, monk
     faults += [TimeoutError("timed out")] * 20
     with pytest.raises(StoreError, match=r"did not say.*timed out"):
         Inbox.open(str(tmp_path))
+
+
+@dataclass(frozen=True)
+class Assigning(Folder):
+    """A folder whose inbox is assigned to another store once it is adopted."""
+
+    def create(self, name, content):
+        super().create(name, content)
+        if name == "adopted.json":
+            assign(self, OTHER)
+
+
+def test_an_inbox_that_is_assigned_while_a_store_adopts_it_stays_assigned():
+    folder = Assigning(Inbox.open(f"memory://{uuid.uuid4().hex}").folder.url)
+    with pytest.raises(InboxOfAnother, match=f"{OTHER.url}.* not to {ONE.url}"):
+        require_owner(folder, ONE)
+    assert owner_of(folder) == OTHER
+
+
+def test_an_owner_outlasts_a_power_cut():
+    folder = Synced(Inbox.open(f"memory://{uuid.uuid4().hex}").folder.url)
+    require_owner(folder, ONE)
+    assert folder.synced == [""]
+    require_owner(folder, ONE)
+    assert folder.synced == [""]
+    assert assign(folder, OTHER) == ONE
+    assert folder.synced == ["", ""]

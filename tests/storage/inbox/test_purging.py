@@ -4,19 +4,27 @@ import contextlib
 import hashlib
 import uuid
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pytest
 from mortal_folder import Killed, mortal, sleeping
 from sent_documents import sent
 
-from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.storage.inbox import sealing
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Retention, expire
 from streaming_moments.storage.inbox.group_commit import GroupCommit
 from streaming_moments.storage.inbox.inbox import Inbox
-from streaming_moments.storage.inbox.purging import left_in_inboxes, purge_inboxes
+from streaming_moments.storage.inbox.left_out import LeftOut, note_left_out
+from streaming_moments.storage.inbox.owners import Owner
+from streaming_moments.storage.inbox.purging import (
+    inboxes_of_others,
+    left_in_inboxes,
+    purge_inboxes,
+    require_no_deletion,
+    sealed_in_inboxes,
+)
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import seal_file, shard_file
 
@@ -215,3 +223,52 @@ def test_of_a_seal_all_shards_can_be_purged_together(inbox):
     assert SealLog(inbox).read(1).shards == ()
     # whoever has it in memory can look at it anew
     assert (len(log.read(1).shards), log.read_anew(1).shards, log.read(1).shards) == (2, (), ())
+
+
+ONE, OTHER = Owner("s3://b/one", "1" * 32), Owner("s3://b/other", "2" * 32)
+
+
+def test_each_inbox_answers_for_its_own_shards_alone():
+    keyed, plain = sent("a", "b", key="k"), sent("c", day="2026-11-20")
+    first = Inbox.open(f"memory://{uuid.uuid4().hex}", owner=ONE)
+    second = Inbox.open(f"memory://{uuid.uuid4().hex}", owner=OTHER)
+    for inbox in (first, second):
+        inbox.put([keyed, plain])
+        sealed_all(inbox)
+    own = [f"{first.folder.url}/{shard_file(1, piece.day)}" for piece in keyed.pieces]
+    theirs = f"{second.folder.url}/{shard_file(1, keyed.pieces[0].day)}"
+    never = f"{first.folder.url}/{shard_file(1, date(2026, 11, 21))}"
+    later = f"{first.folder.url}/{shard_file(7, keyed.pieces[0].day)}"
+    nowhere = f"memory://{uuid.uuid4().hex}/{shard_file(1, keyed.pieces[0].day)}"
+    names = [*own, theirs, never, later, nowhere, "s3://b/a.txt"]
+    assert sealed_in_inboxes(names) == (*own, theirs)
+    assert inboxes_of_others(names, ONE) == ((second.folder.url, OTHER.url),)
+    assert inboxes_of_others(own, ONE) == ()
+
+    note_left_out(first.folder, keyed.receipt, [LeftOut(2, "text", "no")])
+    note_left_out(first.folder, plain.receipt, [LeftOut(1, "text", "no")])
+    left = dict(left_in_inboxes(own))
+    assert left == {
+        own[0]: "holds or names documents",
+        f"{first.folder.url}/{seal_file(1)}": "holds the hash of documents",
+        f"{first.folder.url}/claims/{keyed.receipt}.json": "holds the hash of documents",
+        f"{first.folder.url}/left_out/{keyed.receipt}.json": "tells of what came beside documents",
+    }
+
+    # what waits is sealed by the store whose inbox it is
+    for inbox in (first, second):
+        inbox.put([sent("d")])
+    require_no_deletion(names)
+    Deletions(SealLog(second)).ask(Deletion("receipt", (keyed.receipt,)))
+    require_no_deletion(names, owner=ONE)
+    with pytest.raises(InvalidInput, match=f"documents of {second.folder.url} are being deleted"):
+        require_no_deletion(names)
+    assert purge_inboxes(names, owner=ONE) == (own[0],)
+    assert [len(inbox.pending()) for inbox in (first, second)] == [0, 1]
+    assert list(left_in_inboxes(own)) == []
+    assert first.claims_of([keyed.receipt])[keyed.receipt].is_forgotten
+    assert first.folder.names("left_out") == [f"{plain.receipt}.json"]
+    assert [shard.day for shard in SealLog(first).read(1).shards] == [date(2026, 11, 20)]
+    assert second.folder.exists(shard_file(1, keyed.pieces[0].day))
+    assert sealed_in_inboxes(names) == (theirs,)
+    assert [purge_inboxes([theirs]) for _ in range(2)] == [(theirs,), ()]

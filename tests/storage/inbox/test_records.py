@@ -1,6 +1,7 @@
 """Records: what is taken is read back as it was sent, what is refused is named."""
 
 import json
+import pickle
 from datetime import date
 
 import fsspec
@@ -234,3 +235,42 @@ def test_the_reader_of_shards_reads_what_was_sent(texts):
     found = [text for chunk, _ in read_chunks(shard, form) for text in chunk.to_pylist()]
     assert [text.decode() if isinstance(text, bytes) else text for text in found] == texts
     assert str(days_of(shard, form, DateSource("day"))) == TODAY.isoformat()
+
+
+def test_a_line_has_up_to_8_mib_and_shapes_that_judge_alike_are_one():
+    around = len(b'{"text":""}\n')
+    record = {"text": "a" * ((8 << 20) - around)}
+    assert len(RecordShape().line(record, 0, TODAY)[1]) == 8 << 20
+    with pytest.raises(RecordRefused, match="field 'text': the document is above 8388608 bytes"):
+        RecordShape().line({"text": record["text"] + "a"}, 0, TODAY)
+    judging = RecordShape(judge=lambda line: None, light=7)
+    assert (judging, repr(judging)) == (RecordShape(), repr(RecordShape()))
+
+
+@pytest.mark.parametrize("shape", [RecordShape(), RecordShape(date_column="day")])
+def test_another_day_or_another_place_is_another_content(shape):
+    def digest(*records):
+        return shape.submission(records, receipt_of_key("k"), True, TODAY, skip_bad=True)[0].digest
+
+    undated, bad = {"text": "a"}, {"txt": "b"}
+    dated = [{"text": "a", "date": f"2026-11-{day}"} for day in (20, 21, 23)]
+    contents = [(undated,), *((one,) for one in dated), (bad, undated), (undated, undated)]
+    assert len({digest(*records) for records in contents}) == len(contents)
+    assert digest(undated, bad) == digest(undated)
+    assert digest(*dated) == digest(*dated)
+
+
+def test_a_refusal_comes_from_another_process_as_it_is():
+    refused = RecordRefused(place=2, field="text", reason="it is missing", id="7")
+    again = pickle.loads(pickle.dumps(refused))
+    assert (str(again), again.place, again.id) == (str(refused), 2, "7")
+
+
+def test_what_is_left_out_is_known_by_the_id_that_it_was_sent_under():
+    ids = ["seven", 7, "x" * 1001, ["7"], 7.5, None]
+    sent = [{"txt": "", "id": one} for one in ids]
+    _, bad = RecordShape().submission(
+        [*sent, {"txt": ""}, "id", {"text": "a"}], new_receipt(0), False, TODAY, skip_bad=True
+    )
+    assert [one.id for one in bad] == ["seven", "7", "x" * 1000, *[None] * 5]
+    assert [(one.place, one.field) for one in bad[:2]] == [(0, "txt"), (1, "txt")]

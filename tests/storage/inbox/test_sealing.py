@@ -3,20 +3,26 @@
 import contextlib
 import uuid
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 
 import fsspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mortal_folder import Killed, mortal
-from sent_documents import sealed_texts, sent
+from sent_documents import TODAY, sealed_texts, sent
+from synced_folder import Synced
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.files.sealed import seal
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox import sealing
+from streaming_moments.storage.inbox.batches import Piece, Submission
 from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.sealing import SealedByAnother, SealLog
+from streaming_moments.storage.inbox.seals import seal_file, shard_file
 
 
 def sealed_all(inbox):
@@ -39,6 +45,7 @@ def test_what_came_is_in_a_shard_of_its_day(inbox):
     assert shard.day.isoformat() == "2026-11-23"
     again = SealLog(Inbox.open(inbox.folder.url, inbox.folder.storage_options))
     assert (again.latest(), again.read(1)) == (1, sealed)
+    assert (again, repr(again)) == (SealLog(again.inbox), repr(SealLog(again.inbox)))
     assert again.find(sent("d", key="k").receipt, 0, 1) == sealed
     assert again.find("b" + "0" * 32 + "-0", 0, 1) is None
 
@@ -264,3 +271,157 @@ def test_after_any_history_each_document_that_was_acknowledged_is_there_once(his
     assert Counter(sealed_texts(inbox)) == wanted
     assert inbox.pending() == []
     fsspec.filesystem("memory").rm(inbox.folder._path, recursive=True)
+
+
+def of(documents, nbytes=15):
+    """A submission of so many documents, of which the lines are only as many bytes."""
+    piece = Piece(date(2026, 11, 23), documents, nbytes)
+    return Submission(new_receipt(0), "a" * 64, False, (piece,), b"x" * nbytes)
+
+
+def memory_inbox():
+    return Inbox.open(f"memory://{uuid.uuid4().hex}")
+
+
+def test_a_seal_takes_batches_up_to_the_bounds_and_the_oldest_always():
+    inbox = memory_inbox()
+    for documents in (9_999, 1, 1, 10_001):
+        inbox.put([of(documents)])
+    assert [one.documents for one in sealed_all(inbox)] == [10_000, 1, 10_001]
+    for _ in range(3):
+        inbox.put([of(1, 500)])
+    two = sum(batch.nbytes for batch in inbox.pending()[:2])
+    assert SealLog(inbox).seal_next(most_bytes=two).documents == 2
+    assert SealLog(inbox).seal_next(most_bytes=two).documents == 1
+
+
+def test_a_seal_outlasts_a_power_cut_with_its_shards_and_is_noted():
+    folder = Synced(memory_inbox().folder.url)
+    Inbox(folder).put([sent("a"), sent("b", day="2026-11-20")])
+    log = SealLog(Inbox(folder))
+    log.seal_next()
+    assert folder.synced == ["sealed/2026-11-20", "sealed/2026-11-23"]
+    assert unseal(folder.read("reached.json"), "reached.json") == {"seal": 1}
+    assert log.holds(shard_file(1, TODAY))
+    assert not log.holds(shard_file(1, date(2026, 11, 21)))
+    log.finish(1)
+    assert len(folder.synced) == 2
+
+
+def test_a_shard_that_is_there_with_another_content_is_an_error():
+    inbox = memory_inbox()
+    inbox.put([sent("a"), sent("b", day="2026-11-20")])
+    inbox.folder.write(shard_file(1, TODAY), b"other")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="2026-11-23/.* has another content than seal 1 says"):
+            SealLog(inbox).seal_next()
+    assert len(inbox.pending()) == 1
+    assert inbox.folder.read(shard_file(1, TODAY)) == b"other"
+
+
+def test_a_process_knows_the_seals_that_it_made_whatever_a_note_says():
+    log = SealLog(memory_inbox())
+    folder = log.inbox.folder
+    for number in range(4):
+        log.inbox.put([sent(f"{number}")])
+        log.seal_next()
+    # another one slept while seals expired, and wrote its own
+    folder.write("reached.json", seal({"seal": 1}))
+    folder.delete([seal_file(2)])
+    assert (log.latest(), SealLog(log.inbox).latest()) == (4, 1)
+    folder.write("reached.json", seal({"seal": "4"}))
+    with pytest.raises(StoreError, match="reached.json names no seal"):
+        log.latest()
+
+
+@dataclass(frozen=True)
+class Counted(Folder):
+    """A folder that keeps how many files are read together."""
+
+    groups: list = field(default_factory=list, compare=False)
+
+    def read_all(self, names, limits=None):
+        self.groups.append(len(names))
+        return super().read_all(names, limits)
+
+
+def test_seals_of_long_ago_are_read_and_not_held(monkeypatch):
+    monkeypatch.setattr(sealing, "_NEAR", 2)
+    monkeypatch.setattr(sealing, "_AT_ONCE", 2)
+    log = SealLog(memory_inbox())
+    receipts = [sent(f"{number}", key=f"{number}") for number in range(6)]
+    for one in receipts:
+        log.inbox.put([one])
+        log.seal_next()
+    folder = Counted(log.inbox.folder.url)
+    again = SealLog(Inbox(folder))
+    found = again.find_all({one.receipt: 0 for one in receipts}, 6)
+    assert folder.groups == [2, 2, 1, 1]
+    assert [found[one.receipt].number for one in receipts] == [1, 2, 3, 4, 5, 6]
+    assert [*again._held] == [5, 6]
+    assert [one.number for one in again.each(range(1, 7))] == [1, 2, 3, 4, 5, 6]
+    assert [*again._held] == [5, 6]
+
+
+@pytest.mark.parametrize(("name", "bound"), [("_HELD", 2), ("_HELD_SUBMISSIONS", 4)])
+def test_seals_are_held_up_to_the_bound(monkeypatch, name, bound):
+    monkeypatch.setattr(sealing, name, bound)
+    log = SealLog(memory_inbox())
+    for number in range(5):
+        log.inbox.put([sent(f"{number} {one}") for one in range(2)])
+        log.seal_next()
+        assert [*log._held] == [*range(max(number, 1), number + 2)]
+
+
+def test_claims_are_renewed_only_once_they_are_of_long_ago(monkeypatch):
+    monkeypatch.setattr(sealing, "_NEAR", 2)
+    inbox, one = memory_inbox(), sent("a", key="a")
+    inbox.claim(one.receipt, one.digest, 0)
+    for number in range(4):
+        inbox.put([one, sent(f"{number}")])
+        assert len(sealed_all(inbox)) == 1
+        # sealed once three were made since
+        assert inbox.claims_of([one.receipt])[one.receipt].after == 0
+    inbox.put([sent("b", key="b")])
+    sealed_all(inbox)
+    other = inbox.claims_of([sent("b", key="b").receipt])
+    assert [claim.after for claim in other.values()] == [4]
+
+
+def test_what_comes_without_a_key_is_looked_for_behind_its_seal_alone():
+    inbox = memory_inbox()
+    for number in range(4):
+        inbox.put([sent(f"{number}")])
+        sealed_all(inbox)
+    inbox.put([sent("late", after=4)])
+    log = SealLog(inbox)
+    assert log.seal_next().number == 5
+    assert [*log._held] == [4, 5]
+
+
+def test_one_that_ends_a_seal_is_not_disturbed_by_another_that_does():
+    inbox = memory_inbox()
+    inbox.put([sent("a"), sent("b")])
+    with contextlib.suppress(Killed):
+        SealLog(mortal(inbox.folder, 2)).seal_next()
+    assert inbox.folder.exists(seal_file(1))
+
+    class Overtaken(Inbox):
+        def read_all(self, names):
+            SealLog(inbox).finish(1)
+            return super().read_all(names)
+
+    SealLog(Overtaken(inbox.folder)).finish(1)
+    assert (sealed_texts(inbox), inbox.pending()) == (["a", "b"], [])
+
+
+def test_a_batch_that_is_damaged_before_its_seal_is_ended_is_an_error():
+    inbox = memory_inbox()
+    name = inbox.put([sent("a")])
+    with contextlib.suppress(Killed):
+        SealLog(mortal(inbox.folder, 2)).seal_next()
+    content = inbox.folder.read(f"batches/{name}")
+    inbox.folder.write(f"batches/{name}", content[:-2] + b"x\n")
+    with pytest.raises(StoreError, match=f"{name} is damaged"):
+        SealLog(inbox).finish(1)
+    assert [batch.name for batch in inbox.pending()] == [name]

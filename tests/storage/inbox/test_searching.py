@@ -10,7 +10,9 @@ import pytest
 from mortal_folder import Killed, mortal
 from sent_documents import SHAPE, TODAY
 
+from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox import searching
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.inbox import Inbox
@@ -141,3 +143,73 @@ def test_the_note_of_a_search_goes_with_its_deletion(several):
         deletions.finish(identity, plan, 1)
         assert identity not in searching.read_searches(several.folder)
     assert not several.folder.exists(searching.SEARCHES)
+
+
+@dataclass(frozen=True)
+class Grouped(Folder):
+    """A folder that keeps which shards are read together."""
+
+    groups: list = field(default_factory=list, compare=False)
+
+    def find_all(self, names, limits=None):
+        own = [seal_of_shard(name) for name in names if name.startswith("sealed/")]
+        self.groups.extend([own] if own else [])
+        return super().find_all(names, limits)
+
+
+@pytest.mark.parametrize(("name", "bound"), [("_SEALS_AT_ONCE", 5), ("_AT_ONCE", 5 * 24)])
+def test_few_shards_are_in_memory_at_a_time(several, monkeypatch, name, bound):
+    assert {shard.nbytes for shard in SealLog(several).read(1).shards} == {24}
+    monkeypatch.setattr(searching, name, bound)
+    folder, beats = Grouped(several.folder.url), []
+    found = searching.search(
+        SealLog(Inbox(folder)), {"1" * 32: ["9"]}, lambda *told: beats.append(told)
+    )
+    # ids of two digits are a byte longer
+    sizes = [5, 5, 2] if name == "_SEALS_AT_ONCE" else [5, 4, 3]
+    assert [len(group) for group in folder.groups] == sizes
+    assert [seal_of_shard(path) for path in found["1" * 32]] == [9]
+    assert beats == [(number, 12) for number in range(1, 13)]
+
+
+def test_a_search_goes_on_behind_what_it_has_searched_and_what_has_expired(several):
+    log, first, second = SealLog(several), "1" * 32, "2" * 32
+    searching.search(log, {first: ["3"]}, lambda *told: None)
+    noted = several.folder.read("deletion-searches.json")
+    folder = Grouped(several.folder.url)
+    again = SealLog(Inbox(folder))
+    assert searching.search(again, {first: ["3"]}, lambda *told: None)[first]
+    assert folder.groups == []
+    assert several.folder.read("deletion-searches.json") == noted
+    several.folder.write("expired.json", seal({"seal": 9}))
+    found = searching.search(again, {first: ["3"], second: ["11"]}, lambda *told: None)
+    assert folder.groups == [[10, 11, 12]]
+    paths = {identity: [*map(seal_of_shard, own)] for identity, own in found.items()}
+    assert paths == {first: [3], second: [11]}
+    assert {one.seal for one in searching.read_searches(several.folder).values()} == {12}
+
+
+def test_a_search_is_noted_after_so_many_bytes(several, monkeypatch):
+    monkeypatch.setattr(searching, "_NOTED", 3 * 24)
+    seen = []
+
+    def beat(number, last):
+        noted = searching.read_searches(several.folder).get("1" * 32, searching.Search())
+        seen.append(noted.seal)
+
+    searching.search(SealLog(several), {"1" * 32: ["x"]}, beat)
+    assert seen == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9]
+
+
+def test_the_last_line_may_lack_its_end():
+    assert searching.lines_with_ids(b'{"id":"7"}\n{"id":"8"}', ["8", "7"]) == [0, 1]
+    assert searching.lines_with_ids(b"", ["7"]) == []
+
+
+def test_a_damaged_note_of_searches_is_an_error(several):
+    several.folder.write("deletion-searches.json", seal({"found": {}}))
+    with pytest.raises(StoreError, match="deletion-searches.json is invalid"):
+        searching.read_searches(several.folder)
+    several.folder.delete(["deletion-searches.json"])
+    searching.drop_search(several.folder, "1" * 32)
+    assert not several.folder.exists("deletion-searches.json")

@@ -18,9 +18,10 @@ from forgery import resealed
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.created import CreationUnknown
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.log import processes
 from streaming_moments.storage.log.commits import Commit, Lineage
-from streaming_moments.storage.log.locks import LOCKS, Lock, LockHeld, fenced
+from streaming_moments.storage.log.locks import LOCKS, Lock, LockHeld, fenced, held
 from streaming_moments.storage.log.processes import is_gone, mark_of_process
 
 HOUR, MOMENT = timedelta(hours=1), timedelta(milliseconds=60)
@@ -338,6 +339,93 @@ def test_clocks_may_differ_by_a_minute_and_no_more(tmp_path, monkeypatch, behind
     monkeypatch.setattr(Folder, "clock", lambda folder: a_minute_before)
     with pytest.raises(LockHeld, match=says):
         Lock.acquire(folder, HOUR)
+
+
+def test_a_lock_that_is_held_for_a_block_is_renewed_until_its_end(place):
+    folder = Folder.at(place)
+    with held(folder, timedelta(seconds=2)):
+        deadline = time.monotonic() + 30
+        while len(folder.names(LOCKS)) < 3:
+            assert time.monotonic() < deadline, "it is not renewed"
+        with pytest.raises(LockHeld, match="wait for it to end"):
+            Lock.acquire(folder, HOUR)
+    lock = Lock.acquire(folder, HOUR)
+    assert not [one for one in threading.enumerate() if one.name == "keeping the lock"]
+    lock.release()
+
+
+def test_a_block_whose_lock_was_taken_over_ends_with_an_error(tmp_path, set_clock):
+    folder = Folder.at(str(tmp_path))
+
+    def taken_over_within():
+        with held(folder, HOUR):
+            set_clock(2 * HOUR)
+            Lock.acquire(folder, HOUR)
+
+    with pytest.raises(LockHeld, match="another run has taken the lock"):
+        taken_over_within()
+
+
+@pytest.fixture
+def set_clock(monkeypatch):
+    """Set the clock of all folders by a time from now on."""
+    real = Folder.clock
+
+    def call(by):
+        monkeypatch.setattr(Folder, "clock", lambda folder: real(folder) + by)
+
+    return call
+
+
+def test_a_lock_of_before_the_clock_was_set_back_is_free_after_its_time(tmp_path, set_clock):
+    folder = Folder.at(str(tmp_path))
+    set_clock(5 * HOUR)
+    dead = Lock.acquire(folder, HOUR)
+    minute = timedelta(minutes=1)
+    # the first who looks begins to wait; a clock that is set back once more begins it anew
+    for by in (timedelta(0), 59 * minute, -2 * HOUR, -2 * HOUR + 59 * minute):
+        set_clock(by)
+        with pytest.raises(LockHeld, match="a clock was wrong.*does not renew it for as long"):
+            Lock.acquire(folder, HOUR)
+    set_clock(-2 * HOUR + 61 * minute)
+    lock = Lock.acquire(folder, HOUR)
+    assert lock.fence > dead.fence
+    assert [path.suffix for path in (tmp_path / LOCKS).iterdir()] == [".json"] * 2
+    with pytest.raises(LockHeld, match="another run"):
+        dead.renewed()
+    with pytest.raises(LockHeld, match="wait for it to end"):
+        Lock.acquire(folder, HOUR)
+    lock.renewed().release()
+
+
+def test_a_lock_that_is_renewed_after_the_clock_was_set_back_is_held(tmp_path, set_clock):
+    folder = Folder.at(str(tmp_path))
+    set_clock(5 * HOUR)
+    lock = Lock.acquire(folder, HOUR)
+    set_clock(timedelta(0))
+    with pytest.raises(LockHeld, match="a clock was wrong"):
+        Lock.acquire(folder, HOUR)
+    set_clock(0.5 * HOUR)
+    lock = lock.renewed()
+    set_clock(1.1 * HOUR)
+    with pytest.raises(LockHeld, match="wait for it to end"):
+        Lock.acquire(folder, HOUR)
+    lock.release()
+    Lock.acquire(folder, HOUR)
+
+
+def test_a_mark_that_is_damaged_is_named(tmp_path, set_clock):
+    folder = Folder.at(str(tmp_path))
+    set_clock(5 * HOUR)
+    Lock.acquire(folder, HOUR)
+    set_clock(timedelta(0))
+    with pytest.raises(LockHeld, match="a clock was wrong"):
+        Lock.acquire(folder, HOUR)
+    [mark] = (tmp_path / LOCKS).glob("*.seen")
+    for content in (b"", seal({"seen": 3}), seal({"later": 1}), seal({"seen": "never"})):
+        mark.write_bytes(content)
+        with pytest.raises(StoreError, match=f"{mark.name} is damaged"):
+            Lock.acquire(folder, HOUR)
 
 
 def test_a_commit_without_a_lock_leaves_the_highest_fence():

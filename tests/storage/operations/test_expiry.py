@@ -11,7 +11,7 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
 from streaming_moments.storage.log.layout import commit_file
-from streaming_moments.storage.operations.expiry import expire, plan_expiry
+from streaming_moments.storage.operations.expiry import Expiry, expire, plan_expiry
 from streaming_moments.storage.operations.history import difference, rollback, tag
 from streaming_moments.storage.store import garbage
 from streaming_moments.storage.store.garbage import find_garbage, sweep
@@ -248,3 +248,35 @@ def test_a_commit_that_was_written_again_later_makes_none_before_it_younger(tmp_
         os.utime(Path(store.url) / commit_file(version), times)
     assert plan_expiry(store, 1, timedelta(hours=1)).versions == (0, 1)
     assert plan_expiry(store, 1, timedelta(hours=3)).versions == ()
+
+
+def test_what_expires_is_measured_and_a_message_is_kept(store):
+    planned = plan_expiry(store, 1, NO_TIME)
+    sizes = {file.path: file.size for file in store.folder.files("")}
+    assert planned.size == sum(
+        size for path, size in sizes.items() if path.startswith(planned.places)
+    )
+    assert len(planned.places) == 2
+    left, dropped = expire(store, 1, NO_TIME, message="monthly")
+    assert (dropped, left.commit.message) == (planned, "monthly")
+    assert (Expiry((), (), {}).places, Expiry((), (), {}).size) == ((), 0)
+
+
+def test_models_go_though_no_version_does(store):
+    left, _ = expire(store.save_model("n", model_of(1)), 1, NO_TIME)
+    # models stay unless they are asked for
+    assert plan_expiry(left, 2, NO_TIME).models == ()
+    assert expire(left, 2, NO_TIME)[1].models == ()
+    assert plan_expiry(left, 2, NO_TIME, models=True).models == ("m",)
+    again, dropped = expire(left, 2, NO_TIME, models=True)
+    assert (dropped.versions, dropped.models, [*again.models]) == ((), ("m",), ["n"])
+    # what it held alone goes with the version that was kept for it
+    planned = plan_expiry(again, 1, NO_TIME, models=True)
+    assert expire(again, 1, NO_TIME, models=True)[1] == planned
+
+
+def test_files_that_are_no_commits_are_no_versions(store):
+    for name in ("commits/notes.json", "commits/reached.txt"):
+        store.folder.write(name, b"by hand")
+    assert plan_expiry(store, 6, NO_TIME).versions == (0,)
+    assert plan_expiry(store, 7, NO_TIME).versions == ()

@@ -5,6 +5,7 @@
 
 import json
 import os
+import uuid
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,9 @@ from streaming_moments import CountBatch, MomentStatistics
 from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
 from streaming_moments.storage.log.ledger import ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.operations.compaction import (
     commit_compaction,
@@ -28,6 +31,7 @@ from streaming_moments.storage.operations.growth import added_words, grow, store
 from streaming_moments.storage.operations.history import rollback
 from streaming_moments.storage.operations.lineages import adopt, stage, stage_segment, staged_store
 from streaming_moments.storage.operations.windows import Window, WindowedStore
+from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.changes import Recount
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import BASIS, VOCABULARY, create
@@ -364,3 +368,40 @@ def test_random_histories_with_growth_are_those_of_a_fresh_count(seed):
     assert store.verify() == []
     for version, state in enumerate(states):
         require(store.at(version), state, whole=False)
+
+
+def test_words_are_written_before_the_commit_that_names_them(monkeypatch):
+    synced, store = [], create()
+    monkeypatch.setattr(Folder, "sync", lambda folder, name: synced.append(name))
+    grown = grow(store, ["steam"])
+    assert synced[0] == ""
+    with pytest.raises(InvalidInput, match="store of texts words alone"):
+        grow(grown, ["rail"], [5])
+
+
+def test_words_of_token_ids_come_with_theirs():
+    vocabulary = Vocabulary(TERMS[:3], 3, "", (7, 5, 9))
+    basis = replace(BASIS, n_words=3, vocabulary=vocabulary.fingerprint)
+    form = ShardFormat(ids_column="ids")
+    store = MomentStore.create(f"memory://{uuid.uuid4().hex}", vocabulary, None, basis, form)
+    with pytest.raises(InvalidInput, match="words with their ids"):
+        grow(store, ["steam"])
+    grown = grow(store, ["steam", "rail"], [2, 8])
+    assert grown.vocabulary.token_ids == (7, 5, 9, 2, 8)
+
+
+def test_each_growth_is_told_with_its_words():
+    store = grow(grow(create(), ["steam", "rail"]), ["wire"])
+    found = added_words(store.commit.lineage, 7)
+    assert [(one.first, one.words, one.version) for one in found] == [(4, 2, 1), (6, 1, 2)]
+    assert [one.time for one in found] == [store.at(version).commit.time for version in (1, 2)]
+
+
+def test_of_an_earlier_vocabulary_nothing_is_put_into_the_log():
+    """A commit on top of what is read with it would be version 0, which is there."""
+    store = grow(create(), ["steam"])
+    assert store_of_era(store, None) is store
+    era = store_of_era(store, 4)
+    assert (era.basis.n_words, era.commit.segments, era.commit.lineage.eras) == (4, (), ())
+    with pytest.raises(CommitConflict):
+        CommitLog(store.folder).put(era.commit.successor("append", "with old words"))

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput, StoreError
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
+from streaming_moments.storage.operations import forgetting
 from streaming_moments.storage.operations.compaction import commit_compaction
 from streaming_moments.storage.operations.forgetting import commit_recount
-from streaming_moments.storage.operations.history import difference, rollback, tag
+from streaming_moments.storage.operations.growth import grow
+from streaming_moments.storage.operations.history import counted_again, difference, rollback, tag
 from streaming_moments.storage.store.changes import Recount
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import (
@@ -286,3 +289,76 @@ def test_a_ledger_of_many_shards_nets_fast_enough_to_open(tmp_path):
     assert len(opened.ledger()) == 10_000
     assert opened.ledger().find("s3://bucket/0") is None
     assert np.all([opened.ledger().find(f"s3://bucket/{i}") == many[i] for i in (1, 19_999)])
+
+
+def test_what_was_forgotten_is_listed_unless_the_version_gone_back_to_counts_it(store):
+    def listed(version):
+        return [one.url for one in version.commit.forgotten.shards]
+
+    away = [segment(store, {"c": 3}), segment(store, {"a": 1, "b": 2})]
+    one = commit_recount(store, Recount("forget", "", removed=(away[0],), lists=True))
+    both = commit_recount(one, Recount("forget", "", removed=(away[1],), lists=True))
+    assert (listed(one), listed(both)) == (["c"], ["a", "b", "c"])
+    assert counted_again(both.commit, store.at(1)) == ("a", "b")
+    assert counted_again(store.commit, both) == ()
+    back = rollback(both, 1)
+    assert back.commit.message == ("rollback to version 1; 2 forgotten shards are counted again")
+    # c came later, and stays forgotten
+    assert listed(back) == ["c"]
+    # what the version lists itself stays so, too
+    assert listed(rollback(back, both.version)) == ["a", "b", "c"]
+    assert rollback(both, both.version).commit.message == f"rollback to version {both.version}"
+
+
+def test_differences_of_the_latest_version_and_of_any_model(store):
+    found = difference(store, 0, -1)
+    assert (found.before, found.after, found.documents) == (0, store.version, 18)
+    assert [one.url for one in found.added] == ["a", "b", "c"]
+    assert difference(store, -1, 1).documents == -6
+    store = store.save_model("clusters", clusters(2)).save_model("topics", model_of(0))
+    store = tag(store, "live", "topics")
+    before = store.version
+    store = tag(store.save_model("wider", clusters(3)), "live", "wider")
+    # topics and clusters are nothing to compare
+    assert difference(store, before, store.version).moved == {}
+    with pytest.raises(StoreError, match="the models called 'live' have no topics or states over"):
+        difference(store, before, store.version, "live")
+    store = tag(store.save_model("more", model_of(0, 3)), "live", "more")
+    moved = difference(store, before, store.version).moved["live"]
+    assert (moved.gone, len(moved.new), len(moved.pairs)) == ((), 1, 2)
+
+
+def clusters(dimension):
+    means = np.arange(2 * dimension, dtype=float).reshape(2, dimension)
+    return GaussianMixture(means, np.full(2, 0.5), np.ones((2, 1)))
+
+
+def test_a_count_is_checked_where_words_were_added_since(store):
+    """A segment that is taken away with the old words, by a writer who knows no others."""
+    lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
+    true = segment(store, {"a": 1})
+    grow(store, ["steam"])
+    with pytest.raises(InvalidInput, match="subtract only what was added"):
+        commit_recount(store, Recount("forget", "", removed=(lie,)))
+    assert commit_recount(store, Recount("forget", "", removed=(true,))).verify() == []
+
+
+def test_what_another_counted_since_a_check_needs_none(store, monkeypatch):
+    """Only what is added cannot make a sound sum negative."""
+    read, asked = forgetting.require_non_negative, []
+
+    def noted(*given):
+        asked.append(given)
+        read(*given)
+
+    monkeypatch.setattr(forgetting, "require_non_negative", noted)
+    recount = Recount("forget", "", removed=(segment(store, {"a": 1}),))
+    checked = (*store.commit.segments, *recount.references)
+    append(store, {"d": 4})
+    left = commit_recount(store, recount, checked)
+    assert (asked, urls(left)) == ([], ["b", "c", "d"])
+    forget(left, {"b": 2})
+    assert len(asked) == left.row_blocks
+    # nothing is taken away
+    assert commit_recount(left.latest(), Recount("append", "", (segment(left, {"e": 5}),)))
+    assert len(asked) == left.row_blocks

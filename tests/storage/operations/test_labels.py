@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.storage.operations.labels import label, succession
+from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import append, create, model_of
 
 
@@ -85,3 +87,25 @@ def test_a_later_model_has_the_labels_of_the_latest_that_has_any():
     assert dict(found.topics) == {0: 1, 1: 2, 2: 0}
     store = store.save_model("third", after, after=found)
     assert labels(store)["third"] == {2: "law"}
+
+
+class WithoutStates:
+    """A model that has nothing that is found again in a later one."""
+
+
+def test_a_model_without_states_has_no_labels(store, monkeypatch):
+    monkeypatch.setattr(MomentStore, "load_any_model", lambda store, name: WithoutStates())
+    with pytest.raises(InvalidInput, match="model 'first' has neither topics nor states"):
+        label(store, 0, "sea", "first")
+    assert store.latest().version == store.version
+
+
+def test_labels_are_not_carried_to_a_model_that_cannot_be_compared(store):
+    store = label(store, 0, "law")
+    means = np.arange(4.0).reshape(2, 2)
+    mixture = GaussianMixture(means, np.full(2, 0.5), np.ones((2, 1)))
+    assert succession(store, mixture) is None
+    store = store.save_model("mixture", mixture)
+    assert label(store, 1, "near").models["mixture"].labels == {1: "near"}
+    with pytest.raises(InvalidInput, match="'mixture' has topics 0 to 1, not 2"):
+        label(store, 2, "far", "mixture")

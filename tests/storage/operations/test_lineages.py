@@ -1,13 +1,19 @@
 """Lineages: gathered aside without a reader's notice, adopted in one commit."""
 
+import pickle
 from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
-from streaming_moments.errors import ForeignStatistics, StoreError
+from streaming_moments.errors import BoundExceeded, ForeignStatistics, StoreError
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.commit_log import CommitConflict, CommitLog
 from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
+from streaming_moments.storage.operations.growth import grow
 from streaming_moments.storage.operations.history import last_published, rollback, tag
 from streaming_moments.storage.operations.lineages import (
     LineageAstray,
@@ -17,6 +23,8 @@ from streaming_moments.storage.operations.lineages import (
     stage,
     stage_segment,
     staged_store,
+    states_compared,
+    store_counting,
     store_for,
     vocabulary_of,
 )
@@ -186,3 +194,103 @@ def published_in(store):
 
 def _old(url, seed):
     return content(seed), [record(url, seed)]
+
+
+def test_of_a_lineage_aside_nothing_is_put_into_the_log(store):
+    """A commit on top of what is read aside would be version 0, which is there."""
+    view = staged_store(begun(store))
+    assert view.commit.staged is None
+    with pytest.raises(CommitConflict):
+        CommitLog(store.folder).put(view.commit.successor("append", "aside"))
+
+
+def test_a_lineage_is_written_before_its_commit_and_says_what_it_keeps(store, monkeypatch):
+    synced, sync = [], Folder.sync
+
+    def noted(folder, name):
+        synced.append(name)
+        sync(folder, name)
+
+    monkeypatch.setattr(Folder, "sync", noted)
+    assert store.halves
+    staged = begun(store).commit.staged
+    assert synced[0] == ""
+    assert (staged.lineage.halves, staged.segments, staged.lineage.eras) == (True, (), ())
+    store = give_up(store.latest())
+    apart = stage(store, WORDS, None, NEW, {}, halves=False)
+    assert not apart.commit.staged.lineage.halves
+    assert apart.commit.operation == "stage"
+    with pytest.raises(StoreError, match="another rebase, or new words, came meanwhile"):
+        stage(store, WORDS, None, NEW, {})
+
+
+def test_a_segment_aside_keeps_its_bound_and_halves(store):
+    staged = begun(store)
+    ready = staged_store(staged).write_segment(anew(1), [recorded("a", 1)])
+    large = replace(ready, reference=replace(ready.reference, largest=1 << 62))
+    with pytest.raises(BoundExceeded):
+        stage_segment(staged, large)
+    with pytest.raises(ForeignStatistics, match="halves"):
+        stage_segment(staged, replace(ready, halves=False))
+    assert stage_segment(staged, ready, "first").commit.message == "first"
+
+
+def test_shards_left_out_are_said_unless_they_were_counted(store):
+    staged = aside(aside(begun(store), "a", 1), "b", 2)
+    adopted = adopt(staged, {"a": "was bad", "x": "is gone"})
+    assert adopted.commit.skipped == (("x", "is gone"),)
+
+
+def test_a_model_is_read_with_the_words_that_the_store_had_then(store):
+    model = replace(model_of(1), vocabulary=VOCABULARY.fingerprint)
+    store = store.save_model("first", model)
+    assert store_for(store, "first", model) is store
+    assert vocabulary_of(store, model) is store.vocabulary
+    grown = grow(store, ["moon"])
+    # rows of words that came later are behind those of the model
+    assert store_counting(grown, "first", model) is grown
+    assert store_for(grown, "first", model).version == store.models["first"].version
+    assert vocabulary_of(grown, model).terms == VOCABULARY.terms
+    adopted = adopt(aside(aside(begun(grown), "a", 1), "b", 2))
+    assert store_counting(adopted, "first", model).version == store.models["first"].version
+
+
+def clusters(dimension, k=2):
+    means = np.arange(k * dimension, dtype=float).reshape(k, dimension)
+    return GaussianMixture(means, np.full(k, 1 / k), np.ones((k, 1)))
+
+
+def test_only_models_of_one_kind_of_words_or_rows_are_compared(store):
+    model = model_of(1, 3)
+    turned = replace(model, topics=model.topics[:, [2, 0, 1]])
+
+    def pairs(one, two):
+        found = states_compared((store, one), (store, two))
+        return None if found is None else [(pair.before, pair.after) for pair in found.kept]
+
+    assert pairs(model, turned) == [(0, 1), (1, 2), (2, 0)]
+    assert pairs(clusters(3), clusters(3)) == [(0, 0), (1, 1)]
+    assert pairs(clusters(3), clusters(4)) is None
+    assert pairs(clusters(4), model) is None
+    assert pairs(model, clusters(4)) is None
+    fewer = replace(model, topics=model.topics[:3])
+    assert pairs(fewer, model) is None
+    # of the old words in another order and with one more
+    adopted = adopt(aside(aside(begun(store), "a", 1), "b", 2))
+    later = replace(
+        model_of(1, 3), topics=model.topics[[3, 1, 0, 0, 2]] * [[1], [1], [0], [1], [1]]
+    )
+    sides = (
+        (adopted, replace(model, vocabulary=VOCABULARY.fingerprint)),
+        (adopted, replace(later, vocabulary=WORDS.fingerprint)),
+    )
+    kept = states_compared(*sides).kept
+    assert [(pair.before, pair.after) for pair in kept] == [(0, 0), (1, 1), (2, 2)]
+    assert max(pair.distance for pair in kept) < 1e-12
+
+
+def test_a_lineage_that_is_behind_says_so_in_another_process():
+    behind = LineageBehind(urls=("a", "b"))
+    again = pickle.loads(pickle.dumps(behind))
+    assert (again.urls, str(again)) == (("a", "b"), str(behind))
+    assert "has not counted 2 shards of the store, such as a; run" in str(again)

@@ -6,11 +6,15 @@ from datetime import timedelta
 import pytest
 
 from streaming_moments.errors import BoundExceeded, InvalidInput, StoreError
+from streaming_moments.storage.log.forgotten import ForgottenShard
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.expiry import expire
+from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.history import tag
 from streaming_moments.storage.operations.lineages import stage
 from streaming_moments.storage.operations.purging import (
+    Holdings,
+    Purge,
     Replacement,
     commit_purge,
     holdings_of,
@@ -18,6 +22,7 @@ from streaming_moments.storage.operations.purging import (
     planned_purge,
     require_no_copies,
 )
+from streaming_moments.storage.store.changes import Recount
 from streaming_moments.testing.small_store import (
     NEW,
     WORDS,
@@ -152,3 +157,65 @@ def test_a_copy_has_the_fingerprint_and_the_size(tmp_path, mark, size, copied):
 def test_a_message_that_names_the_shard_is_refused(store):
     with pytest.raises(InvalidInput, match="the message names a shard"):
         commit_purge(store, {"b"}, (), "b by request")
+
+
+def test_a_commit_of_a_purge_names_no_shard_and_lists_what_went(store):
+    left = purge(store, {"b"})
+    assert (left.commit.operation, left.commit.message) == ("purge", "purge: 1 shards")
+    assert left.commit.forgotten.has_purged("b")
+    assert not left.commit.forgotten.has_purged("a")
+    assert left.commit.kept == ((0, 2), (5, 5))
+
+
+def test_models_of_versions_that_hold_a_model_which_goes_go_too(store):
+    """A version that names a model of the shard goes, and what was fitted on it with it."""
+    store = append(store, {"c": 3}).save_model("later", model_of(3))
+    found = held(store, "b")
+    assert found.versions == (3, 4, 5, 6)
+    assert [one.split("/")[1] for one in found.models] == ["later", "of-both"]
+    assert found.known == {"b"}
+    planned = planned_purge(tag(store, "live", "later").commit, found)
+    assert planned == Purge(("b",), found.versions, ("later", "of-both"), ("live",), False)
+
+
+def test_contents_that_are_known_beside_the_ledger_are_looked_for(tmp_path):
+    store = create(tmp_path / "store")
+    histogram = content(1).length_histogram
+    record = ShardRecord("b", 10, ONE, histogram.n_documents, histogram.n_tokens, 2)
+    store = store.append_statistics(content(1), [record])
+    removed = (store.write_segment(content(1), [record]),)
+    store = commit_recount(store, Recount("forget", "", removed=removed, lists=True))
+    log = store.log()
+    ledger = ledger_of_all(store.folder, log)
+    found = holdings_of(log, ledger, {"x"}, {(ONE, 10)})
+    # the list of what was forgotten tells the content
+    assert (found.versions, found.copies) == ((2,), (("b", "a shard given"),))
+    assert holdings_of(log, ledger, {"x"}, {(ONE, 11)}).versions == ()
+    assert holdings_of(log, ledger, {"x"}, {("sha256:1", 10)}).versions == ()
+    named = holdings_of(log, ledger, {"b"})
+    assert (named.versions, named.shards) == ((1, 2), (ForgottenShard("b", ONE, 10),))
+
+
+@pytest.mark.parametrize("copies", [5, 6, 7])
+def test_the_first_copies_are_shown(copies):
+    pairs = tuple((f"{number}.txt", "a") for number in range(copies))
+    with pytest.raises(InvalidInput) as refused:
+        require_no_copies(Holdings(frozenset("a"), {}, (), (), pairs))
+    shown = "; ".join(f"{number}.txt has the content of a" for number in range(5))
+    more = f"; and {copies - 5} more" if copies > 5 else ""
+    assert str(refused.value).startswith(f"{shown}{more}: the same documents would stay")
+
+
+def test_a_shard_with_a_copy_that_is_not_named_is_not_purged(tmp_path):
+    store = create(tmp_path / "store")
+    histogram = content(1).length_histogram
+    for url in ("1.txt", "2.txt"):
+        record = ShardRecord(url, 10, ONE, histogram.n_documents, histogram.n_tokens, 2)
+        store = store.append_statistics(content(1), [record])
+    first = [Replacement(store.commit.segments[:1], ())]
+    with pytest.raises(InvalidInput, match="2.txt has the content of 1.txt"):
+        commit_purge(store, {"1.txt"}, first)
+    both = [Replacement(store.commit.segments, ())]
+    left, purged = commit_purge(store, {"1.txt", "2.txt"}, both, "by request")
+    assert (purged.shards, purged.versions, purged.staged) == (("1.txt", "2.txt"), (1, 2), False)
+    assert (len(left.ledger()), left.commit.message) == (0, "by request")

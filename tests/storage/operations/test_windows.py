@@ -21,7 +21,7 @@ from streaming_moments.storage.operations.compaction import (
     write_sum,
 )
 from streaming_moments.storage.operations.forgetting import commit_recount
-from streaming_moments.storage.operations.windows import Window, WindowedStore
+from streaming_moments.storage.operations.windows import Window, WindowedStore, windowed
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.changes import Recount
 from streaming_moments.storage.store.store import MomentStore
@@ -262,3 +262,62 @@ def test_a_segment_of_many_days_is_as_old_as_the_middle_of_them():
     # its middle is day 3, four days before the end: its first day is seven, its last one
     assert [weight for weight, _ in window.groups] == [2.0 ** (-4 / half_life)]
     assert window.length_histogram().weight == content(1).n_documents / 4
+
+
+def test_a_window_holds_a_range_of_days_or_meets_it_as_each_of_its_days_does():
+    bounds = [None, *map(day, range(5))]
+    windows = [
+        Window(since, until)
+        for since in bounds
+        for until in bounds
+        if since is None or until is None or since <= until
+    ]
+    for window in windows:
+        inside = {
+            number
+            for number in range(-1, 6)
+            if (window.since is None or window.since <= day(number))
+            and (window.until is None or day(number) <= window.until)
+        }
+        for first in range(5):
+            for last in range(first, 5):
+                days, own = DateRange(day(first), day(last)), {*range(first, last + 1)}
+                assert window.holds(days) == (own <= inside)
+                assert window.meets(days) == bool(own & inside)
+
+
+def test_windows_are_told_apart_by_their_names():
+    assert (Window().suffix, Window().is_everything) == ("", True)
+    whole = Window(day(0), day(1), 2.5)
+    assert (whole.suffix, whole.is_everything) == ("-from2026-01-25-to2026-01-26-half2.5", False)
+    assert Window(until=day(0)).suffix == "-to2026-01-25"
+    assert Window(half_life=1_000_000).suffix == "-half1e+06"
+    assert Window(day(1), day(1)).suffix == "-from2026-01-26-to2026-01-26"
+
+
+@pytest.mark.parametrize("half_life", [None, 3.0])
+def test_a_window_says_of_its_store_what_a_fit_asks(half_life):
+    store = grown(grown(grown(new_store(), 0, {"a": 1}), 3, {"b": 2}), 3, {"c": 3})
+    window = windowed(store, Window(since=day(1), half_life=half_life))
+    for name in ("basis", "row_blocks", "codocuments", "halves", "layout", "version"):
+        assert getattr(window, name) == getattr(store, name)
+    assert window.codocuments
+    assert window.segments == store.commit.segments[1:]
+    assert windowed(store, Window()) is store
+    assert window.totals().whole.n_documents == 12
+    block = window.load_block(0, halves=False)
+    # all of them are of the last day
+    wanted = (content(2) + content(3)).arrays()["pair_counts"][: block.pair_counts.shape[0]]
+    np.testing.assert_array_equal(block.pair_counts, wanted)
+    if half_life is None:
+        assert window.load_block(0).even_pair_counts is not None
+        assert block.even_pair_counts is None
+
+
+def test_without_an_end_a_window_ends_on_its_last_day():
+    store = grown(grown(new_store(), 0, {"a": 1}), 3, {"b": 2})
+    window = WindowedStore.of(store, Window(half_life=3.0))
+    assert [weight for weight, _ in window.groups] == [0.5, 1.0]
+    assert [[part.id for part in own] for _, own in window.groups] == [
+        [part.id] for part in store.commit.segments
+    ]

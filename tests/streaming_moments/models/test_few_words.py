@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from streaming_moments.models import topic_parts
+from streaming_moments.models import topics as topic_models
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
 
@@ -22,9 +22,9 @@ def test_proportions_are_those_by_all_rows(monkeypatch, alpha0, method):
     for row in range(3):
         counts[row, rng.choice(WORDS, 5, replace=False)] = rng.integers(1, 4, 5)
     batches = [CountBatch.from_csr(counts), CountBatch.from_csr(counts[3:])]
-    narrow = [topic_parts.as_read(model, batch, 1e-3)[0].n_words for batch in batches]
+    narrow = [model._as_read(batch, 1e-3)[0].n_words for batch in batches]
     found = [model.transform(batch, method, 1) for batch in batches]
-    monkeypatch.setattr(topic_parts, "_FEW", 1 << 20)
+    monkeypatch.setattr(topic_models, "_FEW", 1 << 20)
     # without an entry they are few of any model
     assert narrow[0] <= 15
     assert narrow[1] == 1

@@ -10,6 +10,8 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models import halves, predicting
 from streaming_moments.models.halves import (
     BAR_ROUNDS,
+    TRIED_ALPHA0S,
+    TRIED_ROUNDS,
     HalfRows,
     HeldOut,
     cross_fit,
@@ -19,18 +21,14 @@ from streaming_moments.models.halves import (
     made_there,
     mean_logarithm,
     noise,
+    numbers_of_topics,
     odd_pairs,
     pair_logarithms,
-    scored,
-)
-from streaming_moments.models.passes.documents import polished
-from streaming_moments.models.predicting import (
-    TRIED_ALPHA0S,
-    TRIED_ROUNDS,
-    numbers_of_topics,
     predicting_rounds,
+    scored,
     with_dirichlet,
 )
+from streaming_moments.models.passes.documents import polished
 from streaming_moments.models.refinement import (
     PairTopics,
     begun,

@@ -75,7 +75,7 @@ def test_parts_make_it_again(skewed) -> None:
     again = IndependentFactors.from_parts(*model.parts())
     np.testing.assert_array_equal(again.mixing, model.mixing)
     assert again.described().sentence == model.described().sentence
-    with pytest.raises(InvalidInput, match="no factors"):
+    with pytest.raises(InvalidInput, match="model factors lacks mixing, unmixing, mean"):
         IndependentFactors.from_parts({}, {})
     with pytest.raises(ForeignStatistics, match="12 dimensions"):
         model.values(np.zeros((2, 3)))

@@ -148,7 +148,7 @@ def test_what_cannot_be_polished_says_why():
         polished(replace(model, alpha0=0.0), batch, alpha=True)
     with pytest.raises(InvalidInput, match="-1 passes"):
         polished(model, batch, -1)
-    with pytest.raises(InvalidInput, match="independent; polish one of topics, of poisson or of"):
+    with pytest.raises(InvalidInput, match="independent has no passes over documents; polish"):
         passes_of(IndependentIntensities)
     with pytest.raises(InvalidInput, match="no passes over documents"):
         polished(object.__new__(IndependentIntensities), batch)

@@ -194,7 +194,7 @@ def test_parts_make_it_again(model_and_grid, drawn) -> None:
         np.testing.assert_array_equal(again.means, one.means)
         assert again.polishing == one.polishing
         assert again.described().sentence == one.described().sentence
-    with pytest.raises(InvalidInput, match="no mixture of Gaussians"):
+    with pytest.raises(InvalidInput, match="gaussian_mixture lacks means, weights, variances"):
         GaussianMixture.from_parts({}, attributes)
 
 

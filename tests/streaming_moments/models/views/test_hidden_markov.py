@@ -269,7 +269,9 @@ def test_blocks_of_rows_and_parts_give_the_same_model():
     kept = HiddenMarkovModel.from_parts(*whole.parts())
     assert np.array_equal(kept.observable.last, whole.observable.last)
     assert (kept.windows, kept.refined) == (200 * 98, 5)
-    with pytest.raises(InvalidInput, match="describe no hidden Markov model"):
+    with pytest.raises(
+        InvalidInput, match="hmm lacks emission, moves, start, weights, window_score"
+    ):
         HiddenMarkovModel.from_parts({}, {})
 
 

@@ -161,7 +161,7 @@ def test_blocks_of_rows_and_parts_give_the_same_model():
     kept = MultiViewMixture.from_parts(*model.parts())
     assert np.array_equal(kept.left, model.left)
     assert (kept.columns, kept.documents) == (model.columns, 2_000)
-    with pytest.raises(InvalidInput, match="describe no mixture"):
+    with pytest.raises(InvalidInput, match="model views lacks rows, left, right, weights, columns"):
         MultiViewMixture.from_parts({}, {})
 
 

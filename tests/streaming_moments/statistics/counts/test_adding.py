@@ -109,6 +109,22 @@ def test_a_field_that_is_full_keeps_to_its_bits(codocuments, count, weight, docu
             assert found["codocuments"].tolist() == [[number, number, 0, 0]]
 
 
+def test_rows_of_no_document_are_not_written():
+    basis = Basis(Q, N_WORDS)
+    arrays = zero_arrays(basis, RowBlock(), True, True)
+    sums = BlockSums(basis, RowBlock(), arrays)
+    sums.add([ProjectedBatch.of(CountBatch.from_csr([[0, 1, 0, 0, 0, 2]] * 2), basis)])
+    # to write the zeros of all other words would take the memory of all words
+    marked = 7
+    for name in ("even_pair_counts", "codocuments"):
+        arrays[name][[0, 2]] = marked
+    opened = sums.opened()
+    assert (opened["even_pair_counts"][[0, 2]] == marked).all()
+    assert (opened["codocuments"][[0, 2]] == marked).all()
+    assert opened["codocuments"][1].tolist() == [0, 2, 0, 0]
+    assert opened["even_pair_counts"][5].tolist() == [0, 2, 0, 0]
+
+
 def test_batches_of_another_basis_are_refused():
     basis, other = Basis(Q, N_WORDS), Basis(-Q, N_WORDS)
     sums = BlockSums(basis, RowBlock(), zero_arrays(basis, RowBlock(), True, True))

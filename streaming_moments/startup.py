@@ -1,4 +1,4 @@
-"""Starting: what is settled while a command is still being loaded.
+"""Startup: what is settled while a command is still being loaded.
 
 Ctrl-C ends it, with a line and no traceback; and BLAS starts no threads.
 """

@@ -1,0 +1,162 @@
+"""Claiming: a folder of outputs is of one model, and says of which before a file is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import Model
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.output_folders import (
+    NOTE,
+    OutputFolder,
+    OutputNote,
+    OutputOfAnother,
+    WrittenBy,
+    files_of_outputs,
+    read_note,
+)
+from streaming_moments.storage.inbox.owners import Owner
+from streaming_moments.storage.log.locks import held
+from streaming_moments.storage.proportions import proportions_file
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+_LOCK = ".replacing"
+_EXPIRY = timedelta(hours=1)
+_PATIENCE = timedelta(minutes=10)
+
+
+def claim_output(
+    store: MomentStore,
+    model: Model,
+    shards: Sequence[Shard],
+    output: str,
+    run: Run,
+    options: OutputOptions,
+    content: Sequence[str] = (),
+) -> OutputFolder:
+    """Claim the folder that a job writes a file into for each shard, as `claimed`.
+
+    Parameters
+    ----------
+    store, model, shards, output, run, options
+        As of `transform`.
+    content : sequence of str
+        Names of the options that change the content of a file.
+
+    Raises
+    ------
+    InvalidInput
+        Two shards whose files would have one name.
+    OutputOfAnother, StoreError
+        As of `claimed`.
+    """
+    if len({proportions_file(shard.url) for shard in shards}) < len(shards):
+        raise InvalidInput("two shards have outputs of one name; transform them separately")
+    told = {name: getattr(options, name) for name in content}
+    by = written_by(store, model, options.name, told)
+    return claimed(Folder.at(output, run.storage_options), by, options.replace, run.tell)
+
+
+def written_by(
+    store: MomentStore, model: Model, name: str, options: Mapping[str, Any] = MappingProxyType({})
+) -> WrittenBy:
+    """What the note of a folder says of a model of a store, and of options of a run.
+
+    Raises
+    ------
+    StoreError
+        The first commit of the store cannot be read.
+    """
+    owner, reference = Owner.at(store.url, store.folder.storage_options), store.models.get(name)
+    version = None if reference is None else reference.version
+    return WrittenBy(
+        owner.url, owner.birth, name, model.name, version, _digest(model), dict(options)
+    )
+
+
+def claimed(
+    folder: Folder, by: WrittenBy, replace: bool, tell: Callable[[str], None]
+) -> OutputFolder:
+    """Let all files in a folder be those of one model; the first file brings the note of it.
+
+    Parameters
+    ----------
+    folder : Folder
+        Where the files are.
+    by : WrittenBy
+        The model.
+    replace : bool
+        Whether files of another model are deleted first; else they are an error.
+    tell : callable
+        Told of files that do not say of which model they are.
+
+    Raises
+    ------
+    OutputOfAnother
+        The folder holds files of another model, or of other options: nothing was changed.
+    StoreError
+        The folder cannot be read or written, or another run has been replacing its files for ten
+        minutes.
+    """
+    note = read_note(folder)
+    if note is None:
+        there = files_of_outputs(folder)
+        if there and replace:
+            _replace(folder, by, replace)
+        elif there:
+            tell(
+                f"warning: {len(there)} files in {folder.url} do not say which model wrote them "
+                "and stay; another folder, or --replace, keeps models apart"
+            )
+        return OutputFolder(folder, by)
+    if not replace:
+        _require_same(note, by, folder)
+    if note.replacing or note.by.differs(by):
+        _replace(folder, by, replace)
+    return OutputFolder(folder, by)
+
+
+def _require_same(note: OutputNote, by: WrittenBy, folder: Folder) -> None:
+    if difference := note.by.differs(by):
+        raise OutputOfAnother(
+            f"the files in {folder.url} were written {difference}: a folder is of one model. "
+            "Give another folder as --output, or --replace to delete those files first"
+        )
+
+
+def _replace(folder: Folder, by: WrittenBy, replace: bool) -> None:
+    """Delete the files of another model; what a killed run began so is ended."""
+    with held(Folder.at(f"{folder.url}/{_LOCK}", folder.storage_options), _EXPIRY, _PATIENCE):
+        note = read_note(folder)
+        if note is not None and not replace:
+            _require_same(note, by, folder)
+        if note is None or note.replacing or note.by.differs(by):
+            # first, so that a run of the other model writes no more
+            folder.write(NOTE, OutputNote(by, replacing=True).sealed())
+            folder.sync("")
+            folder.delete(files_of_outputs(folder))
+            folder.write(NOTE, OutputNote(by).sealed())
+            folder.sync("")
+
+
+def _digest(model: Model) -> str:
+    """SHA-256 of all that a store would keep of a model."""
+    arrays, attributes = model.parts()
+    digest = hashlib.sha256(json.dumps([model.name, dict(attributes)], sort_keys=True).encode())
+    for name in sorted(arrays):
+        # as a store keeps them
+        array = np.ascontiguousarray(arrays[name], dtype=np.float64)
+        digest.update(f"{name} {array.shape}".encode())
+        digest.update(array.data)
+    return digest.hexdigest()

@@ -1,0 +1,190 @@
+"""Output folders: files beside a store, all of which one model wrote with the same options."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from streaming_moments.errors import StoreError, printable
+from streaming_moments.storage.files.created import create_once
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.local_files import PARTIAL
+from streaming_moments.storage.files.sealed import seal, unseal
+
+NOTE = ".provenance.json"  # hidden: readers of the folder, and `FOLDER/*`, pass it over
+TOP_DOCUMENTS = "_top_documents.json"
+MEMBERSHIPS = "memberships.parquet"
+_OF_SHARD = re.compile(r".+-[0-9a-f]{8}\.parquet")
+# Earlier versions of the package left files on their way under other names than `local_files`.
+_UNFINISHED = re.compile(rf"\.(.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}|(.+)\.[0-9a-f]{{32}}\.tmp")
+
+
+class OutputOfAnother(StoreError):
+    """The files in an output folder are of another model, or of other options."""
+
+
+@dataclass(frozen=True)
+class WrittenBy:
+    """The model and the options by which all files of an output folder are written.
+
+    Parameters
+    ----------
+    store : str
+        URL of the store of the model, for people: a store may move.
+    birth : str
+        Transaction of the first commit of that store.
+    model : str
+        Name of the model, for people; empty of one that is not kept.
+    kind : str
+        Of the model, as in the registry.
+    version : int or None
+        Of the store on which it was fitted, for people.
+    digest : str
+        SHA-256 of the parameters of the model.
+    options : mapping
+        Options of the run that change the content of a file, as JSON.
+    """
+
+    store: str
+    birth: str
+    model: str
+    kind: str
+    version: int | None
+    digest: str
+    options: Mapping[str, Any]
+
+    @property
+    def described(self) -> str:
+        """The model, for people."""
+        name = f"model {self.model}" if self.model else "a model that is not kept"
+        fitted = "" if self.version is None else f", fitted on version {self.version}"
+        return f"{name} ({self.kind} of {self.store}{fitted})"
+
+    def differs(self, other: WrittenBy) -> str:
+        """What another one has that this one has not, for people; empty where they are the same."""
+        mine, others = (
+            (one.birth, one.kind, one.digest, json.loads(json.dumps(one.options)))
+            for one in (self, other)
+        )
+        if mine == others:
+            return ""
+        if mine[:-1] != others[:-1]:
+            return f"by {self.described}, and this run is of {other.described}"
+        names = [name for name in others[-1] if mine[-1].get(name) != others[-1][name]]
+        own, new = (
+            ", ".join(f"{name} {json.dumps(one[-1].get(name))}" for name in names)
+            for one in (mine, others)
+        )
+        return f"by {self.described} with {own}, and this run has {new}"
+
+
+@dataclass(frozen=True)
+class OutputNote:
+    """What the note in an output folder says.
+
+    Parameters
+    ----------
+    by : WrittenBy
+        The model and the options.
+    replacing : bool
+        Whether files of another model are still to be deleted.
+    """
+
+    by: WrittenBy
+    replacing: bool = False
+
+    def sealed(self) -> bytes:
+        """File of it."""
+        return seal(asdict(self))
+
+
+_NOTE = TypeAdapter(OutputNote)
+
+
+@dataclass(frozen=True)
+class OutputFolder:
+    """A folder that files are written to. Of a model get one with `claim_output`.
+
+    Parameters
+    ----------
+    folder : Folder
+        Where it is.
+    by : WrittenBy, optional
+        The model that has claimed it; by default anything may be written there.
+    """
+
+    folder: Folder
+    by: WrittenBy | None = field(default=None, compare=False)
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return self.folder.url
+
+    def require_own(self) -> None:
+        """Refuse to write where another model has claimed the folder meanwhile.
+
+        A folder without a note gets one, so that a run which fails before its first file leaves
+        nothing behind.
+
+        Raises
+        ------
+        OutputOfAnother
+            Another model has claimed it.
+        StoreError
+            The note cannot be read or written.
+        """
+        if self.by is None:
+            return
+        note = read_note(self.folder) or create_note(self.folder, OutputNote(self.by))
+        if note.replacing or note.by.differs(self.by):
+            raise OutputOfAnother(
+                f"{self.url} became a folder of {note.by.described} during this run, which writes "
+                "no more there. Give another folder, and transform with that model once more to "
+                "write what this run may have left out"
+            )
+
+
+def read_note(folder: Folder) -> OutputNote | None:
+    """The note in an output folder; None where there is none.
+
+    Raises
+    ------
+    StoreError
+        It cannot be read, or is damaged.
+    """
+    content = folder.find(NOTE)
+    return None if content is None else _note_in(content, folder)
+
+
+def create_note(folder: Folder, note: OutputNote) -> OutputNote:
+    """Write a note unless there is one, and give that which is there; errors as `read_note`."""
+    there = create_once(folder, NOTE, note.sealed())
+    return note if there is None else _note_in(there, folder)
+
+
+def files_of_outputs(folder: Folder) -> list[str]:
+    """Names of the files in a folder that some model may have written, those on their way too."""
+    found = []
+    for name in folder.names(""):
+        unfinished = _UNFINISHED.fullmatch(name)
+        whole = (unfinished[1] or unfinished[2]) if unfinished else name
+        if whole in (TOP_DOCUMENTS, MEMBERSHIPS) or _OF_SHARD.fullmatch(whole):
+            found.append(name)
+    return found
+
+
+def _note_in(content: bytes, folder: Folder) -> OutputNote:
+    where = f"{folder.url}/{NOTE}"
+    try:
+        return _NOTE.validate_python(unseal(content, where))
+    except ValidationError as error:
+        raise StoreError(
+            f"{printable(where)} does not say which model wrote the folder; give another folder, "
+            "or delete the folder"
+        ) from error

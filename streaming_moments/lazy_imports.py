@@ -1,0 +1,128 @@
+"""Lazy imports: a package imports an exported name when someone first asks for it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from itertools import accumulate
+from types import MappingProxyType, ModuleType
+
+# one export, as ruff formats it; a longer line continues within parentheses
+_EXPORT = re.compile(r"^    from ([\w.]+) import \(?\s*(\w+) as \2\b", re.MULTILINE)
+
+
+class LazyModule(ModuleType):
+    """A module that is loaded at the first access to one of its names.
+
+    Examples
+    --------
+    >>> LazyModule("streaming_moments.errors").InvalidInput
+    <class 'streaming_moments.errors.InvalidInput'>
+    """
+
+    def __getattr__(self, name: str) -> object:
+        # importlib.util.LazyLoader is not thread-safe before Python 3.12. A module that is loaded
+        # while another thread still loads its package may not find the package: parents go first.
+        module = vars(self).get("_loaded")
+        if module is None:
+            for parent in accumulate(self.__name__.split("."), "{}.{}".format):
+                module = import_module(parent)
+            vars(self)["_loaded"] = module
+        return getattr(module, name)
+
+
+def attach(
+    package: str,
+    modules: Sequence[str] = (),
+    needs: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Give a package its exports, each imported at its first use; `dir` and `help` list them.
+
+    The exports are the imports `from MODULE import NAME as NAME` in the `if TYPE_CHECKING:` block
+    of its `__init__.py`. Type checkers, editors and import-linter read the same lines.
+
+    Parameters
+    ----------
+    package : str
+        Its `__name__`; the package may still be loading.
+    modules : sequence of str
+        Modules within it that `from package import module` gives as a `LazyModule`, such as those
+        of kernels: numba is loaded when a kernel first runs.
+    needs : mapping
+        Packages that some installations lack, by the folder whose exports need them. `dir` and
+        `__all__` leave out what cannot be imported, so that `help` and `import *` work.
+
+    Examples
+    --------
+    >>> import streaming_moments.quality
+    >>> streaming_moments.quality.top_words.__module__
+    'streaming_moments.quality.relevance'
+    >>> "npmi_coherence" in dir(streaming_moments.quality)
+    True
+    """
+    module = sys.modules[package]
+
+    @cache
+    def exports() -> dict[str, str]:
+        return exports_of(package)
+
+    def installed() -> list[str]:
+        from importlib.util import find_spec  # which commands do not need
+
+        absent = tuple(
+            f"{package}.{folder}." for folder, need in needs.items() if find_spec(need) is None
+        )
+        return sorted(name for name, own in exports().items() if not own.startswith(absent))
+
+    def find(name: str) -> object:
+        if name == "__all__":
+            return installed()
+        if name in modules:
+            return LazyModule(f"{package}.{name}")
+        # Python looks for names such as __wrapped__ in every module
+        if name.startswith("__") or name not in exports():
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return _imported(package, exports()[name], name)
+
+    def listed() -> list[str]:
+        return sorted({*vars(module), *modules, *installed()})
+
+    vars(module)["__getattr__"] = find
+    vars(module)["__dir__"] = listed
+
+
+def exports_of(package: str) -> dict[str, str]:
+    """Each name that a package exports, and the module that defines it.
+
+    Raises
+    ------
+    ImportError
+        The package is installed without its source.
+    """
+    loader = getattr(sys.modules[package].__spec__, "loader", None)
+    source = loader.get_source(package) if loader is not None else None
+    if source is None:
+        raise ImportError(
+            f"{package} is installed without {package.rpartition('.')[2]}/__init__.py, which lists "
+            "its exports; install streaming-moments with its source files",
+            name=package,
+        )
+    return {name: module for module, name in _EXPORT.findall(source)}
+
+
+def _imported(package: str, module: str, name: str) -> object:
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "streaming_moments"):
+            raise
+        raise ModuleNotFoundError(
+            f"{package}.{name} needs the package {missing}, which is not installed; install "
+            "streaming-moments with its dependencies, or with the extra that has it "
+            "(`pip install 'streaming-moments[sklearn]'`)",
+            name=error.name,
+        ) from error

@@ -1,0 +1,258 @@
+"""StoredModel: the base of all models, whose fields say how a store keeps them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import (
+    MISSING,
+    Field,
+    asdict,
+    dataclass,
+    field,
+    fields,
+    is_dataclass,
+    replace,
+)
+from operator import index
+from types import UnionType
+from typing import Any, ClassVar, Self, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import Arrays, Attributes
+from streaming_moments.numerics.held_bytes import held_bytes
+
+
+@dataclass(frozen=True)
+class Part:
+    """How a store keeps a field of a model.
+
+    Parameters
+    ----------
+    name : str
+        In stores, where it is not that of the field.
+    states : tuple of int
+        Axes of an array that have an entry for each state.
+    required : bool
+        Refuse a stored model without it, though the field has a default.
+    together : str
+        Parts of the same group are all in a store, or none of them.
+    arrays : tuple of str
+        Names of the arrays of a field that is a dataclass of arrays.
+    own : bool
+        The class of the model stores the field itself.
+    """
+
+    name: str = ""
+    states: tuple[int, ...] = ()
+    required: bool = False
+    together: str = ""
+    arrays: tuple[str, ...] = ()
+    own: bool = False
+
+
+_PLAIN = Part()
+
+
+def stored_as(**how: Any) -> Mapping[str, Part]:
+    """Metadata of a field with the values of a `Part`."""
+    return {"part": Part(**how)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StoredModel:
+    """What all models share: when and on what they were fitted, and how a store keeps their fields.
+
+    Arrays become arrays of a store, other values its attributes, as their annotations say. Fields
+    that are None are left out. Arrays of a model are read-only.
+
+    Parameters
+    ----------
+    documents : int
+        Records it was fitted on.
+    since, until : str, optional
+        First and last day of the records, ISO 8601, where it was fitted on a window of time.
+    half_life : float, optional
+        Days after which records counted half.
+    """
+
+    name: ClassVar[str]
+    nulls: ClassVar[tuple[str, ...]] = ("since", "until", "half_life")
+    """Attributes that stores keep as null where they are None."""
+    halves_give: ClassVar[str] = "bars"
+    """The field of the error bars that halves of the records give."""
+
+    documents: int = field(default=0, kw_only=True, metadata=stored_as(required=True))
+    since: str | None = field(default=None, kw_only=True)
+    until: str | None = field(default=None, kw_only=True)
+    half_life: float | None = field(default=None, kw_only=True)
+
+    __sizeof__ = held_bytes
+
+    def __post_init__(self) -> None:
+        for name, value in list(vars(self).items()):
+            if isinstance(value, np.ndarray) and value.flags.writeable:
+                # a view, so that an array of the caller stays writeable
+                view = value.view()
+                view.setflags(write=False)
+                object.__setattr__(self, name, view)
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        StoredModel.__post_init__(self)
+
+    def __repr__(self) -> str:
+        values = ((one, getattr(self, one.name)) for one in _own_first(type(self)))
+        shown = [f"{one.name}={_shown(value)}" for one, value in values if _is_shown(one, value)]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    @property
+    def vocabulary(self) -> str:
+        """Fingerprint of its words; empty where the words are those of the store's foundation."""
+        return ""
+
+    def parts(self) -> tuple[Arrays, Attributes]:
+        """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""
+        arrays: dict[str, NDArray[Any]] = {}
+        attributes: dict[str, Any] = {}
+        for one, how in _parts_of(type(self)):
+            value, name = getattr(self, one.name), how.name or one.name
+            if how.arrays and value is not None:
+                own = (getattr(value, inner.name) for inner in fields(value))
+                arrays |= zip(how.arrays, own, strict=True)
+            elif isinstance(value, np.ndarray):
+                arrays[name] = value
+            elif value is not None or one.name in self.nulls:
+                attributes[name] = _as_attribute(value)
+        return arrays, attributes
+
+    @classmethod
+    def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
+        """The model that `parts` described.
+
+        Raises
+        ------
+        InvalidInput
+            A part is missing, unknown, or of another type than its field: names it.
+        """
+        return cls(**cls.fields_given(arrays, attributes))
+
+    @classmethod
+    def fields_given(cls, arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
+        """The fields of the model of some parts, by name; errors as `from_parts`."""
+        left, hints = {**arrays, **attributes}, get_type_hints(cls)
+        found: dict[str, Any] = {}
+        missing: list[str] = []
+        kept = [(one, how, how.arrays or (how.name or one.name,)) for one, how in _parts_of(cls)]
+        groups = {how.together for _, how, names in kept if how.together and names[0] in left}
+        for one, how, names in kept:
+            absent = [name for name in names if name not in left]
+            if not absent:
+                found[one.name] = _read(cls, names, hints[one.name], [*map(left.pop, names)])
+            elif len(absent) < len(names) or _is_required(one, how) or how.together in groups:
+                missing += absent
+        if missing:
+            raise InvalidInput(f"the stored model {cls.name} lacks {', '.join(missing)}; refit it")
+        if left:
+            raise InvalidInput(
+                f"model {cls.name} has no {', '.join(left)}; install the version of the package "
+                "that fitted the stored one, or refit it"
+            )
+        return found
+
+    def reordered(self, order: NDArray[np.int64]) -> Self:
+        """The model with state `order[j]` as state j.
+
+        Raises
+        ------
+        InvalidInput
+            `order` does not name each state once, or the model has no states.
+        """
+        moved: dict[str, Any] = {}
+        for one, how in _parts_of(type(self)):
+            array = getattr(self, one.name)
+            if array is None:
+                continue
+            for axis in how.states:
+                if sorted(order.tolist()) != list(range(array.shape[axis])):
+                    raise InvalidInput(
+                        f"{order.tolist()} does not name each of {array.shape[axis]} topics once; "
+                        "give a permutation"
+                    )
+                moved[one.name] = array = np.ascontiguousarray(np.take(array, order, axis))
+        if not moved:
+            raise InvalidInput(f"model {self.name} has no states that could be reordered")
+        return replace(self, **moved)
+
+
+def _parts_of(model: type[StoredModel]) -> list[tuple[Field[Any], Part]]:
+    """Fields that the base stores, and how."""
+    found = [(one, one.metadata.get("part", _PLAIN)) for one in _own_first(model)]
+    return [(one, how) for one, how in found if not how.own]
+
+
+def _own_first(model: type[StoredModel]) -> list[Field[Any]]:
+    shared = [one.name for one in fields(StoredModel)]
+    return sorted(fields(model), key=lambda one: one.name in shared)
+
+
+def _is_required(one: Field[Any], how: Part) -> bool:
+    return how.required or (one.default is MISSING and one.default_factory is MISSING)
+
+
+def _as_attribute(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return None  # JSON has no NaN
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _read(model: type[StoredModel], names: tuple[str, ...], hint: Any, values: list[Any]) -> Any:
+    """The value of a field by its annotation."""
+    try:
+        return _of_type(hint, values)
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise InvalidInput(
+            f"{', '.join(names)} of the stored model {model.name} cannot be read ({error}); "
+            "refit it"
+        ) from error
+
+
+def _of_type(hint: Any, values: list[Any]) -> Any:
+    value = values[0]
+    if isinstance(hint, UnionType):
+        if value is None:
+            return None
+        [hint] = [one for one in get_args(hint) if one is not type(None)]
+    kind = get_origin(hint) or hint
+    if kind is np.ndarray:
+        exact = get_args(get_args(hint)[1])[0] is np.float64
+        return np.asarray(value, dtype=np.float64 if exact else None)
+    if is_dataclass(kind):
+        made = cast("Any", kind)
+        return made(*values) if len(values) > 1 else made(**value)
+    if kind is tuple:
+        return tuple(map(get_args(hint)[0], value))
+    if kind is Mapping:
+        return {str(key): float(number) for key, number in value.items()}
+    if kind is float:
+        # 0 stays 0, as what names the content of a model may say
+        given = math.nan if value is None else value
+        return given if isinstance(given, int | float) else float(given)
+    return index(value) if kind is int else str(value)
+
+
+def _is_shown(one: Field[Any], value: Any) -> bool:
+    return isinstance(value, np.ndarray | str | int | float) and value is not one.default
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<{' x '.join(map(str, value.shape))} {value.dtype}>"
+    return repr(value)

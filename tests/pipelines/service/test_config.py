@@ -1,0 +1,153 @@
+"""The configuration: each default, and the ends of what each key takes."""
+
+from dataclasses import asdict
+from datetime import timedelta
+
+import pytest
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.nightly.config import ClusterSection
+from streaming_moments.pipelines.service.config import ListenSection, night_of, service_of
+
+SECRET = {"key": "planted-secret"}
+
+
+def of(**content):
+    return service_of({"store": "s", **content}, "service.toml")
+
+
+def test_what_is_not_given_has_its_default():
+    assert asdict(of()) == {
+        "store": "s",
+        "inbox": None,
+        "tokens": None,
+        "tag": "published",
+        "window": timedelta(milliseconds=50),
+        "refresh": timedelta(seconds=2),
+        "listen": {
+            "host": "127.0.0.1",
+            "port": 8080,
+            "certificate": None,
+            "key": None,
+            "origins": (),
+        },
+        "limits": {
+            "body": 16 * 2**20,
+            "document": 2**20,
+            "documents": 10_000,
+            "texts": 1000,
+            "days": 366,
+            "inbox": 2**30,
+            "inbox_age": timedelta(minutes=15),
+            "seconds": timedelta(seconds=30),
+            "requests": 64,
+            "connections": 1000,
+            "drain": timedelta(seconds=30),
+        },
+        "accumulate": {
+            "within": True,
+            "seal_after": timedelta(seconds=10),
+            "seal_documents": 10_000,
+            "seal_bytes": 64 * 2**20,
+            "lock_expiry": timedelta(minutes=5),
+            "hung_after": timedelta(hours=1),
+            "night": None,
+            "refit_documents": None,
+            "refit_every": None,
+        },
+        "keep": {"keys": timedelta(days=90), "documents": None},
+        "cluster": asdict(ClusterSection()),
+        "documents": None,
+        "sample_documents": True,
+        "storage_options": {},
+    }
+    assert night_of(of()) is None
+
+
+def test_an_inbox_lies_beside_the_store_unless_it_is_named():
+    assert of(store="s/").inbox_url == "s-inbox"
+    assert of(inbox="elsewhere").inbox_url == "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "taken", "refused"),
+    [
+        ("listen", "port", (0, 65_535), (-1, 65_536)),
+        ("limits", "seconds", ("1ms",), ("0s",)),
+        ("limits", "document", ("16MiB",), (16 * 2**20 + 1,)),
+        ("keep", "keys", ("1d",), ("23h",)),
+        ("keep", "documents", ("1d",), ("23h",)),
+        ("accumulate", "lock_expiry", ("1s",), ("0s",)),
+    ],
+)
+def test_a_value_at_the_end_of_its_range_is_taken_and_the_next_is_refused(
+    section, key, taken, refused
+):
+    for value in taken:
+        of(**{section: {key: value}})
+    for value in refused:
+        with pytest.raises(InvalidInput, match=rf"\[{section}\] {key} is "):
+            of(**{section: {key: value}})
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ({"listen": {"prot": 1}}, "[listen] has no key 'prot', did you mean 'port'?"),
+        (
+            {"keep": {"zzz": 1}},
+            "[keep] has no key 'zzz', only keys, documents",
+        ),
+        (
+            {"listen": {"key": "k"}},
+            "[listen] certificate and key are given together; give both or none",
+        ),
+        (
+            {"listen": {"origins": ["https://a"]}},
+            "origins: pages of others may ask only with tokens; give tokens",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_section_and_key(content, told):
+    with pytest.raises(InvalidInput) as refused:
+        of(**content)
+    assert told in str(refused.value).removeprefix("service.toml: ")
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("example.org", False),
+    ],
+)
+def test_only_this_machine_needs_no_tokens(host, loopback):
+    assert ListenSection(host=host).is_loopback is loopback
+    assert of(tokens="tokens.json", listen={"host": host}).listen.host == host
+    if loopback:
+        assert of(listen={"host": host}).tokens is None
+    else:
+        with pytest.raises(InvalidInput, match="there are no tokens"):
+            of(listen={"host": host})
+
+
+def test_what_belongs_together_is_given_together():
+    both = {"certificate": "c", "key": "k"}
+    assert of(listen=both).listen.key == "k"
+    assert of(tokens="t", listen={"origins": ["https://a"]}).listen.origins == ("https://a",)
+    night = {"night": "n", "refit_documents": 1}
+    assert of(accumulate=night).accumulate.refit_documents == 1
+    assert of(accumulate={"night": "n", "refit_every": "1h"}).accumulate.night == "n"
+    for alone in ({"night": "n"}, {"refit_documents": 1}, {"refit_every": "1h"}):
+        with pytest.raises(InvalidInput, match="night is given together with"):
+            of(accumulate=alone)
+
+
+def test_no_secret_is_shown():
+    assert "planted-secret" not in repr(of(storage_options=SECRET))
+    assert of(storage_options=SECRET).storage_options == SECRET

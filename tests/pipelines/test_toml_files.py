@@ -1,0 +1,136 @@
+"""Files in TOML: what is wrong is told alike of a night and of a service."""
+
+import pytest
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.nightly.config import config_of, read_config
+from streaming_moments.pipelines.service.config import read_service, service_of
+
+NIGHT = {"store": "s", "shards": ["a/*.txt"], "output": "r", "refit": {"topics": 5}}
+SERVICE = {"store": "s"}
+FILES = [
+    pytest.param(config_of, NIGHT, id="night"),
+    pytest.param(service_of, SERVICE, id="service"),
+]
+READERS = pytest.mark.parametrize("read", [read_config, read_service], ids=["night", "service"])
+
+
+def refusal(read, content):
+    with pytest.raises(InvalidInput) as refused:
+        read(content, "n.toml")
+    assert "\n" not in str(refused.value)
+    assert "Value error" not in str(refused.value)
+    return str(refused.value).removeprefix("n.toml: ")
+
+
+@pytest.mark.parametrize(("read", "least"), FILES)
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"cluster": {"memory": "much"}}, "[cluster] memory: 'much' is no size above 0"),
+        ({"cluster": {"workers": -3}}, "[cluster] workers is -3: it should be greater than or"),
+        ({"cluster": {"workers": "two"}}, "[cluster] workers is 'two': it should be a valid int"),
+        ({"cluster": {"scheduler": ""}}, "[cluster] scheduler is '': it should have at least 1"),
+        ({"cluster": {"wrokers": 3}}, "[cluster] has no key 'wrokers', did you mean 'workers'?"),
+        ({"cluster": {"x": 3}}, "[cluster] has no key 'x', only scheduler, workers, memory, "),
+        ({"cluster": 3}, "[cluster] is 3: write a section with keys of its own"),
+        ({"cluter": {}}, "the top level has no key 'cluter', did you mean 'cluster'?"),
+        ({"tag": "a/b"}, "tag: "),
+        ({"sample_documents": "perhaps"}, "sample_documents is 'perhaps': it should be a valid "),
+    ],
+    ids=str,
+)
+def test_a_problem_names_section_key_and_value(read, least, keys, told):
+    assert refusal(read, least | keys).startswith(told)
+
+
+@pytest.mark.parametrize(("read", "least"), FILES)
+def test_an_unknown_key_comes_before_the_missing_one(read, least):
+    rest = {key: value for key, value in least.items() if key != "store"}
+    assert refusal(read, rest | {"stoer": "s"}) == (
+        "the top level has no key 'stoer', did you mean 'store'?; the top level lacks 'store'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "told"),
+    [
+        (
+            config_of,
+            NIGHT | {"refit": {"topics": 5, "polish": 1, "half_life_days": 3}},
+            "[refit] polish: a pass counts all documents alike",
+        ),
+        (config_of, NIGHT | {"create": {"max_topics": 9, "core": 8}}, "[create] max_topics is 9"),
+        (service_of, SERVICE | {"listen": {"certificate": "c"}}, "[listen] certificate and key"),
+        (service_of, SERVICE | {"limits": {"document": "17MiB"}}, "[limits] document is 17,825,"),
+        (service_of, SERVICE | {"listen": {"host": "0.0.0.0"}}, "[listen] host '0.0.0.0' is rea"),
+        (service_of, SERVICE | {"listen": {"origins": ["a"]}}, "[listen] origins: pages of other"),
+    ],
+    ids=["polish", "create", "certificate", "document", "host", "origins"],
+)
+def test_what_does_not_go_together_names_its_section(read, content, told):
+    assert refusal(read, content).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"refien": 1}, "[refit] has no key 'refien', did you mean 'refine'?"),
+        ({"further": {}}, "[refit] has no key 'further', only "),
+        (
+            {"refien": 1, "polihs": 1},
+            "[refit] has no key 'refien', did you mean 'refine'?; "
+            "[refit] has no key 'polihs', did you mean 'polish'?",
+        ),
+        ({"refine": -1}, "[refit] refine"),
+        ({"refine": "x"}, "[refit] refine is 'x': it should be a valid integer"),
+        ({"model": "poisson", "alpha0": 1}, "[refit] alpha0: no option of model 'poisson'"),
+        ({"model": "poison"}, "[refit] model: 'poison' is not one of 'topics', "),
+    ],
+    ids=str,
+)
+def test_options_of_a_model_are_keys_of_the_refit(keys, told):
+    assert refusal(config_of, NIGHT | {"refit": {"topics": 5, **keys}}).startswith(told)
+
+
+def test_one_wrong_item_of_a_list_is_one_problem():
+    told = refusal(config_of, NIGHT | {"refit": {"topics": [5, "many"]}})
+    assert told == (
+        "[refit] topics is 'many': it should be a valid integer, unable to parse string as an "
+        "integer"
+    )
+
+
+@pytest.mark.parametrize(("read", "least"), FILES)
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"storage_options": "hidden-71c9"},
+        {"store": ["s3://key:hidden-71c9@bucket"]},
+        {"store": "s3://key:hidden-71c9@bucket"},
+    ],
+    ids=["options", "list", "url"],
+)
+def test_a_secret_is_not_shown(read, least, keys):
+    assert "hidden-71c9" not in refusal(read, least | keys)
+
+
+@READERS
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"store = ", "is not TOML"),
+        (b"store = " + b"9" * 5000, "is not TOML"),
+        (b"store = " + b"[" * 5000, "is not TOML"),
+        (b"store = '\xff'", "is not TOML"),
+        (None, "No such file"),
+    ],
+    ids=["half", "long number", "deep", "no text", "absent"],
+)
+def test_a_file_that_cannot_be_read_is_named(read, tmp_path, content, told):
+    path = tmp_path / "n.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=told) as refused:
+        read(path)
+    assert str(path) in str(refused.value)

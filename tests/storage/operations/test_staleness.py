@@ -1,0 +1,116 @@
+"""Staleness: documents counted and forgotten since a model, net of each shard."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+
+from streaming_moments.errors import StoreError
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.operations.expiry import expire
+from streaming_moments.storage.operations.forgetting import commit_recount
+from streaming_moments.storage.operations.history import rollback, tag
+from streaming_moments.storage.operations.lineages import adopt, stage
+from streaming_moments.storage.operations.staleness import (
+    Staleness,
+    forgotten_since,
+    staleness,
+)
+from streaming_moments.storage.store.changes import Recount
+from streaming_moments.testing.small_store import (
+    BASIS,
+    NEW,
+    VOCABULARY,
+    WORDS,
+    append,
+    aside,
+    compact,
+    create,
+    forget,
+    model_of,
+)
+
+
+def shard(store, url, documents, mark):
+    """A sealed segment of one shard of so many documents of a word each."""
+    batch = CountBatch.from_csr([[1, 0, 0, 0]] * documents, VOCABULARY.fingerprint)
+    record = ShardRecord(url, 10, f"sha256:{mark}", documents, documents)
+    return store.write_segment(MomentStatistics.of(batch, BASIS), [record])
+
+
+def replaced(store, url, old, new):
+    """A shard, given as documents and mark, is counted with other content."""
+    parts = (shard(store, url, *new),), (shard(store, url, *old),)
+    return commit_recount(store, Recount("replace", "", *parts))
+
+
+def since(store, model=None):
+    found = staleness(store, model)
+    return found.counted, found.forgotten, forgotten_since(store, model)
+
+
+@pytest.fixture
+def store():
+    """Three documents, and a model of them, at version 1."""
+    made = create(f"memory://{uuid.uuid4().hex}")
+    return made.append(shard(made, "a", 3, 1)).save_model("m", model_of(0))
+
+
+def test_a_model_is_stale_once_anything_changed_or_nobody_can_tell():
+    changes = [(0, 0), (1, 0), (0, 1), (None, None)]
+    assert [Staleness("m", 1, *one).is_stale for one in changes] == [False, True, True, True]
+
+
+def test_documents_are_net_of_each_shard(store):
+    assert staleness(store) == Staleness("m", 1, 0, 0)
+    begun = store.version
+    store = store.append(shard(store, "b", 5, 1))
+    assert since(store) == (5, 0, 0)
+    # a shard that came and went since is neither
+    store = commit_recount(store, Recount("forget", "", removed=(shard(store, "b", 5, 1),)))
+    assert since(store) == (0, 0, 5)
+    store = replaced(store, "a", (3, 1), (7, 2))
+    assert since(store) == (4, 0, 8)
+    store = replaced(store, "a", (7, 2), (2, 3))
+    assert since(store) == (0, 1, 15)
+    # other content of as many documents
+    store = replaced(store, "a", (2, 3), (3, 4))
+    assert since(store) == (3, 3, 17)
+    store = compact(store)
+    assert since(store) == (3, 3, 17)
+    # and the content that it was fitted on
+    assert since(replaced(store, "a", (3, 4), (3, 1))) == (0, 0, 20)
+    assert since(rollback(store, begun)) == (0, 0, 0)
+    assert since(rollback(store, begun + 1)) == (5, 0, 0)
+    with pytest.raises(StoreError, match="no model 'none'"):
+        staleness(store, "none")
+
+
+def test_what_is_only_forgotten_or_comes_back_is_told(store):
+    store = store.append(shard(store, "b", 5, 1)).save_model("late", model_of(1))
+    store = tag(store, "live", "m")
+    fitted = store.version
+    store = commit_recount(store, Recount("forget", "", removed=(shard(store, "b", 5, 1),)))
+    assert since(store) == (0, 5, 5)
+    assert (since(store, "m"), since(store, "live")) == ((0, 0, 5), (0, 0, 5))
+    assert staleness(store, "live").model == "m"
+    assert since(rollback(store, fitted), "late") == (0, 0, 0)
+
+
+def test_versions_that_are_no_longer_kept_cannot_be_told(store):
+    store = store.append(shard(store, "b", 5, 1))
+    store = store.append(shard(store, "c", 2, 1))
+    left, dropped = expire(store, 1, timedelta(0))
+    assert dropped.held == {1: "model m"}
+    assert since(left) == (None, None, None)
+    assert staleness(left).is_stale
+
+
+def test_shards_that_a_rebase_leaves_out_are_forgotten():
+    stores = [append(append(create(), {"a": 1}), {"b": 2}) for _ in range(2)]
+    store, other = (one.save_model("m", model_of(0)) for one in stores)
+    staged = aside(stage(store, WORDS, None, NEW, {}), "a", 1)
+    assert since(adopt(staged, {"b": "is gone"})) == (0, 6, 6)
+    assert since(forget(other, {"a": 1})) == (0, 6, 6)

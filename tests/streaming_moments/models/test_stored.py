@@ -1,0 +1,139 @@
+"""What all models have of their base: parts, reordering, read-only arrays, a short repr."""
+
+import pickle
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.factors.independent_factors import IndependentFactors
+from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.registry import MODELS
+from streaming_moments.models.stored import StoredModel, stored_as
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.views.multi_view import MultiViewMixture
+
+SHARES = np.array([0.7, 0.3])
+COLUMNS = np.array([[0.9, 0.2], [0.1, 0.8]])
+
+
+def chain(**more):
+    return HiddenMarkovModel(COLUMNS, COLUMNS, SHARES, SHARES, **more)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counted(StoredModel):
+    """A model with a field of each type."""
+
+    name = "counted"
+    nulls = ("score", "since")
+
+    sizes: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+    number: int = 0
+    score: float = float("nan")
+    called: tuple[str, ...] = ()
+    scores: dict | None = field(default=None, metadata=stored_as(own=True))
+    method: str = field(default="joint", metadata=stored_as(name="rotation"))
+    held_out: HeldOut | None = None
+
+
+def test_fields_are_stored_as_they_say():
+    model = Counted(np.arange(3), 2, called=("a", "b"), held_out=HeldOut(-1.0, -2.0), documents=5)
+    arrays, attributes = model.parts()
+    assert [*arrays] == ["sizes"]
+    assert attributes == {
+        "number": 2,
+        "score": None,
+        "called": ["a", "b"],
+        "rotation": "joint",
+        "held_out": {"even": -1.0, "odd": -2.0},
+        "documents": 5,
+        "since": None,
+    }
+    again = Counted.from_parts(arrays, attributes)
+    assert np.isnan(again.score)
+    assert again.sizes.dtype == np.int64
+    assert (again.called, again.held_out, again.method) == (("a", "b"), model.held_out, "joint")
+
+
+@pytest.mark.parametrize(
+    ("changed", "refused"),
+    [
+        ({"documents": 1.5}, "documents of the stored model counted cannot be read"),
+        ({"documents": None}, "documents of the stored model counted cannot be read"),
+        ({"score": "high"}, "score of the stored model counted cannot be read"),
+        ({"held_out": {"even": 1.0}}, "held_out of the stored model counted cannot be read"),
+        ({"called": 3}, "called of the stored model counted cannot be read"),
+        ({"other": 3}, "model counted has no other; install the version of the package"),
+    ],
+)
+def test_a_part_that_is_of_no_field_or_of_another_type_is_named(changed, refused):
+    arrays, attributes = Counted(np.arange(3)).parts()
+    with pytest.raises(InvalidInput, match=refused):
+        Counted.from_parts(arrays, {**attributes, **changed})
+
+
+@pytest.mark.parametrize("gone", ["bars", "word_bars"])
+def test_bars_are_stored_together(gone):
+    arrays, attributes = chain(bars=SHARES, word_bars=COLUMNS).parts()
+    less = {name: array for name, array in arrays.items() if name != gone}
+    with pytest.raises(InvalidInput, match=f"model hmm lacks {gone}; refit it"):
+        HiddenMarkovModel.from_parts(less, attributes)
+
+
+@pytest.mark.parametrize("gone", ["operators", "first", "last"])
+def test_operators_are_stored_together(gone):
+    arrays, attributes = chain().parts()
+    ops = {"operators": np.ones((2, 2, 2)), "first": SHARES, "last": SHARES}
+    del ops[gone]
+    with pytest.raises(InvalidInput, match=f"model hmm lacks {gone}; refit it"):
+        HiddenMarkovModel.from_parts({**arrays, **ops}, attributes)
+
+
+def test_arrays_of_a_model_are_read_only_and_those_of_the_caller_are_not():
+    means = np.eye(2)
+    model = GaussianMixture(means, SHARES, np.ones((2, 1)))
+    for one in (model, pickle.loads(pickle.dumps(model)), model.reordered(np.array([1, 0]))):
+        for array in one.parts()[0].values():
+            assert not array.flags.writeable
+    means[0, 0] = 1.0
+    assert means.flags.writeable
+
+
+@pytest.mark.parametrize("order", [[0], [0, 0], [0, 2], [1, 0, 2]])
+@pytest.mark.parametrize(
+    "model",
+    [
+        chain(),
+        MultiViewMixture(COLUMNS, COLUMNS, COLUMNS, SHARES),
+        GaussianMixture(COLUMNS, SHARES, np.ones((2, 1))),
+    ],
+    ids=lambda one: one.name,
+)
+def test_an_order_that_is_no_permutation_is_refused(model, order):
+    with pytest.raises(InvalidInput, match="does not name each of 2 topics once"):
+        model.reordered(np.array(order))
+
+
+def test_a_model_without_states_is_not_reordered():
+    with pytest.raises(InvalidInput, match="model factors has no states"):
+        IndependentFactors(np.eye(2), np.eye(2), np.ones(2)).reordered(np.arange(2))
+
+
+def test_the_repr_says_shapes_and_what_differs_from_the_defaults():
+    model = chain(documents=7, since="2026-11-01")
+    assert repr(model) == (
+        "HiddenMarkovModel(emission=<2 x 2 float64>, moves=<2 x 2 float64>, "
+        "start=<2 float64>, weights=<2 float64>, spectrum=<0 float64>, "
+        "symbol_shares=<0 float64>, documents=7, since='2026-11-01')"
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_is_stored_by_its_fields(name):
+    model = MODELS[name]
+    assert issubclass(model, StoredModel)
+    assert {*model.nulls} <= {*model.__dataclass_fields__}
+    assert model.halves_give in {*model.__dataclass_fields__}
