@@ -1,5 +1,6 @@
 import pytest
 from campaigns import CAMPAIGNS, few_row_blocks
+from killable_cluster import killable_cluster
 
 
 @pytest.fixture
@@ -11,3 +12,10 @@ def campaigns(request):
 def few_blocks():
     with few_row_blocks():
         yield
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """Workers that are killed, and come back for whoever kills them next."""
+    with killable_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running

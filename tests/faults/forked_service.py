@@ -3,18 +3,15 @@
 The server begins in no time then, and so does what accumulates for it.
 """
 
-import multiprocessing
 import os
 import subprocess
 import sys
 from contextlib import suppress
 from functools import partial
-from multiprocessing import forkserver
-from multiprocessing.reduction import DupFd
 from types import SimpleNamespace
 
 import psutil
-from forking import forking
+from forking import Descriptor, forking, forking_again
 
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.service.accumulating import children
@@ -28,7 +25,7 @@ class ForkedServer:
     def __init__(self, config, log):
         self._noted = f"{config}.children"
         reading, writing = os.pipe()
-        given = (str(config), self._noted, _Descriptor(writing), _Descriptor(log.fileno()))
+        given = (str(config), self._noted, Descriptor(writing), Descriptor(log.fileno()))
         self._process = forking().Process(target=_serve, args=given)
         self._process.start()
         os.close(writing)
@@ -65,23 +62,6 @@ class ForkedServer:
         os.kill(self.pid, number)
 
 
-class _Descriptor:
-    """A file descriptor that goes to a process which is forked."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def __getstate__(self):
-        return DupFd(self.number)
-
-    def __setstate__(self, passed):
-        self.number = passed.detach()
-
-    def become(self, number):
-        os.dup2(self.number, number)
-        os.close(self.number)
-
-
 def _serve(config, noted, stdout, stderr):
     os.setsid()
     stdout.become(1)
@@ -98,11 +78,8 @@ class _ForkedChild:
         assert stdin == stdout == subprocess.PIPE
         lifeline, ours = os.pipe()
         said, theirs = os.pipe()
-        given = (command[3:], *map(_Descriptor, (lifeline, theirs, 2)))
-        # it would start another server, though the one that our process came from is there
-        forkserver._forkserver.ensure_running = lambda: None
-        context = multiprocessing.get_context("forkserver")
-        self._process = context.Process(target=_accumulate, args=given)
+        given = (command[3:], *map(Descriptor, (lifeline, theirs, 2)))
+        self._process = forking_again().Process(target=_accumulate, args=given)
         self._process.start()
         with open(noted, "a") as log:
             log.write(f"{self._process.pid}@{psutil.Process(self._process.pid).create_time()!r}\n")

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 from multiprocessing import forkserver
+from multiprocessing.reduction import DupFd
 from pathlib import Path
 
 import pytest
@@ -44,5 +45,31 @@ def forking():
     with pytest.MonkeyPatch.context() as patch:
         # before Python 3.13 it knows no paths but these and those of the installation
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")
         forkserver.ensure_running()
     return context
+
+
+def forking_again():
+    """A context in a process that was forked: the one that it came from forks for it, too."""
+    # it would start another
+    forkserver._forkserver.ensure_running = lambda: None
+    return multiprocessing.get_context("forkserver")
+
+
+class Descriptor:
+    """A file descriptor that goes to a process which is forked."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __getstate__(self):
+        return DupFd(self.number)
+
+    def __setstate__(self, passed):
+        self.number = passed.detach()
+
+    def become(self, number):
+        """Take the place of another."""
+        os.dup2(self.number, number)
+        os.close(self.number)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
@@ -11,9 +10,10 @@ from itertools import count
 from pathlib import Path
 from select import select
 
+import dask
 import psutil
 from distributed import Client, LocalCluster, Status, WorkerPlugin
-from forking import forking
+from forking import Descriptor, forking, forking_again
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -168,32 +168,21 @@ def wait_for(condition):
 def killable_cluster(folder, workers=2):
     """Start one, in a process of its own."""
     (folder / "workers").mkdir(parents=True)
-    paths = (str(Path(__file__).parent), os.environ.get("PYTHONPATH", ""))
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "OPENBLAS_NUM_THREADS": "1",
-        "DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver",
-        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10",
-        # a worker killed again 15 s after its first death would not come back
-        "DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT": "1 day",
-        "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
-    }
-    command = [sys.executable, __file__, str(folder), str(workers)]
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        try:
-            cluster = KillableCluster(process.stdout.readline().strip(), folder)
-            wait_for(lambda: len(cluster.workers()) == workers)
-            yield cluster
-        finally:
-            process.stdin.close()
-            process.wait(PATIENCE)
+    lifeline, ours = os.pipe()
+    address, theirs = os.pipe()
+    given = (str(folder), workers, Descriptor(lifeline), Descriptor(theirs))
+    process = forking().Process(target=_serve, args=given)
+    process.start()
+    os.close(lifeline)
+    os.close(theirs)
+    try:
+        with open(address) as told:
+            cluster = KillableCluster(told.readline().strip(), folder)
+        wait_for(lambda: len(cluster.workers()) == workers)
+        yield cluster
+    finally:
+        os.close(ours)
+        process.join(PATIENCE)
 
 
 def coordinate(address, store, shards, plan):
@@ -222,7 +211,19 @@ def coordinator(*arguments, work=coordinate):
     return process
 
 
-def _serve(folder, workers):
+def _serve(folder, workers, lifeline, address):
+    forking_again()  # the workers, as Dask asks for them
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, sys.stderr.fileno())
+    dask.config.set(
+        {
+            "distributed.worker.multiprocessing-method": "forkserver",
+            "distributed.worker.profile.enabled": False,
+            "distributed.scheduler.allowed-failures": 10,
+            # a worker killed again 15 s after its first death would not come back
+            "distributed.deploy.lost-worker-timeout": "1 day",
+        }
+    )
     with (
         LocalCluster(
             workers, threads_per_worker=1, dashboard_address=None, memory_limit=0
@@ -231,8 +232,9 @@ def _serve(folder, workers):
     ):
         client.register_plugin(ReadLog(folder))
         client.register_plugin(CloseSteps(folder))
-        print(local.scheduler_address, flush=True)
-        while not select([sys.stdin], [], [], 0.005)[0]:
+        with open(address.number, "w") as told:
+            print(local.scheduler_address, file=told)
+        while not select([lifeline.number], [], [], 0.005)[0]:
             # a nanny brings back only workers that it has seen running
             for nanny in list(local.workers.values()):
                 if not nanny.process or nanny.process.status != Status.running:
@@ -242,13 +244,3 @@ def _serve(folder, workers):
                     worker = int(nanny.process.pid)
                     started = psutil.Process(worker).create_time()
                     (Path(folder) / "workers" / f"{worker}@{started}").touch()
-
-
-if __name__ == "__main__":
-    # Dask itself asks for the fork server, and would preload itself only
-    from distributed.utils import get_mp_context
-
-    get_mp_context().set_forkserver_preload(["killable_cluster", "warm_kernels"])
-    import killable_cluster
-
-    killable_cluster._serve(sys.argv[1], int(sys.argv[2]))

@@ -4,6 +4,7 @@ import os
 import sys
 
 import numpy as np
+from campaigns import few_row_blocks
 from forking import forking
 
 from streaming_moments import MomentStatistics
@@ -60,4 +61,5 @@ def _run(arguments):
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, sys.stdout.fileno())
     os.dup2(silent, sys.stderr.fileno())
-    main(arguments)
+    with few_row_blocks():
+        main(arguments)

@@ -27,7 +27,7 @@ SHARDS = 4
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
+def corpus(tmp_path_factory, few_blocks):
     """Shards and stores: of a night that has counted the first, and with all counted."""
     place = tmp_path_factory.mktemp("commands")
     (place / "0.txt").write_bytes(shard(0))

@@ -183,6 +183,7 @@ class Caller:
         raise AssertionError(f"{told} for ever")
 
 
+@pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_request_keeps_the_documents_of_others_from_being_counted(kind, tmp_path, campaigns):
     rng = random.Random(campaigns.seed)

@@ -14,7 +14,6 @@ from killable_cluster import (
     coordinate,
     coordinate_until,
     coordinator,
-    killable_cluster,
     wait_for,
 )
 
@@ -81,12 +80,6 @@ class Disturbed:
             f"{self.updates} updates, {self.commits} commits; {self.faults} shards lost or "
             f"doubled, {self.repeated / self.kills:.1f} read again a kill"
         )
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with killable_cluster(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

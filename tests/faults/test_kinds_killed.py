@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from campaigns import Campaigns
-from killable_cluster import PATIENCE, coordinator, killable_cluster, wait_for
+from killable_cluster import PATIENCE, coordinator, wait_for
 from night_corpus import command
 
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -80,7 +80,7 @@ class Corpus:
 
 
 @pytest.fixture(scope="module", params=TRIED)
-def corpus(request, tmp_path_factory):
+def corpus(request, tmp_path_factory, few_blocks):
     found = Corpus(request.param, tmp_path_factory.mktemp(request.param))
     for folder in ("shards", "as it was", "changed"):
         (found.folder / folder).mkdir()
@@ -170,12 +170,6 @@ def test_commands_on_them_are_killed_and_run_again(campaigns, corpus, tmp_path):
         shutil.rmtree(store)
         trials += 1
     campaigns.record(f"commands on {corpus.kind} killed", kills, kills, f"{trials} stores")
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with killable_cluster(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
 
 
 def test_updates_of_them_whose_workers_and_coordinators_are_killed(

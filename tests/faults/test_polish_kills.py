@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from killable_cluster import PATIENCE, killable_cluster, wait_for
+from killable_cluster import PATIENCE, wait_for
 from night_corpus import command
 
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
@@ -27,12 +27,6 @@ SHARDS, DOCUMENTS, PASSES = 24, 6, 2
 GROUP = 2  # shards of one task, as these are all of nearly one size
 POLICY = TokenPolicy()
 VOCABULARY = Vocabulary(("law", "sea", "ship", "tax"), core=3, policy=POLICY.fingerprint)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with killable_cluster(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
 
 
 def store_of_topics(place):

@@ -182,12 +182,12 @@ def made(place):
 
 
 @pytest.fixture
-def local(tmp_path):
+def local(tmp_path, few_blocks):
     return made(Place(tmp_path, str(tmp_path / "store"), {}))
 
 
 @pytest.fixture
-def cloud(tmp_path):
+def cloud(tmp_path, few_blocks):
     """On an S3 server on loopback, behind a proxy that loses replies."""
     with s3_process() as (host, port):
         options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": "testing"}
