@@ -144,9 +144,9 @@ class OutputFolder:
         note = read_note(self.folder) or create_note(self.folder, OutputNote(self.by))
         if note.replacing or note.by.differs(self.by):
             raise OutputOfAnother(
-                f"{self.url} became a folder of {note.by.described} during this run, which writes "
-                "no more there. Give another folder, and transform with that model once more to "
-                "write what this run may have left out"
+                f"{self.url} became a folder of {note.by.described} during this run, so this run "
+                "stopped. Give another folder, and run the transform of that model again: a file "
+                "of it may be missing"
             )
 
 

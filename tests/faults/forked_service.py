@@ -6,12 +6,11 @@ The server begins in no time then, and so does what accumulates for it.
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
 
 import psutil
-from forking import Descriptor, forking, forking_again
+from forking import Descriptor, forking, forking_again, running
 
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.service.accumulating import children
@@ -41,13 +40,7 @@ class ForkedServer:
             return []
         with open(self._noted) as noted:
             began = [line.split("@") for line in noted]
-        found = []
-        for pid, begun in began:
-            # one that has ended, and another under its number, are none
-            with suppress(psutil.NoSuchProcess):
-                if repr((process := psutil.Process(int(pid))).create_time()) == begun.strip():
-                    found.append(process)
-        return found
+        return [process for one in began if (process := running(*one)) is not None]
 
     def kill(self):
         self._process.kill()

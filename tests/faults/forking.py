@@ -2,10 +2,12 @@
 
 import multiprocessing
 import os
+from contextlib import suppress
 from multiprocessing import forkserver
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 
+import psutil
 import pytest
 
 # whoever asks first starts the one server of a process, so that all ask for the same
@@ -55,6 +57,17 @@ def forking_again():
     # it would start another
     forkserver._forkserver.ensure_running = lambda: None
     return multiprocessing.get_context("forkserver")
+
+
+def running(pid, began):
+    """The process of an id, where it is the one that began then; None where that has ended.
+
+    Ids come again soon where many processes end: a signal to an id alone may strike another.
+    """
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(int(pid))
+        return process if process.create_time() == float(began) else None
+    return None
 
 
 class Descriptor:

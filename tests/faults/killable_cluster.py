@@ -13,7 +13,7 @@ from select import select
 import dask
 import psutil
 from distributed import Client, LocalCluster, Status, WorkerPlugin
-from forking import Descriptor, forking, forking_again
+from forking import Descriptor, forking, forking_again, running
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -149,11 +149,12 @@ class KillableCluster:
             wait_for(self.workers)
             worker = rng.choice(self.workers())
             self.killed.add(worker)
-            try:
-                os.kill(int(worker.partition("@")[0]), signal.SIGKILL)
-            except ProcessLookupError:
+            process = running(*worker.split("@"))
+            if process is None:
                 continue  # it left by itself: another is to be killed
-            return
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+                return
 
 
 def wait_for(condition):

@@ -9,10 +9,9 @@ import time
 from itertools import count
 from pathlib import Path
 
-import boto3
 import pytest
 from forking import forking
-from s3_server import s3_process
+from s3_server import s3_process, with_bucket
 from sent_documents import SHAPE, TODAY, sealed_texts
 
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -252,15 +251,7 @@ def test_deletions_killed_at_any_operation(place, cluster, campaigns, scene):
 def s3():
     """Options of an S3 server in a process of its own, with a bucket `deletions`."""
     with s3_process() as (host, port):
-        options = {"endpoint_url": f"http://{host}:{port}", "key": "any", "secret": "any"}
-        boto3.client(
-            "s3",
-            endpoint_url=options["endpoint_url"],
-            aws_access_key_id="any",
-            aws_secret_access_key="any",
-            region_name="us-east-1",
-        ).create_bucket(Bucket="deletions")
-        yield options
+        yield with_bucket(host, port, "deletions")
 
 
 @pytest.mark.long

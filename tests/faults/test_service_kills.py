@@ -14,12 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import boto3
 import psutil
 import pytest
 import requests
 from forked_service import ForkedServer
-from s3_server import s3_process
+from s3_server import s3_process, with_bucket
 from unreliable_proxy import KINDS, Fault, UnreliableProxy
 
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -190,14 +189,7 @@ def local(tmp_path, few_blocks):
 def cloud(tmp_path, few_blocks):
     """On an S3 server on loopback, behind a proxy that loses replies."""
     with s3_process() as (host, port):
-        options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": "testing"}
-        boto3.client(
-            "s3",
-            endpoint_url=options["endpoint_url"],
-            aws_access_key_id="testing",
-            aws_secret_access_key="testing",
-            region_name="us-east-1",
-        ).create_bucket(Bucket="cloud")
+        options = with_bucket(host, port, "cloud")
         proxy = UnreliableProxy(host, port)
         yield made(Place(tmp_path, "s3://cloud/store", options, proxy))
         proxy.stop()

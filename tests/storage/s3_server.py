@@ -38,6 +38,21 @@ class S3Server:
         self._server.server_close()
 
 
+def with_bucket(host, port, bucket, secret="testing-key"):
+    """Make a bucket of a server; gives the options by which stores reach it."""
+    import boto3
+
+    options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": secret}
+    boto3.client(
+        "s3",
+        endpoint_url=options["endpoint_url"],
+        aws_access_key_id=options["key"],
+        aws_secret_access_key=secret,
+        region_name="us-east-1",
+    ).create_bucket(Bucket=bucket)
+    return options
+
+
 def _serve(pipe):
     server = S3Server()
     server.start()

@@ -1,8 +1,7 @@
 import uuid
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
+from s3_server import S3Server, with_bucket
 
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.inbox import Inbox
@@ -10,18 +9,10 @@ from streaming_moments.storage.inbox.inbox import Inbox
 
 @pytest.fixture(scope="package")
 def s3():
-    server = ThreadedMotoServer(port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
-    options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": "testing-key"}
-    boto3.client(
-        "s3",
-        endpoint_url=options["endpoint_url"],
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing-key",
-        region_name="us-east-1",
-    ).create_bucket(Bucket="bucket")
-    yield options
+    yield with_bucket(host, port, "bucket")
     server.stop()
 
 

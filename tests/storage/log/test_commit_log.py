@@ -7,11 +7,10 @@ import threading
 import uuid
 from dataclasses import dataclass, replace
 
-import boto3
 import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
-from moto.server import ThreadedMotoServer
+from s3_server import S3Server, with_bucket
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files import local_files
@@ -33,18 +32,10 @@ SECRET = "planted-secret-5f1c"
 
 @pytest.fixture(scope="module")
 def s3():
-    server = ThreadedMotoServer(port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
-    options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": SECRET}
-    boto3.client(
-        "s3",
-        endpoint_url=options["endpoint_url"],
-        aws_access_key_id="testing",
-        aws_secret_access_key=SECRET,
-        region_name="us-east-1",
-    ).create_bucket(Bucket="bucket")
-    yield options
+    yield with_bucket(host, port, "bucket", SECRET)
     server.stop()
 
 
