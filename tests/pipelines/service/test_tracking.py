@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, replace
 from datetime import date
+from types import SimpleNamespace
 
 import pytest
 from frozen import expected, place_of, plain, unpack, within
@@ -29,7 +30,10 @@ from streaming_moments.storage.inbox.gone import note_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.seals import seal_file
 from streaming_moments.storage.inbox.set_aside import all_set_aside, retry, set_aside
+from streaming_moments.storage.log.forgotten import Forgotten, ForgottenShard
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of
 from streaming_moments.storage.store.store import MomentStore
 
 DAYS = "2026-11-20", "2026-11-21"
@@ -92,28 +96,108 @@ def test_what_is_noted_of_a_seal_says_what_became_of_it(log, store):
     assert found() == ("set_aside", 2, None, "full")
 
 
-def test_a_receipt_of_two_days_is_refused_for_one_and_forgotten_for_both(log, store):
-    records = sent("a", "b")
-    pieces = [replace(records.pieces[0], day=date.fromisoformat(day), documents=1) for day in DAYS]
+def sealed_of_two_days(log, *texts):
+    """A receipt of two texts, each of a day of its own, and the seal that has them."""
+    records = sent(*texts)
     lines = records.content.splitlines(keepends=True)
-    both = replace(
-        records,
-        pieces=tuple(
-            replace(piece, nbytes=len(line)) for piece, line in zip(pieces, lines, strict=True)
-        ),
+    pieces = tuple(
+        replace(records.pieces[0], day=date.fromisoformat(day), documents=1, nbytes=len(line))
+        for day, line in zip(DAYS, lines, strict=True)
     )
-    log.inbox.put([both])
-    seal = log.seal_next()
+    log.inbox.put([replace(records, pieces=pieces)])
+    return records.receipt, log.seal_next()
+
+
+def delete(log, shard):
+    """Take all documents out of a shard of one."""
+    log.inbox.folder.delete([shard.path])
+    note_gone(log.inbox.folder, shard.path, [0], None, "a" * 32)
+
+
+def test_a_receipt_of_two_days_is_refused_for_one_and_forgotten_for_both(log, store):
+    receipt, seal = sealed_of_two_days(log, "a", "b")
     one, other = seal.shards
     note_counted(log.inbox, 1, Counted(4, {other.path: "bad"}))
     tracker = Tracker(log)
-    told = tracker.find(both.receipt, store)
+    told = tracker.find(receipt, store)
     assert (told.state, told.documents, told.reason) == ("refused", 2, "bad")
     for shard in (one, other):
-        log.inbox.folder.delete([shard.path])
-        note_gone(log.inbox.folder, shard.path, [0], None, "a" * 32)
+        delete(log, shard)
         assert is_there(log.inbox, shard) is False
-    assert tracker.find(both.receipt, store).state == "forgotten"
+    assert tracker.find(receipt, store).state == "forgotten"
+
+
+def version_with(log, version, sizes, forgotten=(), latest=None):
+    """What a tracker asks of a store whose ledger has some shards of the inbox, by their sizes."""
+    url = log.inbox.folder.shard
+    records = [ShardRecord(url(path), size, "etag:0", 1, 1) for path, size in sizes.items()]
+    told = Forgotten().with_forgotten(ForgottenShard(url(path), "etag:0", 1) for path in forgotten)
+    ledger = Ledger({"0a": table_of(records)})
+    found = SimpleNamespace(
+        version=version, ledger=lambda: ledger, commit=SimpleNamespace(forgotten=told)
+    )
+    found.latest = lambda: latest or found
+    return found
+
+
+def test_what_is_deleted_and_counted_all_the_same_is_counted(log):
+    receipt, seal = sealed_of_two_days(log, "a", "bcd")
+    one, other = seal.shards
+    for shard in seal.shards:
+        delete(log, shard)
+
+    def found(version, sizes, latest=None):
+        told = Tracker(log).find(receipt, version_with(log, version, sizes, latest=latest))
+        return told.state, told.documents, told.version
+
+    forgotten = "forgotten", 2, None
+    for shard in (one, other):
+        assert found(5, {shard.path: shard.nbytes}) == ("counted", 2, 5)
+        # what deletions left of it holds nothing of this receipt
+        assert found(5, {shard.path: shard.nbytes - 1}) == forgotten
+    assert found(5, {one.path: other.nbytes}) == forgotten
+    assert found(5, {}) == forgotten
+    # the view is of a version before the deletion
+    assert found(5, {one.path: one.nbytes}, version_with(log, 6, {})) == forgotten
+    late = version_with(log, 6, {other.path: other.nbytes})
+    assert found(5, {one.path: one.nbytes}, late) == ("counted", 2, 6)
+    # of a shard that a purge took out of its seal no size is known
+    log.inbox.folder.write(seal_file(1), replace(seal, shards=(other,)).sealed())
+    assert found(5, {one.path: one.nbytes - 1}) == ("counted", 2, 5)
+    assert found(5, {other.path: other.nbytes - 1}) == forgotten
+
+
+def test_what_the_store_has_forgotten_is_forgotten_once_it_is_all(log):
+    receipt, seal = sealed_of_two_days(log, "a", "b")
+    paths = [shard.path for shard in seal.shards]
+    note_counted(log.inbox, 1, Counted(3))
+
+    def found(*forgotten):
+        told = Tracker(log).find(receipt, version_with(log, 5, {}, forgotten))
+        return told.state, told.documents
+
+    assert found() == ("uncounted", 2)
+    assert found("sealed/another.jsonl") == ("uncounted", 2)
+    assert found(paths[0]) == ("uncounted", 2)
+    assert found(*paths) == ("forgotten", 2)
+
+
+def test_a_claim_that_is_renewed_between_two_looks_says_where_to_look(log, store, monkeypatch):
+    one = sent("a", key="k")
+    log.inbox.claim(one.receipt, "f" * 64, 0)
+    log.inbox.put([one])
+    claims_of, looks = Inbox.claims_of, []
+
+    def renewed_behind(inbox, receipts):
+        looks.append(claims_of(inbox, receipts))
+        inbox.renew(one.receipt, replace(looks[0][one.receipt], digest=one.digest))
+        return looks[-1]
+
+    monkeypatch.setattr(Inbox, "claims_of", renewed_behind)
+    assert Tracker(log).find(one.receipt, store).state == "accepted"
+    assert len(looks) == 2
+    assert Tracker(log).find(one.receipt, store).state == "accepted"
+    assert len(looks) == 3, "one look finds what waits"
 
 
 def test_what_waits_is_found_by_the_headers_of_batches_that_are_there(log, store):
@@ -143,7 +227,6 @@ def test_what_waits_is_found_by_the_headers_of_batches_that_are_there(log, store
 def test_a_batch_of_a_long_header_is_read_whole_unless_it_is_gone(log, store, monkeypatch):
     several = [sent(text) for text in "abcdefgh"]
     log.inbox.put(several)
-    monkeypatch.setattr(tracking, "_HEADER", 64)
     whole, find = [], Folder.find
 
     def noted(folder, name):
@@ -151,6 +234,9 @@ def test_a_batch_of_a_long_header_is_read_whole_unless_it_is_gone(log, store, mo
         return find(folder, name)
 
     monkeypatch.setattr(Folder, "find", noted)
+    assert Tracker(log).find(several[-1].receipt, store).state == "accepted"
+    assert sum(whole) == 0
+    monkeypatch.setattr(tracking, "_HEADER", 64)
     tracker = Tracker(log)
     assert tracker.find(several[-1].receipt, store).state == "accepted"
     assert sum(whole) == 1
