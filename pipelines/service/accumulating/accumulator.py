@@ -121,12 +121,11 @@ class Accumulator:
 
     def compare_if_asked(self) -> Compared | None:
         """Compare numbers of topics, if a page asked for it; errors as `compare`."""
-        inbox, options = self.seals.inbox, self.config.storage_options or None
+        inbox = self.seals.inbox
         if not selection_is_asked(inbox):
             return None
         self._look_at_workers()
-        store = MomentStore.open(self.config.store, storage_options=options)
-        return compare(store, inbox, self.run)
+        return compare(self._opened(), inbox, self.run)
 
     def look(self) -> Turn | None:
         """A turn, if one of its steps is due; None where none is, or another process has the lock.
@@ -176,12 +175,13 @@ class Accumulator:
             asked = self.deletions.waiting()
             # first, as what a rollback brought back would be no content that can be deleted from
             steps.attempt("delete again", partial(self._deleted_again, journal))
-            counting = steps.attempt("count", partial(self._sealed_and_counted, journal))
-            turn, whole = counting or (Turn(), False)
-            if asked and counting is None:
+            found = steps.attempt("count", partial(self._sealed_and_counted, journal))
+            if found is None:
                 # deletions do not wait for counting; what came before them must be sealed alone
-                sealed, whole = steps.attempt("seal", partial(self._sealed, journal)) or (0, False)
-                turn = replace(turn, sealed=sealed)
+                sealing = steps.attempt("seal", partial(self._sealed, journal)) if asked else None
+                sealed, whole = sealing or (0, False)
+                found = Turn(sealed), whole
+            turn, whole = found
             forgotten = self._forgotten(asked, journal) if whole else 0
         return replace(turn, forgotten=forgotten, failed=tuple(steps.failed))
 
@@ -242,7 +242,7 @@ class Accumulator:
         early = self._expired is not None and now - self._expired < _EXPIRING
         if early or retention == Retention():
             return None
-        inbox, options = self.seals.inbox, self.config.storage_options or None
+        inbox = self.seals.inbox
         try:
             with inbox_locked(self.config) as journal:
                 failing = {one.step for one in read_steps(inbox)}
@@ -250,7 +250,7 @@ class Accumulator:
                     return None  # it may find its documents in shards that are old
                 # what is deleted from is needed until that is done
                 begun = self.deletions.begun()
-                ledger = MomentStore.open(self.config.store, storage_options=options).ledger()
+                ledger = self._opened().ledger()
                 found = expire(
                     self.seals,
                     retention,
@@ -279,8 +279,7 @@ class Accumulator:
         shards = (*again, *(shard for one in seals for shard in one.shards))
         if not seals and not again:
             return Turn()
-        options = self.config.storage_options or None
-        store = journal.fenced(MomentStore.open(self.config.store, storage_options=options))
+        store = journal.fenced(self._opened())
         run = self._beating(journal)
         result = count_sealed(store.writable(), inbox, shards, run)
         self._since += result.documents
@@ -290,7 +289,9 @@ class Accumulator:
         # once all is noted: what fails here keeps nobody from counting
         after = compact_when_many(result.store, COMPACT_AFTER, self.run)
         refused, aside = found.named(inbox)
-        return Turn(0, result.documents, after.version, refused, aside)
+        return Turn(
+            counted=result.documents, version=after.version, left_out=refused, set_aside=aside
+        )
 
     def _sealed_and_counted(self, journal: Journal) -> tuple[Turn, bool]:
         """Seal and count; and whether all that was pending at first is sealed."""

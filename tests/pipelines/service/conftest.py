@@ -17,6 +17,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import refit, with_coherence
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.http.app import create_app
 from streaming_moments.pipelines.service.http.serving import server_of
@@ -293,3 +294,18 @@ def caller(call_at):
     """Calls a service of a store of 240 documents of two days, with two models."""
     with call_at("night") as found:
         yield found
+
+
+@pytest.fixture
+def ours(archived):
+    """An accumulator of a store, by a clock that is told; `told` are its lines."""
+    content = {"store": str(archived("night")), "accumulate": {"seal_after": "10s"}}
+    now, lines = [1000.0], []
+    found = Accumulator.of(
+        service_of(content, "service.toml"),
+        Run("a cluster", progress="progress"),
+        lines.append,
+        lambda: now[0],
+    )
+    found.now, found.lines = now, lines
+    return found

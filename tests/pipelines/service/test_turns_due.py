@@ -61,21 +61,6 @@ def test_what_waits_is_sealed_once_it_is_enough_or_old_enough(backlog, due):
 
 
 @pytest.fixture
-def ours(archived):
-    """An accumulator of a store, by a clock that is told; `told` are its lines."""
-    content = {"store": str(archived("night")), "accumulate": {"seal_after": "10s"}}
-    now, lines = [1000.0], []
-    found = Accumulator.of(
-        service_of(content, "service.toml"),
-        Run("a cluster", progress="progress"),
-        lines.append,
-        lambda: now[0],
-    )
-    found.now, found.lines = now, lines
-    return found
-
-
-@pytest.fixture
 def turns(monkeypatch):
     """Turns that are taken, none of which does anything."""
     taken = []
