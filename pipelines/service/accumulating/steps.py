@@ -6,6 +6,7 @@ The note lies in the inbox, so that a server shows what an accumulator elsewhere
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -181,10 +182,6 @@ def read_steps(inbox: Inbox) -> tuple[FailingStep, ...]:
 
 
 def _place_of(error: Exception) -> str:
-    """Where in the code an error that is a fault of ours was raised."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return ""
-    return f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
+    """Where in the code an error that was raised, and is a fault of ours, began."""
+    *_, frame = traceback.extract_tb(error.__traceback__)
+    return f" ({frame.filename}:{frame.lineno})"

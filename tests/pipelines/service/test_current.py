@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.pipelines.service import countable, counting_progress
+from streaming_moments.pipelines.service import countable, counting_progress, current
 from streaming_moments.pipelines.service.accumulating.counted import note_reached
 from streaming_moments.pipelines.service.accumulating.steps import FailingStep
 from streaming_moments.pipelines.service.config import LimitsSection, service_of
@@ -23,6 +23,7 @@ from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.statistics.views.statistics import PEAK
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.set_aside import SetAside
 from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.model_changes import TagMove
@@ -65,6 +66,7 @@ def test_a_new_version_and_model_are_found_and_what_is_the_same_is_not_read_agai
     store = first.store.save_model("kept", model, tag=None)
     with monkeypatch.context() as patch:
         patch.setattr(Published, "of", lambda *told: pytest.fail("loaded again"))
+        patch.setattr(MomentStore, "open", lambda *told, **how: pytest.fail("read again"))
         found = current.look()
         assert (found.store.version, found.published.version) == (5, 5)
         assert found.published.model is first.published.model
@@ -110,6 +112,42 @@ def test_a_model_that_could_not_be_loaded_is_looked_at_again(look_at, monkeypatc
         assert looked.current.view.published is first
     found = looked.current.look()
     assert (found.problems, found.published.version) == ({}, 5)
+
+
+def test_a_store_of_another_lineage_is_read_whole(look_at, monkeypatch):
+    looked = look_at("night")
+    first = looked.current.view.store
+    after = first.save_model("kept", first.load_any_model("night-v1"), tag=None)
+    lineage = replace(after.commit.lineage, pilot={"another": 1})
+    other = replace(after, commit=replace(after.commit, lineage=lineage))
+    monkeypatch.setattr(MomentStore, "latest", lambda self: other)
+    found = looked.current.look()
+    assert dict(found.problems) == {}
+    assert found.store is not other
+    assert found.store.commit == after.commit
+
+
+def test_a_model_is_warm_before_it_answers_and_there_may_be_none(look_at, monkeypatch):
+    warm = []
+    monkeypatch.setattr(Published, "warm", lambda self: warm.append(self.name))
+    assert look_at("night").current.view.published.name == "night-v3"
+    assert warm == ["night-v3"]
+    monkeypatch.setattr(Published, "of", lambda *told: None)
+    view = look_at("counts_2").current.view
+    assert (view.published, dict(view.problems)) == (None, {})
+
+
+def test_what_cannot_be_looked_at_when_it_begins_is_none(look_at, monkeypatch):
+    def away(*told):
+        raise StoreError("away")
+
+    monkeypatch.setattr(SealLog, "latest", away)
+    monkeypatch.setattr(current, "require_owner", away)
+    looked = look_at("night")
+    assert looked.current.view.problems == {"inbox": "away", "seals": "away"}
+    assert (looked.current.view.sealed, looked.lines) == (0, ["inbox: away", "seals: away"])
+    monkeypatch.setattr(Inbox, "backlog", lambda self: 1 // 0)
+    assert looked.current.look().problems["inbox"].startswith("ZeroDivisionError"), "the first"
 
 
 def test_another_store_at_the_place_is_read_anew(archived, look_at):
@@ -164,6 +202,8 @@ def test_tokens_that_cannot_be_read_are_none(look_at, tmp_path):
     current.look_at_tokens()
     assert (dict(current.view.problems), len(current.view.tokens.several)) == ({}, 1)
     assert looked.lines[1:] == ["tokens: looked at again"]
+    add_token(path, "you", Role.READER)
+    assert len(current.look().tokens.several) == 2
     without = look_at("counts_2").current
     assert without.view.tokens is None
     without.look_at_tokens()
@@ -250,6 +290,7 @@ def test_counting_stalls_from_when_seals_wait_or_a_turn_fails(inbox, monkeypatch
     now = [100.0]
     monkeypatch.setattr(counting_progress, "monotonic", lambda: now[0])
     failing = FailingStep("count", 1, "", "", "away"), FailingStep("look", 1, "", "", "far")
+    assert counting_now(inbox, 0, (), Counting()) == Counting(), "nothing came yet"
     note_reached(inbox, 3)
     found = counting_now(inbox, 3, (), Counting())
     assert (found, found.stalled(), found.problem(1.0)) == (Counting(reached=3), 0.0, None)

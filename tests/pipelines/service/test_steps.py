@@ -78,7 +78,7 @@ def test_a_step_that_goes_well_is_noted_no_more_and_begins_at_the_first_pause(tr
     assert datetime.fromisoformat(first.last) <= datetime.now(UTC)
     assert tried.steps.attempt("count", lambda: "done") == "done"
     assert tried.noted == []
-    assert tried.steps.is_due("count")
+    assert tried.steps._next == {}, "each deletion is a step, and nothing of it stays"
     tried.steps.attempt("count", failing)
     assert tried.noted == [("count", 1, "away")]
     tried.now += 6.0
@@ -97,11 +97,11 @@ def test_when_the_first_failure_was_is_kept(tried):
 
 
 def test_nothing_to_do_mends_a_step_unless_it_may_not(tried):
-    for idle_is_fine in (False, True):
+    for how, mends in (({"idle_is_fine": False}, False), ({}, True)):
         tried.steps.attempt("night", failing)
         tried.now += 1000.0
-        assert tried.steps.attempt("night", lambda: None, idle_is_fine) is None
-        assert (tried.noted == []) is idle_is_fine
+        assert tried.steps.attempt("night", lambda: None, **how) is None
+        assert (tried.noted == []) is mends
 
 
 def test_an_error_of_no_kind_of_ours_is_told_with_its_place(tried):
