@@ -194,7 +194,7 @@ async def versions(service: Service, request: Request) -> Response:
 
     def found() -> Versions:
         lines = log_lines(store, max(0, store.version - limit + 1))
-        return Versions(store.url, tuple(as_json(line) for line in lines[:limit]))
+        return Versions(store.url, tuple(as_json(line) for line in lines))
 
     return json_answer(asdict(await run_in_threadpool(found)))
 

@@ -185,6 +185,13 @@ def test_health_shows_the_last_ten_nights_and_that_the_last_one_failed(
         assert found.failed is None
         night(13, "refused")
         assert told(caller, values, "/health").failed.outcome == "refused"
+        assert told(caller, values, "/choice").compared is None
+        candidates = [{"n_topics": k, "alpha0": 0.3, "npmi": 0.1 / k} for k in (2, 3)]
+        content = {"store": str(place), "version": 3, "candidates": candidates}
+        (tmp_path / "out" / "night-20261120T.json").write_text(json.dumps(content))
+        found = told(caller, values, "/choice")
+        assert (found.compared.version, found.compared.by_night) == (3, True)
+        assert [one.n_topics for one in found.lines] == [2, 3]
         folder, store = pages.night_reports(caller.service)
         assert (folder.url, store) == (f"{tmp_path}/out", str(place))
         (tmp_path / "night.toml").unlink()
