@@ -75,9 +75,10 @@ class Countable:
         if foundation.kind != CountsFoundation.kind:
             return LIGHT
         basis = foundation.basis
-        lengths, peak = np.arange(LIGHT + 1), float(np.abs(basis.matrix.astype(np.int64)).max())
+        lengths, peak = np.arange(LIGHT) + 1, float(np.abs(basis.matrix.astype(np.int64)).max())
         bounds = basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
-        return int(np.argmax(bounds >= _MOST)) - 1 if bounds.max() >= _MOST else LIGHT
+        # the place of the first that is too large is the length of the one before it
+        return int(np.argmax(bounds >= _MOST)) if bounds.max() >= _MOST else LIGHT
 
     @cached_property
     def _context(self) -> ReadingContext:

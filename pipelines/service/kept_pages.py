@@ -22,7 +22,7 @@ class KeptPages:
     """
 
     _pages: dict[Hashable, Any] = field(default_factory=dict, repr=False)
-    _making: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What is shown by a key, made if it is not there; one is made at a time."""

@@ -1,6 +1,8 @@
 """What models of each kind say of documents, beside what they say of their rows in memory."""
 
+from dataclasses import replace
 from datetime import date
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ import pytest
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.gaussian_mixture import log_sums
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.service import published as module
 from streaming_moments.pipelines.service.answering import ANSWERS, Answering
 from streaming_moments.pipelines.service.config import LimitsSection
 from streaming_moments.pipelines.service.intake import shape_of
@@ -99,6 +103,7 @@ def test_a_sequence_is_decoded_also_where_it_comes_in_pieces(published, monkeypa
     )
     cut = read(found, *({"text": text} for text in texts))
     assert len(pieces) > 3
+    assert {one.dtype.kind for one in map(np.array, (cut[0].states, whole[0].states))} == {"i"}
     assert [len(one.states) for one in cut] == [len(one.probabilities) for one in cut] == [30, 1]
     likely = np.concatenate(pieces)
     assert [one.log_likelihood for one in cut] == pytest.approx([likely[:-1].sum(), likely[-1]])
@@ -149,8 +154,12 @@ def test_texts_are_inferred_and_their_words_speak_for_topics(published):
     text = f"{terms[0]} {terms[1]} {terms[1]} zz"
     (told,) = found.infer([text])
     assert (told.words, told.known, told.foreign) == (4, 3, False)
+    foreign = [found.infer([f"{terms[0]} " + "zz " * outside])[0].foreign for outside in (4, 5)]
+    assert foreign == [False, True]
     rows = found.model.transform(found.index.counted(encoded([text])).batch)
     assert told.proportions == tuple(rows[0].round(6).tolist())
+    shares = [share for one in found.infer(terms[:5]) for share in one.proportions]
+    assert shares == [round(share, 6) for share in shares]
     words = found.words_for(text, told.proportions, 5)
     assert len(words) == 2
     assert {one for topic in words for one in topic} <= {terms[0], terms[1]}
@@ -172,6 +181,27 @@ def test_texts_are_inferred_and_their_words_speak_for_topics(published):
     assert found.words_for("zz", told.proportions, 5) == [(), ()]
     one = [1.0, 0.0]
     assert found.words_for(text, one, 5) == [(terms[1], terms[0]), ()]
+    # half of it is enough
+    assert found.words_for(terms[0], topics[0][::-1], 5) == [(terms[0],), (terms[0],)]
+
+
+def test_texts_are_cut_into_words_as_the_lineage_of_the_model_did(archived, monkeypatch):
+    store = MomentStore.open(str(archived("night")))
+    policy = replace(store.policy, min_length=store.policy.min_length + 1)
+    text = " ".join(store.vocabulary.terms[:3])
+    for other, words in ((policy, 0), (store.policy, 3), (None, 3)):
+        monkeypatch.setattr(
+            module, "store_for", lambda *told, other=other: SimpleNamespace(policy=other)
+        )
+        (told,) = Published.of(store, "published").infer([text])
+        assert told.words == words
+
+
+def test_a_model_of_ids_says_nothing_of_texts(published):
+    found = published("counts_ids")
+    assert isinstance(found.model, TopicModel)
+    with pytest.raises(InvalidInput, match="says no topics of texts"):
+        found.infer(["a"])
 
 
 def test_which_model_answers(archived):

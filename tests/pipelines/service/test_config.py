@@ -7,7 +7,12 @@ import pytest
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.nightly.config import ClusterSection
-from streaming_moments.pipelines.service.config import ListenSection, night_of, service_of
+from streaming_moments.pipelines.service.config import (
+    ListenSection,
+    night_of,
+    read_service,
+    service_of,
+)
 
 SECRET = {"key": "planted-secret"}
 
@@ -64,6 +69,11 @@ def test_what_is_not_given_has_its_default():
     assert night_of(of()) is None
 
 
+def test_a_file_is_read_as_its_content(tmp_path):
+    (tmp_path / "service.toml").write_text('store = "s"\n[limits]\ndocuments = 5\n')
+    assert read_service(tmp_path / "service.toml") == of(limits={"documents": 5})
+
+
 def test_an_inbox_lies_beside_the_store_unless_it_is_named():
     assert of(store="s/").inbox_url == "s-inbox"
     assert of(inbox="elsewhere").inbox_url == "elsewhere"
@@ -84,7 +94,7 @@ def test_a_value_at_the_end_of_its_range_is_taken_and_the_next_is_refused(
     section, key, taken, refused
 ):
     for value in taken:
-        of(**{section: {key: value}})
+        assert getattr(getattr(of(**{section: {key: value}}), section), key) is not None
     for value in refused:
         with pytest.raises(InvalidInput, match=rf"\[{section}\] {key} is "):
             of(**{section: {key: value}})

@@ -344,9 +344,10 @@ def test_up_to_how_many_words_no_document_is_too_large(archived, monkeypatch, na
         weight = float(basis.weights.at(np.array([length]))[0])
         return weight * length * (peak * length) ** 2
 
-    for most in (bound(300), bound(300) * (1 + 1e-9), bound(2), bound(countable.LIGHT) * 2):
+    bounds, longest = [bound(n) for n in range(countable.LIGHT + 1)], bound(countable.LIGHT)
+    for most in (bounds[300], bounds[300] * (1 + 1e-9), bounds[2], longest, longest * 2):
         monkeypatch.setattr(countable, "_MOST", most)
-        large = [n for n in range(countable.LIGHT + 1) if bound(n) >= most]
+        large = [n for n, one in enumerate(bounds) if one >= most]
         wanted = large[0] - 1 if large else countable.LIGHT
         assert Countable(store).light == wanted
 

@@ -1,16 +1,17 @@
 """What a turn seals, counts, notes and takes out again, without a cluster that counts."""
 
 from datetime import date
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from mortal_folder import Killed, mortal
-from sent_documents import sent
+from sent_documents import SHAPE, TODAY, sent
 
 from streaming_moments.errors import NoRoom, ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.service.accumulating import accumulator as module
-from streaming_moments.pipelines.service.accumulating import refusing
+from streaming_moments.pipelines.service.accumulating import deleting, refusing
 from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.accumulating.counted import (
     Counted,
@@ -23,6 +24,7 @@ from streaming_moments.pipelines.service.accumulating.steps import Steps, read_s
 from streaming_moments.pipelines.service.accumulating.turns import Turn
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.expiry import Expired
+from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.set_aside import retry
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of
@@ -157,15 +159,66 @@ def test_what_a_rollback_brought_back_is_taken_out_once(ours, monkeypatch):
     assert (again, ours.lines) == ([5, 6], told), "there was nothing to take out"
 
 
+@pytest.fixture
+def taken_out(ours, monkeypatch):
+    """What is taken out of the store, with what is read of the content from before."""
+    told = []
+
+    def contents(shards):
+        return [Path(one.url).read_bytes().count(b"\n") for one in shards]
+
+    def update(store, new, run, old, others_again):
+        told.append(([one.url for one in new], contents(old), others_again))
+        return SimpleNamespace(store=store)
+
+    def forget_counted(store, names, run, text, copies, others_again):
+        told.append((names, text, contents(copies), others_again))
+        return store
+
+    monkeypatch.setattr(deleting, "update", update)
+    monkeypatch.setattr(deleting, "forget_counted", forget_counted)
+    ours.run = Run("a cluster", progress=SimpleNamespace(advance=lambda *step: None))
+    return told
+
+
+def counted(ours, shards, monkeypatch):
+    """Make the store's ledger have these shards."""
+    records = [
+        ShardRecord(ours.seals.inbox.folder.shard(shard.path), shard.nbytes, "etag:0", 1, 1)
+        for shard in shards
+    ]
+    monkeypatch.setattr(MomentStore, "ledger", lambda self: Ledger({"0a": table_of(records)}))
+
+
+def test_documents_are_taken_out_by_the_content_from_before(ours, taken_out, monkeypatch):
+    records = [{"text": text, "id": text} for text in "ab"]
+    receipt = new_receipt(0)
+    ours.seals.inbox.put([SHAPE.submission(records, receipt, False, TODAY)[0]])
+    (shard,) = ours.seals.seal_next().shards
+    counted(ours, [shard], monkeypatch)
+    store = MomentStore.open(ours.config.store)
+    act = Deleting(ours.deletions, lambda: store, ours.run)
+    url = ours.seals.inbox.folder.shard(shard.path)
+    for number, asked in enumerate((Deletion("id", ("a",)), Deletion("receipt", (receipt,)))):
+        one = ours.deletions.ask(asked)
+        assert act.delete(one, asked) == 1
+        assert ours.deletions.done(one).version == store.version
+        if number == 0:
+            assert act._delete_again(shard.path, url) == 1
+    assert act._delete_again(shard.path, url) == 1
+    assert taken_out == [
+        ([url], [2], True),
+        ([url], [], True),
+        ([url], "forget: 1 documents by request", [1], True),
+        ([url], "forget: documents by request, after a rollback", [], True),
+    ]
+
+
 def test_shards_go_by_the_ledger_but_those_that_are_being_deleted_from(ours, monkeypatch):
     inbox, asked = ours.seals.inbox, []
     shards = [sealed(ours, text, number) for number, text in enumerate("abc", 1)]
     note_reached(inbox, 3)
-    records = [
-        ShardRecord(inbox.folder.shard(shard.path), shard.nbytes, "etag:0", 1, 1)
-        for shard in shards[:2]
-    ]
-    monkeypatch.setattr(MomentStore, "ledger", lambda self: Ledger({"0a": table_of(records)}))
+    counted(ours, shards[:2], monkeypatch)
     monkeypatch.setattr(module, "expire", lambda *told: asked.append(told[3]) or Expired())
     (receipt,) = [kept.receipt for batch in ours.seals.read(1).batches for kept in batch.kept]
     one = ours.deletions.ask(Deletion("receipt", (receipt,)))

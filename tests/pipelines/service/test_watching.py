@@ -4,6 +4,8 @@ import io
 import math
 import os
 import sys
+import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -185,6 +187,31 @@ def test_who_watches_for_a_command_waits_for_the_turn_however_long(clock, monkey
     assert told[:2] == [(120.0, math.inf), (120.0, 30.0)]
 
 
+def test_who_serves_begins_it_anew_whatever_the_code_and_waits_for_its_end(clock, monkeypatch):
+    codes, ended = iter([0, 3, -9]), []
+
+    def lives(self, child):
+        code = next(codes, None)
+        if code is None:
+            # the last lives until it is over, and takes a moment to end
+            while not self.over():
+                threading.Event().wait(0.005)
+            threading.Event().wait(0.05)
+            ended.append(threading.current_thread().daemon)
+        return code or 0
+
+    monkeypatch.setattr(_Watch, "begin", lambda self: begun.append(1) or "child")
+    monkeypatch.setattr(_Watch, "_ended", lives)
+    begun, lines = [], []
+    with children.kept_running(["accumulate"], lines.append, Heard(), timedelta(minutes=2)):
+        deadline = time.monotonic() + 60
+        while len(begun) < 4:
+            assert time.monotonic() < deadline
+            threading.Event().wait(0.005)
+    assert (len(begun), ended) == (4, [True])
+    assert [line.partition(";")[0].rpartition(" ")[2] for line in lines] == ["0", "3", "-9"]
+
+
 def test_the_process_is_this_program(monkeypatch):
     begun, heard = [], Silence(type("Now", (), {"now": 0.0}))
     monkeypatch.setattr(children.subprocess, "Popen", lambda *told, **how: begun.append(told))
@@ -204,10 +231,13 @@ class Progress:
 
 
 def test_beats_are_a_fifth_of_a_second_apart_and_progress_is_passed_on(monkeypatch):
-    now, shown = [100.0], Progress()
+    now, shown = [0.2], Progress()
     monkeypatch.setattr(heartbeats, "monotonic", lambda: now[0])
     read, write = os.pipe()
     beating = Beating(write, shown)
+    beating.beat()
+    assert os.read(read, 9) == b".", "it has been so long since it was made"
+    now[0] = 100.0
     beating.advance("reading", 1, 2)
     now[0] = 100.125
     beating.advance("reading", 2, 2)
