@@ -219,7 +219,10 @@ def test_a_text_is_tried(caller, values, call_at):
     sent(caller, "/try", {"text": long})
     assert values[-1][1].text == long[:-1]
     assert problem(sent(caller, "/try", {"txt": "a"}), 422)["field"] == "text"
-    assert problem(sent(caller, "/try", {"text": "a"}, content_type="text/plain"), 415)
+    other = problem(sent(caller, "/try", {"text": "a"}, content_type="x" * 61), 415)
+    assert other["detail"] == f"the content type is {'x' * 60!r}; send the form"
+    assert sent(caller, "/try", {"text": ""}).status == 200
+    assert values[-1][1].found.words == 0
     large = caller("POST", "/try", [b"text=" + b"a" * 1_200_000], **OWN)
     assert problem(large, 413)["detail"].startswith("the body is above 1,200,000 bytes")
     assert caller.service.budget._held == 0
@@ -498,7 +501,7 @@ def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monk
         assert tags == {"published": ("night-v1", None)}
 
 
-def test_forms_are_of_this_place_and_of_who_asked(caller, values):
+def test_forms_are_of_this_place_and_of_who_asked(caller, values, monkeypatch):
     path = "/topics/1/label"
     token = told(caller, values, "/topics/1").token
     good = {"token": token, "label": " the sea "}
@@ -517,6 +520,9 @@ def test_forms_are_of_this_place_and_of_who_asked(caller, values):
     assert problem(sent(caller, "/topics/0/label", good), 403)["field"] == "token"
     long = sent(caller, path, {**good, "label": "x" * 10_000})
     assert problem(long, 413)["detail"].startswith("the body is above 10,000 bytes")
+    with monkeypatch.context() as patch:
+        patch.setitem(vars(caller.service), "secret", b"of another process")
+        assert problem(sent(caller, path, good), 403)["field"] == "token"
     caller.service.current.view = replace(caller.service.view, published=None)
     assert problem(sent(caller, path, good), 404)
 
@@ -533,6 +539,8 @@ def test_a_rollback_of_somebody_is_told_by_name_and_pages_of_readers_have_no_for
             assert told(caller, values, "/versions", **asked).admin is (role is Role.ADMIN)
         token = told(caller, values, "/versions/2/rollback", **admin).token
         form = {"token": token, "head": "4"}
+        # whichever instance showed the page
+        vars(caller.service)["secret"] = b"of another process"
         assert sent(caller, "/versions/2/rollback", form, **admin).status == 303
         assert caller.service.view.store.commit.message == "rollback to version 2 by admin"
 
