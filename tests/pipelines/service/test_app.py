@@ -195,9 +195,14 @@ def test_a_call_counts_while_it_is_worked_on(caller):
         return Response()
 
     call = replace(by_path()["/v1/models"]["GET"], handler=noting)
-    request = Request({"type": "http", "method": "HEAD", "headers": [(b"host", b"localhost")]})
+    scope = {"type": "http", "method": "HEAD", "request_id": "a"}
+    request = Request({**scope, "headers": [(b"host", b"localhost")]})
     asyncio.run(door.endpoint({"GET": call})(request))
     assert (seen, door._within, request.scope["call"]) == ([1], 0, "GET /v1/models")
+    door._within = caller.service.config.limits.requests
+    crowded = asyncio.run(door.endpoint({"GET": call})(request))
+    assert (crowded.status_code, len(seen)) == (503, 1)
+    assert door._within == caller.service.config.limits.requests
 
 
 def test_a_call_whose_server_ends_is_given_up(caller):
