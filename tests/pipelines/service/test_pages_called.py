@@ -117,12 +117,20 @@ def test_versions_are_shown_and_compared(caller, values, monkeypatch):
     assert problem(caller("GET", "/versions?before=0"), 422)["field"] == "before"
     monkeypatch.setattr(pages, "_SHOWN", 2)
     assert [line.version for line in told(caller, values, "/versions").lines] == [4, 3]
+    view = caller.service.view
+    caller.service.current.view = replace(view, store=view.store.at(0))
+    found = told(caller, values, "/versions")
+    assert (found.chosen, found.latest, len(found.lines)) == ((1, 1), 0, 1)
 
 
 def test_health_has_numbers_rates_and_the_ledger(caller, values):
+    now = [0.0]
+    caller.service.gauges.rates.clock = lambda: now[0]
+    caller.service.gauges.accepted(2, 9)
+    now[0] = 60.0
     caller.service.gauges.accepted(3, 9)
     found = told(caller, values, "/health")
-    assert [one["documents"] for one in found.rates] == [3, 3]
+    assert [one["documents"] for one in found.rates] == [3, 5]
     assert (found.runs, found.failed, found.silence, found.title) == ([], None, None, "Health")
     assert [one.documents for one in found.ledger] == [120, 120]
     assert found.facts["row blocks"] == 3
@@ -243,6 +251,16 @@ def test_of_the_words_of_a_text_the_eight_that_speak_most_are_told(caller, value
     )
     sent(caller, "/try", {"text": "a"})
     assert asked == [8]
+
+
+def test_of_a_text_topics_of_a_hundredth_are_told(caller, values, monkeypatch):
+    published = caller.service.view.published
+    [one] = published.infer(["a"])
+    for share, number in ((0.01, 2), (0.0099, 1)):
+        found = replace(one, proportions=(1 - share, share))
+        monkeypatch.setattr(type(published), "infer", lambda self, texts, found=found: [found])
+        assert sent(caller, "/try", {"text": "a"}).status == 200
+        assert len(values[-1][1].spoken) == number
 
 
 def test_topics_of_a_text_have_their_labels(call_at, values):
