@@ -185,8 +185,10 @@ def test_the_model_published_before_is_found_step_by_step(store):
         last_published(store, "published")
     store = store.save_model("m3", model_of(3), tag=published_in(store))
     assert last_published(store, "published") == "m0"
-    with pytest.raises(StoreError, match="has no tag 'live'"):
+    with pytest.raises(StoreError, match="has no tag 'live'; it has published$"):
         last_published(store, "live")
+    with pytest.raises(StoreError, match="version 0 has no tag 'live'; it has none$"):
+        last_published(store.at(0), "live")
 
 
 def published_in(store):
