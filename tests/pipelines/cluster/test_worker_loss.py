@@ -439,13 +439,13 @@ def test_a_result_that_goes_with_its_workers_is_what_comes_of_making_it_again(
 ):
     asked = tasks._asked
 
-    def unlucky(*arguments):
-        answer = asked(*arguments)
-        if not killed:
+    def unlucky(cluster, ask, seconds):
+        # it is known to have ended
+        if ask == future.result and not killed:
             killed.append(cluster.client.run(os.getpid).popitem()[1])
             os.kill(killed[0], signal.SIGKILL)
             until(lambda: future.status != "finished")
-        return answer
+        return asked(cluster, ask, seconds)
 
     killed = []
     with (
