@@ -26,7 +26,7 @@ from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.grow import WORDS
 from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, require_options_of
-from streaming_moments.pipelines.nightly.fitting import GatesSection, RefitSection
+from streaming_moments.pipelines.nightly.fitting import RefitSection
 from streaming_moments.pipelines.nightly.keys import (
     STRICT,
     Expiry,
@@ -38,6 +38,7 @@ from streaming_moments.pipelines.nightly.keys import (
     listed,
     tag_name,
 )
+from streaming_moments.pipelines.nightly.measures import GatesSection
 from streaming_moments.pipelines.quantities import Count, Number, Share
 from streaming_moments.pipelines.toml_files import from_toml, read_toml
 from streaming_moments.quality.drift import DriftBounds

@@ -1,23 +1,20 @@
-"""What a night fits, and what a model must hold to be published: two sections of its file."""
+"""What a night fits: the section `[refit]` of its file."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from itertools import product
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from streaming_moments.models.base import FitOptions
-from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.pipelines.model_options import FOUND
 from streaming_moments.pipelines.nightly.keys import (
     STRICT,
@@ -153,55 +150,3 @@ class RefitSection:
     def rule(self) -> MatchingRule:
         """When two topics are one."""
         return MatchingRule(furthest=self.same_topic_within)
-
-
-@dataclass(frozen=True, config=STRICT)
-class GatesSection:
-    """What a model must hold to be published; what is not given is not asked for."""
-
-    max_coherence_drop: Annotated[float, Field(ge=0)] | None = None
-    max_held_out_drop: Annotated[float, Field(ge=0)] | None = None
-    min_captured: Share | None = None
-    max_pair_distance: Share | None = None
-    min_documents: Number = 0
-    min_effective_documents: Annotated[float, Field(ge=0)] | None = None
-    min_topic_weight: Share = 0.0
-    max_perplexity: Annotated[float, Field(ge=1)] | None = None
-    max_behind: Annotated[float, Field(ge=0)] | None = None
-    max_mean_move: Annotated[float, Field(ge=0)] | None = None
-
-    @property
-    def held_out(self) -> tuple[str, ...]:
-        """Conditions given of what is held out."""
-        names = ("max_held_out_drop", "max_perplexity")
-        return tuple(name for name in names if getattr(self, name) is not None)
-
-    def require_known(self, refit: RefitSection) -> None:
-        """Refuse a condition of which a model knows nothing.
-
-        Raises
-        ------
-        ValueError
-            Names it.
-        """
-        topical, kind = refit.topical, refit.family.kind
-        clusters = refit.family is GaussianMixture
-        known = {
-            "max_coherence_drop": topical,
-            "max_held_out_drop": (topical and refit.family.compares_halves)
-            or compares_states(refit.family),
-            "min_captured": topical,
-            "max_pair_distance": kind == CountsFoundation.kind,
-            "min_effective_documents": kind == CountsFoundation.kind,
-            "min_topic_weight": topical or clusters or compares_states(refit.family),
-            "max_perplexity": refit.family is HiddenMarkovModel,
-            "max_behind": refit.family is LatentTree,
-            "max_mean_move": clusters,
-        }
-        given = (one.name for one in fields(self) if getattr(self, one.name) != one.default)
-        idle = [name for name in given if not known.get(name, True)]
-        if idle:
-            raise ValueError(
-                f"[gates] {', '.join(idle)}: model {refit.model!r} knows nothing of it; leave it "
-                "out"
-            )

@@ -1,33 +1,25 @@
-"""Judging: which of some models is taken, and whether it may be published."""
+"""Judging: which of some models is taken."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from itertools import product
 from typing import Any, cast
 
-import numpy as np
-
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, window_perplexity
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.kinds.select_states import select_states, with_held_out
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
-from streaming_moments.pipelines.nightly.fitting import GatesSection, RefitSection
-from streaming_moments.pipelines.reports.page import Gate
-from streaming_moments.quality.clusters import furthest_move
-from streaming_moments.quality.drift import Drift
+from streaming_moments.pipelines.nightly.fitting import RefitSection
+from streaming_moments.pipelines.nightly.measures import mean_npmi
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
 from streaming_moments.storage.store.store import MomentStore
 
@@ -140,20 +132,6 @@ def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) ->
     return Chosen(replace(model, held_out=best.held_out), selection.candidates, selection.why)
 
 
-def mean_npmi(model: Any) -> float | None:
-    """Mean NPMI of the topics; None where it was not computed, or there are none.
-
-    Examples
-    --------
-    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
-    >>> mean_npmi(model) is None
-    True
-    """
-    if not isinstance(model, TopicModel):
-        return None
-    return float(model.npmi.mean()) if np.isfinite(model.npmi).all() else None
-
-
 def said_of(model: Any) -> dict[str, Any]:
     """What the step of a refit found."""
     if isinstance(model, TopicModel):
@@ -166,110 +144,3 @@ def said_of(model: Any) -> dict[str, Any]:
         "held_out": None if held_out is None else held_out.mean,
         **({"scores": dict(model.scores)} if isinstance(model, LatentTree) else {}),
     }
-
-
-def judged(
-    model: Model, published: Model | None, drift: Drift, gates: GatesSection
-) -> tuple[Gate, ...]:
-    """Each condition that was asked for.
-
-    One whose value is not known does not hold, unless it is of what was published: there is nothing
-    on the first night.
-
-    Parameters
-    ----------
-    model : Model
-        The night's, with its coherence or what is held out.
-    published : Model, optional
-        Yesterday's.
-    drift : Drift
-        Of the night.
-    gates : GatesSection
-        The bounds.
-    """
-    drop = None
-    now, before = mean_npmi(model), mean_npmi(published)
-    if now is not None and before is not None:
-        drop = before - now
-    held_out = getattr(model, "held_out", None)
-    weights = getattr(model, "weights", None)
-    perplexity = None
-    if isinstance(model, HiddenMarkovModel) and held_out is not None:
-        perplexity = window_perplexity(held_out)
-    # against what was published, of which there may be nothing to be told
-    since = (
-        ("drop of coherence", drop, gates.max_coherence_drop),
-        (
-            "drop of held-out likelihood",
-            _held_out_drop(model, published),
-            gates.max_held_out_drop,
-        ),
-        ("distance of pair distributions", drift.pair_distance, gates.max_pair_distance),
-        ("furthest move of a mean, in spreads", _move(model, published), gates.max_mean_move),
-    )
-    most = (
-        ("perplexity of a symbol held out", perplexity, gates.max_perplexity),
-        ("nats a pair behind Chow-Liu's tree", getattr(model, "behind", None), gates.max_behind),
-    )
-    least = (
-        ("captured spectrum", getattr(model, "captured", None), gates.min_captured),
-        ("documents", model.documents, gates.min_documents),
-        ("effective documents", drift.effective_documents, gates.min_effective_documents),
-        (
-            "weight of the smallest topic",
-            None if weights is None else float(weights.min()),
-            gates.min_topic_weight,
-        ),
-    )
-    return (
-        *(
-            Gate(name, value, bound, value is None or value <= bound)
-            for name, value, bound in since
-            if bound is not None
-        ),
-        *(
-            Gate(name, value, bound, value is not None and value <= bound)
-            for name, value, bound in most
-            if bound is not None
-        ),
-        *(
-            Gate(name, value, bound, not bound if value is None else value >= bound)
-            for name, value, bound in least
-            if bound is not None
-        ),
-    )
-
-
-def _held_out_drop(model: Model, published: Model | None) -> float | None:
-    """Of a pair of words, or a triple; None where nothing is held out, or it is of other words."""
-    if published is None or published.vocabulary != model.vocabulary:
-        return None
-    now, before = (getattr(one, "held_out", None) for one in (model, published))
-    if now is None or before is None:
-        return None
-    return float(before.mean - now.mean)
-
-
-def _move(model: Model, published: Model | None) -> float | None:
-    """Of the mean of a cluster, at most; None where there are none, or of rows of another width."""
-    after, before = states_of(model), None if published is None else states_of(published)
-    if not isinstance(before, Clusters) or not isinstance(after, Clusters):
-        return None
-    alike = before.means.shape[1] == after.means.shape[1]
-    return furthest_move(before, after) if alike else None
-
-
-def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
-    """What does not hold, in words.
-
-    Examples
-    --------
-    >>> reasons_of([Gate("documents", 12, 100, False), Gate("captured spectrum", 0.9, 0.5, True)])
-    ('documents: 12, the bound is 100',)
-    """
-    told = ((gate, "not known" if gate.value is None else f"{gate.value:.6g}") for gate in gates)
-    return tuple(
-        f"{gate.name}: {value}, the bound is {gate.bound:g}"
-        for gate, value in told
-        if not gate.holds
-    )

@@ -20,6 +20,7 @@ from streaming_moments.pipelines.nightly.config import NightlyConfig
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
+from streaming_moments.pipelines.nightly.measures import judged, mean_npmi, reasons_of
 from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport, filed_after
 from streaming_moments.pipelines.reports.metrics import require_collected
@@ -141,8 +142,6 @@ def _night(
     # what follows is loaded by a night with something to do
     from streaming_moments.pipelines.nightly.judging import (
         chosen_model,
-        judged,
-        reasons_of,
         said_of,
         source_of,
     )
@@ -345,7 +344,6 @@ def _polished(
     """The model after passes over the counted documents that are still there."""
     from streaming_moments.pipelines.jobs.polish import polish
     from streaming_moments.pipelines.jobs.refit import with_coherence
-    from streaming_moments.pipelines.nightly.judging import mean_npmi
 
     with journal.step("polish") as found:
         going = config.update.skip_bad_shards

@@ -10,7 +10,8 @@ from moto.server import ThreadedMotoServer
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.create import PilotOptions
-from streaming_moments.pipelines.nightly.config import GatesSection, config_of, read_config
+from streaming_moments.pipelines.nightly.config import config_of, read_config
+from streaming_moments.pipelines.nightly.measures import GatesSection
 
 LEAST = {"store": "s", "shards": ["a/*.txt"], "output": "r", "refit": {"topics": 5}}
 

@@ -1,0 +1,339 @@
+"""Measures: numbers of a night's model, one row each, by which its publication may be refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, make_dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from streaming_moments.models.base import Model
+from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.states import Clusters, compares_states, states_of
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, window_perplexity
+from streaming_moments.pipelines.nightly.fitting import RefitSection
+from streaming_moments.pipelines.nightly.keys import STRICT
+from streaming_moments.pipelines.quantities import Number, Share
+from streaming_moments.pipelines.reports.page import Gate
+from streaming_moments.quality.clusters import furthest_move
+from streaming_moments.quality.drift import Drift
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+
+_Distance = Annotated[float, Field(ge=0)]
+_Perplexity = Annotated[float, Field(ge=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Night:
+    """What is known when a model is judged.
+
+    Parameters
+    ----------
+    model : Model
+        The night's, with its coherence or what is held out.
+    published : Model, optional
+        The one before; None on the first night.
+    drift : Drift
+        Of the night.
+    """
+
+    model: Any
+    published: Any
+    drift: Drift
+
+
+class Better(Enum):
+    """Which values a bound admits, and whether it admits one that is not known."""
+
+    LESS = "at most the bound; what is not known is refused"
+    LESS_THAN_BEFORE = "at most the bound; what is not known has nothing before it to differ from"
+    MORE = "at least the bound; what is not known is admitted by 0 alone"
+
+    def holds(self, value: float | None, bound: float) -> bool:
+        """Whether a bound admits a value."""
+        if self is Better.MORE:
+            return not bound if value is None else value >= bound
+        if value is None:
+            return self is Better.LESS_THAN_BEFORE
+        return value <= bound
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A number of a night's model, and the key of `[gates]` that bounds it.
+
+    Parameters
+    ----------
+    key : str
+        Of the configuration.
+    name : str
+        As reports and refusals say it, with the unit where it has one.
+    better : Better
+        Its direction.
+    bound : type
+        Of its bound, as the configuration checks it.
+    of : callable
+        Its value; None where it is not known.
+    known : callable
+        Whether a model that is asked for has it.
+    default : float, optional
+        The bound where none is given; without one nothing is asked.
+    held_out : bool
+        Whether it is of what is held out, which needs the halves of the records.
+    """
+
+    key: str
+    name: str
+    better: Better
+    bound: Any
+    of: Callable[[Night], float | None]
+    known: Callable[[RefitSection], bool]
+    default: float | None = None
+    held_out: bool = False
+
+
+def mean_npmi(model: Any) -> float | None:
+    """Mean NPMI of the topics; None where it was not computed, or there are none.
+
+    Examples
+    --------
+    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
+    >>> mean_npmi(model) is None
+    True
+    """
+    if not isinstance(model, TopicModel):
+        return None
+    return float(model.npmi.mean()) if np.isfinite(model.npmi).all() else None
+
+
+def _coherence_drop(night: Night) -> float | None:
+    now, before = mean_npmi(night.model), mean_npmi(night.published)
+    return None if now is None or before is None else before - now
+
+
+def _held_out_drop(night: Night) -> float | None:
+    """Of a pair of words, or a triple; None where nothing is held out, or it is of other words."""
+    model, published = night.model, night.published
+    if published is None or published.vocabulary != model.vocabulary:
+        return None
+    now, before = (getattr(one, "held_out", None) for one in (model, published))
+    if now is None or before is None:
+        return None
+    return float(before.mean - now.mean)
+
+
+def _move(night: Night) -> float | None:
+    """Of the mean of a cluster, at most; None where there are none, or of rows of another width."""
+    if night.published is None:
+        return None
+    after, before = states_of(night.model), states_of(night.published)
+    if not isinstance(before, Clusters) or not isinstance(after, Clusters):
+        return None
+    alike = before.means.shape[1] == after.means.shape[1]
+    return furthest_move(before, after) if alike else None
+
+
+def _perplexity(night: Night) -> float | None:
+    held_out = getattr(night.model, "held_out", None)
+    chain = isinstance(night.model, HiddenMarkovModel)
+    return window_perplexity(held_out) if chain and held_out is not None else None
+
+
+def _smallest_weight(night: Night) -> float | None:
+    weights = getattr(night.model, "weights", None)
+    return None if weights is None else float(weights.min())
+
+
+def _of_topics(refit: RefitSection) -> bool:
+    return refit.topical
+
+
+def _of_counts(refit: RefitSection) -> bool:
+    return bool(refit.family.kind == CountsFoundation.kind)
+
+
+def _of_clusters(refit: RefitSection) -> bool:
+    return refit.family is GaussianMixture
+
+
+def _held_out_of(refit: RefitSection) -> bool:
+    return (refit.topical and refit.family.compares_halves) or compares_states(refit.family)
+
+
+def _has_weights(refit: RefitSection) -> bool:
+    return refit.topical or _of_clusters(refit) or compares_states(refit.family)
+
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "max_coherence_drop",
+        "drop of coherence",
+        Better.LESS_THAN_BEFORE,
+        _Distance,
+        _coherence_drop,
+        _of_topics,
+    ),
+    Measure(
+        "max_held_out_drop",
+        "drop of held-out likelihood",
+        Better.LESS_THAN_BEFORE,
+        _Distance,
+        _held_out_drop,
+        _held_out_of,
+        held_out=True,
+    ),
+    Measure(
+        "max_pair_distance",
+        "distance of pair distributions",
+        Better.LESS_THAN_BEFORE,
+        Share,
+        lambda night: night.drift.pair_distance,
+        _of_counts,
+    ),
+    Measure(
+        "max_mean_move",
+        "furthest move of a mean, in spreads",
+        Better.LESS_THAN_BEFORE,
+        _Distance,
+        _move,
+        _of_clusters,
+    ),
+    Measure(
+        "max_perplexity",
+        "perplexity of a symbol held out",
+        Better.LESS,
+        _Perplexity,
+        _perplexity,
+        lambda refit: refit.family is HiddenMarkovModel,
+        held_out=True,
+    ),
+    Measure(
+        "max_behind",
+        "nats a pair behind Chow-Liu's tree",
+        Better.LESS,
+        _Distance,
+        lambda night: getattr(night.model, "behind", None),
+        lambda refit: refit.family is LatentTree,
+    ),
+    Measure(
+        "min_captured",
+        "captured spectrum",
+        Better.MORE,
+        Share,
+        lambda night: getattr(night.model, "captured", None),
+        _of_topics,
+    ),
+    Measure(
+        "min_documents",
+        "documents",
+        Better.MORE,
+        Number,
+        lambda night: night.model.documents,
+        lambda refit: True,
+        default=0,
+    ),
+    Measure(
+        "min_effective_documents",
+        "effective documents",
+        Better.MORE,
+        _Distance,
+        lambda night: night.drift.effective_documents,
+        _of_counts,
+    ),
+    Measure(
+        "min_topic_weight",
+        "weight of the smallest topic",
+        Better.MORE,
+        Share,
+        _smallest_weight,
+        _has_weights,
+        default=0.0,
+    ),
+)
+
+
+class _Bounds:
+    """What a model must hold to be published; what is not given is not asked for."""
+
+    @property
+    def given(self) -> tuple[Measure, ...]:
+        """Measures whose bound is not the default."""
+        return tuple(one for one in MEASURES if getattr(self, one.key) != one.default)
+
+    @property
+    def held_out(self) -> tuple[str, ...]:
+        """Bounds given of what is held out."""
+        return tuple(one.key for one in self.given if one.held_out)
+
+    def require_known(self, refit: RefitSection) -> None:
+        """Refuse a bound of which a model knows nothing.
+
+        Raises
+        ------
+        ValueError
+            Names it.
+        """
+        idle = [one.key for one in self.given if not one.known(refit)]
+        if idle:
+            raise ValueError(
+                f"[gates] {', '.join(idle)}: model {refit.model!r} knows nothing of it; leave it "
+                "out"
+            )
+
+
+def _section() -> Any:
+    """The section `[gates]` of a night, a key for each measure."""
+    keys = [
+        (one.key, one.bound if one.default is not None else one.bound | None, one.default)
+        for one in MEASURES
+    ]
+    made = make_dataclass("GatesSection", keys, bases=(_Bounds,), frozen=True)
+    return checked_dataclass(frozen=True, config=STRICT)(made)
+
+
+if TYPE_CHECKING:
+    GatesSection = Any
+else:
+    GatesSection = _section()
+
+
+def judged(
+    model: Model, published: Model | None, drift: Drift, gates: GatesSection
+) -> tuple[Gate, ...]:
+    """Each condition that was asked for.
+
+    Parameters
+    ----------
+    model, published, drift : Model, Model, Drift
+        As of `Night`.
+    gates : GatesSection
+        The bounds.
+    """
+    night = Night(model, published, drift)
+    asked = ((one, getattr(gates, one.key)) for one in MEASURES)
+    found = [(one, one.of(night), bound) for one, bound in asked if bound is not None]
+    return tuple(
+        Gate(one.name, value, bound, one.better.holds(value, bound)) for one, value, bound in found
+    )
+
+
+def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
+    """What does not hold, in words.
+
+    Examples
+    --------
+    >>> reasons_of([Gate("documents", 12, 100, False), Gate("captured spectrum", 0.9, 0.5, True)])
+    ('documents: 12, the bound is 100',)
+    """
+    told = ((gate, "not known" if gate.value is None else f"{gate.value:.6g}") for gate in gates)
+    return tuple(
+        f"{gate.name}: {value}, the bound is {gate.bound:g}"
+        for gate, value in told
+        if not gate.holds
+    )
