@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from streaming_moments.errors import ShardError
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.options import (
@@ -27,7 +26,6 @@ from streaming_moments.pipelines.command_line.options import (
 )
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.create import create as create_store
 from streaming_moments.pipelines.jobs.kinds.create_kinds import (
     KindOptions,
     create_kind,
@@ -38,16 +36,13 @@ from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, wi
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, VERSION, StoreName, declared_options
 from streaming_moments.pipelines.reports.shown.model_view import model_view
-from streaming_moments.pipelines.reports.states import (
-    kind_facts,
-)
+from streaming_moments.pipelines.reports.states import sizes_of, sizes_text
 from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import (
     documents_of,
 )
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.counting.graphs.edges import NEIGHBOURS, EdgeColumns
 from streaming_moments.storage.formats import FORMATS, ReadLimits
 from streaming_moments.storage.listing import list_shards
@@ -81,59 +76,24 @@ def create(
 ) -> None:
     """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
     require_options_of(shape, counting, pilot)
-    form, dates = counting.form, counting.dates
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
-    if shape.kind != CountsFoundation.kind:
-        with running(session, storage_options, limits) as run:
-            made = create_kind(store, listed, shape, counting, pilot, run)
-        _say_created(made, json_output)
-        return
-    holds = form.holds(listed[0].url)
-    for shard in listed:
-        if (other := form.holds(shard.url)) != holds:
-            raise ShardError(
-                shard.url, f"holds {other} and {listed[0].url} {holds}; a store is of one of them"
-            )
-    policy = None
-    if holds == "texts":
-        policy = counting.policy
-    elif counting.passage_words or counting.languages or counting.stop_words:
-        raise click.UsageError(
-            "token ids and categories have no order and no spelling: leave out --passage-words, "
-            "--language and --stop-word"
-        )
     with running(session, storage_options, limits) as run:
-        kept = (counting.codocuments, dates, counting.halves)
-        made = create_store(store, listed, form, policy, pilot, run, *kept)
+        made = create_kind(store, listed, shape, counting, pilot, run)
     if json_output:
         print_json(
             {
                 "store": made.url,
                 "version": made.version,
                 "message": made.commit.message,
-                "words": made.basis.n_words,
-                "core": made.basis.core,
-                "columns": made.basis.columns,
+                "kind": made.kind,
+                **sizes_of(made),
             }
         )
         return
-    say(made.commit.message)
-    say(
-        f"created {made.url}: {made.basis.n_words:,} words, core {made.basis.core:,}, basis of "
-        f"{made.basis.columns} columns; next: streaming-moments update {store} SHARDS..."
-    )
-
-
-def _say_created(made: MomentStore, json_output: bool) -> None:
-    """What was made of a kind other than counts."""
-    if json_output:
-        facts = kind_facts(made)
-        print_json({name: facts[name] for name in ("store", "version", "message", "kind", "words")})
-        return
     say(
         made.commit.message,
-        f"created {made.url}, of kind {made.kind}; next: streaming-moments update {made.url} "
-        "SHARDS...",
+        f"created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}; next: "
+        f"streaming-moments update {made.url} SHARDS...",
     )
 
 

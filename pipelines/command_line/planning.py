@@ -21,7 +21,11 @@ from streaming_moments.pipelines.command_line.options import (
     storage_option,
 )
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, require_options_of
+from streaming_moments.pipelines.jobs.kinds.create_kinds import (
+    KindOptions,
+    policy_of,
+    require_options_of,
+)
 from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
 from streaming_moments.pipelines.planning.cost import (
     ClusterCost,
@@ -144,11 +148,10 @@ def plan(
         known = shape, counting, pilot, n_topics or _STATES, CPU_COUNT, storage_options
         job, costs = try_out_kind(listed, *known)
     else:
-        form = counting.form
-        policy = counting.policy if form.holds(listed[0].url) == "texts" else None
+        policy = policy_of(listed, counting)
         job, costs = try_out(
             listed,
-            Reading(form, policy, storage_options),
+            Reading(counting.form, policy, storage_options),
             pilot,
             n_topics or pilot.max_topics,
             CPU_COUNT,

@@ -25,10 +25,11 @@ from streaming_moments.pipelines.command_line.options import (
 from streaming_moments.pipelines.option_types import VERSION, Share
 from streaming_moments.pipelines.reports.shown.model_view import TopicsView, model_view
 from streaming_moments.pipelines.reports.states import (
-    kind_facts,
     kind_rows,
+    status_of_any,
 )
 from streaming_moments.pipelines.reports.status import (
+    Status,
     print_facts,
     print_status,
     print_warnings,
@@ -36,7 +37,6 @@ from streaming_moments.pipelines.reports.status import (
     stale_as_json,
     stale_line,
     stale_models,
-    status_of,
 )
 from streaming_moments.pipelines.reports.tables import (
     RELEVANCE_WEIGHT,
@@ -48,7 +48,6 @@ from streaming_moments.pipelines.reports.tables import (
     print_periods,
 )
 from streaming_moments.pipelines.terminal import say, tell
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.operations.lineages import (
@@ -104,17 +103,16 @@ def status(
 ) -> None:
     """Show what STORE holds."""
     opened = MomentStore.open(store, version, storage_options)
-    if opened.kind != CountsFoundation.kind:
+    shown = status_of_any(opened)
+    if not isinstance(shown, Status):
         if model is not None:
             raise click.UsageError(f"--drift is of documents, the store of kind {opened.kind}.")
-        facts = kind_facts(opened)
         if json_output:
-            print_json(facts)
+            print_json(shown)
         else:
-            print_facts(console(), kind_rows(facts))
+            print_facts(console(), kind_rows(shown))
             print_warnings(console(), map(stale_line, stale_models(opened)))
         return
-    shown = status_of(opened)
     if model is not None:
         from streaming_moments.pipelines.jobs.measure_drift import drift_since
 

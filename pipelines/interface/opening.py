@@ -14,13 +14,12 @@ from streaming_moments.pipelines.interface.given import given_as, name_of_sample
 from streaming_moments.pipelines.interface.reading import columns_counted
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.interface.store import Store, running
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, create
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import (
     KindOptions,
     create_kind,
     require_options_of,
 )
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -95,13 +94,7 @@ def create_store(
         )
         if given is None:
             raise InvalidInput("there are no documents to sample; give some")
-        form = counting.form
-        if shape.kind != CountsFoundation.kind:
-            own = shape, counting, options, given.on(run)
-            return Store(create_kind(url, given.shards, *own), storage_options)
-        policy = counting.policy if form.holds(given.shards[0].url) == "texts" else None
-        told = given.shards, form, policy, options, given.on(run)
-        made = create(url, *told, counting.codocuments, counting.dates, halves=counting.halves)
+        made = create_kind(url, given.shards, shape, counting, options, given.on(run))
     return Store(made, storage_options)
 
 

@@ -26,8 +26,7 @@ from streaming_moments.pipelines.nightly.report import NightReport, filed_after
 from streaming_moments.pipelines.reports.metrics import require_collected
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.plain_values import json_value
-from streaming_moments.pipelines.reports.states import kind_facts
-from streaming_moments.pipelines.reports.status import status_of
+from streaming_moments.pipelines.reports.states import sizes_of, status_of_any
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.matching import TopicMatching, numbered_like
 from streaming_moments.quality.moves import with_moves
@@ -248,30 +247,19 @@ def _store(
         )
     if not listed:
         return None
-    from streaming_moments.pipelines.jobs.create import create
     from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
 
     with journal.step("create") as found:
         section = config.create
-        if section.kind != CountsFoundation.kind:
-            told = section.shape, section.counting, section.pilot, run
-            made = create_kind(config.store, listed, *told)
-            found |= {"kind": made.kind, "rows": made.foundation.rows}
-            return journal.fenced(made)
-        form = section.form
-        policy = section.policy if form.holds(listed[0].url) == "texts" else None
-        made = create(
+        made = create_kind(
             config.store,
             listed,
-            form,
-            policy,
-            section.pilot,
-            run,
-            section.codocuments,
-            section.dates,
-            section.halves,
+            shape=section.shape,
+            counting=section.counting,
+            options=section.pilot,
+            run=run,
         )
-        found |= {"words": made.basis.n_words, "columns": made.basis.columns}
+        found |= {"kind": made.kind, **sizes_of(made)}
     return journal.fenced(made)
 
 
@@ -391,8 +379,7 @@ def _matched(
 
 
 def _of_store(report: NightReport, store: MomentStore) -> NightReport:
-    status = status_of(store) if store.kind == CountsFoundation.kind else kind_facts(store)
-    return replace(report, version=store.version, status=status)
+    return replace(report, version=store.version, status=status_of_any(store))
 
 
 def _ended(report: NightReport, journal: Journal, history: NightHistory) -> NightReport:

@@ -15,10 +15,12 @@ from streaming_moments.models.states import WITH_TABLES, Clusters, states_of
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import (
+    Status,
     days_of,
     days_text,
     skipped_rows,
     stale_models,
+    status_of,
 )
 from streaming_moments.pipelines.reports.vector_facts import (
     said_of_vectors,
@@ -26,6 +28,7 @@ from streaming_moments.pipelines.reports.vector_facts import (
     vector_rows,
 )
 from streaming_moments.quality.relevance import top_words
+from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.ends import EdgeTotals
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
@@ -151,6 +154,37 @@ def shown_words(line: StateLine, view: str) -> str:
     return " ".join(map(visible, line.words[view]))
 
 
+def sizes_of(store: MomentStore) -> dict[str, Any]:
+    """Words of a store, in each view where there are several; of counts the core and the basis."""
+    foundation = store.foundation
+    if isinstance(foundation, CountsFoundation):
+        basis = foundation.basis
+        return {"words": basis.n_words, "core": basis.core, "columns": basis.columns}
+    return {"words": {name: words.n_words for name, words in foundation.words.items()}}
+
+
+def sizes_text(sizes: Mapping[str, Any]) -> str:
+    """Those sizes as the end of a clause; nothing of rows, which have no words.
+
+    Examples
+    --------
+    >>> sizes_text({"words": 500, "core": 400, "columns": 12})
+    ': 500 words, core 400, basis of 12 columns'
+    >>> sizes_text({"words": {"title": 90, "author": 20}})
+    ': words of title (90), author (20)'
+    """
+    words = sizes["words"]
+    if not isinstance(words, Mapping):
+        return f": {words:,} words, core {sizes['core']:,}, basis of {sizes['columns']} columns"
+    said = ", ".join(f"{name} ({number:,})" for name, number in words.items())
+    return f": words of {said}" if said else ""
+
+
+def status_of_any(store: MomentStore) -> Status | dict[str, Any]:
+    """What a store holds: the status of documents, or the facts of another kind by name."""
+    return status_of(store) if store.kind == CountsFoundation.kind else kind_facts(store)
+
+
 def kind_facts(store: MomentStore) -> dict[str, Any]:
     """What a store of a kind other than counts holds, by name."""
     if store.kind == VectorsFoundation.kind:
@@ -179,7 +213,7 @@ def kind_facts(store: MomentStore) -> dict[str, Any]:
         "days": days_of(store),
         "shards": commit.shards,
         "segments": len(commit.segments),
-        "words": {name: words.n_words for name, words in foundation.words.items()},
+        **sizes_of(store),
         "row_blocks": store.row_blocks,
         "state_bytes": store.layout.state_bytes,
         "halves": foundation.halves,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
@@ -17,6 +17,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import (
     CountingOptions,
     PilotOptions,
+    create,
     cut_to_room,
     of_share,
     pilot_limits,
@@ -44,6 +45,7 @@ from streaming_moments.storage.counting.symbols.sequences import (
     Symbols,
 )
 from streaming_moments.storage.counting.symbols.symbol_samples import sample_symbols
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows, VectorsForm
 from streaming_moments.storage.counting.views import (
     ViewReader,
@@ -142,7 +144,7 @@ def create_kind(
     options: PilotOptions,
     run: Run,
 ) -> MomentStore:
-    """Make an empty store of views, sequences, vectors or edges, whose foundation fits the shards.
+    """Make an empty store of any kind, whose foundation fits the shards.
 
     Parameters
     ----------
@@ -151,19 +153,31 @@ def create_kind(
     shape : KindOptions
         The kind, and where its views or symbols are.
     counting : CountingOptions
-        Format, dates, halves, and what makes texts into words.
+        Format, dates, halves, coherence, and what makes texts into words.
 
     Raises
     ------
     StoreError
         The store exists, or cannot be written.
     ShardError
-        A sampled shard cannot be read, or a column of it.
+        A sampled shard cannot be read, or a column of it; or holds texts where others hold ids.
     InvalidInput
         No term is left, or options of another kind.
     BoundExceeded
         The memory budget cannot hold a read task.
     """
+    if shape.kind == CountsFoundation.kind:
+        return create(
+            url,
+            shards,
+            counting.form,
+            policy_of(shards, counting),
+            options,
+            run,
+            codocuments=counting.codocuments,
+            dates=counting.dates,
+            halves=counting.halves,
+        )
     require_absent(Folder.at(url, run.storage_options))
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = pilot_limits(run.limits, plan, run.cluster.memory)
@@ -178,6 +192,33 @@ def create_kind(
         dates=counting.dates,
         pilot={**asdict(options), **asdict(shape)},
     )
+
+
+def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy | None:
+    """What makes the texts of documents into words; None where shards hold ids or categories.
+
+    Raises
+    ------
+    ShardError
+        One holds something else than the first.
+    InvalidInput
+        Options of texts are given, and there are none.
+    """
+    form, first = counting.form, shards[0].url
+    holds = form.holds(first)
+    for shard in shards:
+        if (other := form.holds(shard.url)) != holds:
+            raise ShardError(
+                shard.url, f"holds {other} and {first} {holds}; a store is of one of them"
+            )
+    if holds == "texts":
+        return counting.policy
+    if counting.passage_words or counting.languages or counting.stop_words:
+        raise InvalidInput(
+            "token ids and categories have no order and no spelling: leave out --passage-words, "
+            "--language and --stop-word"
+        )
+    return None
 
 
 def require_options_of(

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from streaming_moments.errors import StoreError
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.shown.model_view import model_view
-from streaming_moments.pipelines.reports.states import kind_facts
-from streaming_moments.pipelines.reports.status import stale_as_json, status_of
+from streaming_moments.pipelines.reports.states import status_of_any
+from streaming_moments.pipelines.reports.status import Status, stale_as_json
 from streaming_moments.pipelines.reports.tables import (
     as_json,
     log_lines,
@@ -36,7 +36,6 @@ from streaming_moments.pipelines.service.http.asking import choice, json_answer,
 from streaming_moments.pipelines.service.http.bodies import JSON, json_in, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.published import answering
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.dates import PERIODS
 from streaming_moments.storage.operations.lineages import store_counting
 from streaming_moments.storage.operations.shares_over_time import shares_over_time
@@ -175,9 +174,8 @@ async def status(service: Service, request: Request) -> Response:
 
 def facts_of(store: MomentStore) -> dict[str, Any]:
     """The store in numbers, as JSON."""
-    if store.kind == CountsFoundation.kind:
-        return as_json(status_of(store))
-    return dict(kind_facts(store))
+    found = status_of_any(store)
+    return as_json(found) if isinstance(found, Status) else found
 
 
 async def versions(service: Service, request: Request) -> Response:

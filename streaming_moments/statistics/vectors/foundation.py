@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.vectors.grid import Grid
 from streaming_moments.statistics.vectors.rows import (
@@ -144,6 +145,11 @@ class VectorsFoundation:
         arrays = (grid.offset, self.matrix, self.shift)
         content = b"".join(array.tobytes("C") for array in arrays)
         return hashlib.sha256((head + kept).encode() + content).hexdigest()
+
+    @property
+    def words(self) -> dict[str, Vocabulary]:
+        """None: rows are numbers."""
+        return {}
 
     @property
     def dimension(self) -> int:
