@@ -6,10 +6,11 @@ DEMO := $(VENV)/.demo
 
 RECENT := import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None
 
-.PHONY: help install demo test faults mutants bench bench-history paper lint deploy-lock deploy-check times clean
+.PHONY: help install demo quick test faults mutants bench bench-history paper lint deploy-lock deploy-check times clean
 
 help:
 	@echo "make demo   installs what it needs, then topics of the State of the Union addresses"
+	@echo "make quick  some of the tests, without lint: two minutes"
 	@echo "make test   install, then linting, types, import contract and all tests; the same examples"
 	@echo "            each time, others by SEED=7 or SEED=random"
 	@echo "make faults the long form of the fault campaigns, about an hour (SEED=, HISTORIES=)"
@@ -53,9 +54,16 @@ lint: install
 
 # One thread of linear algebra a process, as commands have; and compiled files are kept: collecting
 # takes 9 s of a process, and 24 where each compiles all anew.
+TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= SEED=$(SEED)
+
+quick: install
+	$(TESTING) $(BIN)/python .ci/quick.py
+
+# One process more than there are cores, four at most: many tests wait, for a worker or a server.
+PROCESSES := import os; print(min((os.cpu_count() or 1) + 1, 4))
 test: lint
-	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= SEED=$(SEED) \
-	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
+	$(TESTING) $(BIN)/python -m pytest --dist=worksteal \
+	  --numprocesses=$$($(BIN)/python -c '$(PROCESSES)')
 
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \

@@ -21,6 +21,10 @@ MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
+# gcsfs asks for the kind of a bucket by gRPC, and may wait for ever where nobody answers; it reads
+# this once, when the first test of a process loads it
+os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+
 # the first example of a kernel compiles it
 settings.register_profile("fixed", deadline=None, derandomize=True)
 # where CI is set Hypothesis would derandomize of its own

@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from importlib import import_module
 from importlib.metadata import requires, version
@@ -18,6 +17,7 @@ from packaging.version import Version
 
 import streaming_moments
 from streaming_moments.pipelines.command_line.demo import write_decades
+from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.storage.log.format import INSTALLS, WRITES
 
 ROOT = Path(__file__).parent.parent
@@ -154,15 +154,26 @@ def blocks(language):
     return [text for page in pages("*README.md") for text in found.findall(page.read_text())]
 
 
-@pytest.mark.parametrize("example", blocks("python"))
-def test_the_python_examples_of_the_readmes_run(example, addresses, tmp_path):
+@pytest.fixture
+def beside_addresses(addresses, tmp_path, monkeypatch):
+    """The folder in which an example of a README runs; a process of its own would load all anew."""
     shutil.copytree(addresses / "addresses", tmp_path / "addresses")
-    ast.parse(example)
-    ran = subprocess.run(
-        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_command(*arguments):
+    """The exit code of a command, as the script of that name gives it."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(one) for one in arguments])
+    return ended.value.code
+
+
+@pytest.mark.parametrize("example", blocks("python"))
+def test_the_python_examples_of_the_readmes_run(example, beside_addresses, capsys):
+    # names that the example gives stay its own
+    exec(compile(example, "README.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.strip()
 
 
 def test_every_place_that_contributing_names_is_there():
@@ -179,35 +190,31 @@ def test_every_link_of_the_papers_leads_somewhere():
             assert link.startswith("http") or (page.parent / link).exists(), f"{page}: {link}"
 
 
-def test_the_nightly_example_of_the_readme_runs(addresses, tmp_path):
-    shutil.copytree(addresses / "addresses", tmp_path / "addresses")
+def test_the_nightly_example_of_the_readme_runs(beside_addresses, capsys):
     [example] = [text for text in blocks("toml") if "[refit]" in text]
-    (tmp_path / "night.toml").write_text(example)
-    command = [sys.executable, "-m", "streaming_moments", "nightly", "night.toml"]
-    codes = []
-    for _ in range(2):
-        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
-        codes.append(ran.returncode)
-    assert codes == [0, 10], ran.stdout + ran.stderr
-    assert ran.stdout == "nothing new; 0 shards counted\n"
-    reports = sorted((tmp_path / "reports").glob("night-*.json"))
+    Path("night.toml").write_text(example)
+    assert run_command("nightly", "night.toml") == 0, capsys.readouterr()
+    capsys.readouterr()
+    assert run_command("nightly", "night.toml") == 10, capsys.readouterr()
+    assert capsys.readouterr().out == "nothing new; 0 shards counted\n"
+    reports = sorted(Path("reports").glob("night-*.json"))
     first, second = (json.loads(path.read_text()) for path in reports)
     assert (first["outcome"], second["outcome"]) == ("published", "nothing new")
     assert len(first["topics"]) in (6, 8)
 
 
+# What a shell makes of each line of a script, arguments ended by zeros.
+WORDS = "streaming-moments() { printf '%s\\0' \"$@\"; echo; }"
+
+
 @pytest.mark.long
-def test_the_command_line_example_of_the_readme_runs(addresses, tmp_path):
-    shutil.copytree(addresses / "addresses", tmp_path / "addresses")
+def test_the_command_line_example_of_the_readme_runs(beside_addresses, capsys):
     example = next(text for text in blocks("bash") if "streaming-moments create" in text)
-    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    ran = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", example],
-        cwd=tmp_path,
-        env={"PATH": path, "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "words by relevance" in ran.stdout
+    script = f"{WORDS}\n{example}"
+    shell = ["bash", "-euo", "pipefail", "-c", script]
+    asked = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
+    commands = [line.split("\0")[:-1] for line in asked.splitlines()]
+    assert len(commands) == example.count("streaming-moments ")
+    for command in commands:
+        assert run_command(*command) == 0, (command, capsys.readouterr())
+    assert "words by relevance" in capsys.readouterr().out

@@ -1,6 +1,8 @@
 """What is built installs without the clone, and works where nothing else of it is."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -113,6 +115,49 @@ def installed(request, built, source, tmp_path):
     return request.param, python
 
 
+# commands of one process, as each of its own would load all anew
+COMMANDS = """
+import json
+import sys
+from streaming_moments.pipelines.command_line.entry import cli
+
+for command in json.loads(sys.argv[1]):
+    cli(command, standalone_mode=False)
+"""
+
+
+def compiled(python):
+    """Sizes of what numba keeps beside the code of an environment, by name."""
+    place = python.parent.parent
+    return {path.name: path.stat().st_size for path in place.rglob("*.nb[ci]")}
+
+
+def commands_of_all_kinds(folder):
+    """Arguments of commands that make, fill, fit and read stores of every kind."""
+    lines = [f"{'sea ship sail' if n % 2 else 'law court judge'} {n % 7} wind" for n in range(300)]
+    (folder / "a.txt").write_text("\n".join(lines))
+    yield "create", "store", "a.txt", "--max-topics", "4", "--min-documents", "2"
+    yield "update", "store", "a.txt"
+    yield "refit", "store", "--topics", "2", "--alpha0", "0.5"
+    yield "transform", "store", "a.txt", "--output", "proportions"
+    (folder / "s.txt").write_text("abcab bcabc\ncabbc acbac\n" * 30)
+    yield "create", "sequences", "s.txt", "--kind", "sequences"
+    yield "update", "sequences", "s.txt"
+    yield "refit", "sequences", "--model", "hmm", "--topics", "2", "--refine", "2"
+    yield "transform", "sequences", "s.txt", "--output", "states"
+    (folder / "rows.csv").write_text("a,b\n" + "0.5,1.5\n4.5,0.25\n" * 30)
+    ends = "".join(f"{n},{m}\n" for m in range(12) for n in range(m))
+    (folder / "ends.csv").write_text("source,target\n" + ends)
+    for kind, shard, more in (
+        ("vectors", "rows.csv", ("--columns", "a,b")),
+        ("edges", "ends.csv", ()),
+        ("edges", "ends.csv", ("--sketch-columns", "3")),
+    ):
+        store = f"{kind}{len(more)}"
+        yield "create", store, shard, "--kind", kind, *more
+        yield "update", store, shard
+
+
 @pytest.mark.long
 def test_it_installs_and_works_in_a_fresh_environment(installed, source, tmp_path):
     how, python = installed
@@ -123,9 +168,14 @@ def test_it_installs_and_works_in_a_fresh_environment(installed, source, tmp_pat
     assert VERSION in ran(command, "--version", cwd=tmp_path)
     if how != "wheel":
         return  # of the same files; each environment compiles its kernels anew
-    assert ran(python, "-c", ESTIMATOR, cwd=tmp_path) == "(500, 2)\n"
-    lines = [f"{'sea ship sail' if n % 2 else 'law court judge'} {n % 7} wind" for n in range(300)]
-    (tmp_path / "a.txt").write_text("\n".join(lines))
-    ran(command, "create", "store", "a.txt", "--max-topics", "2", cwd=tmp_path)
-    ran(command, "update", "store", "a.txt", cwd=tmp_path)
+    ran(command, "kernels", cwd=tmp_path)
+    ahead = compiled(python)
+    assert any(name.startswith("token_kernels") for name in ahead)
+    page = (ROOT / "pipelines" / "README.md").read_text()
+    [said] = re.findall(r"kernels` takes .* and leaves ([\d.]+) MB", page)
+    assert sum(ahead.values()) / 1e6 == pytest.approx(float(said), rel=0.15)
+    commands = json.dumps(list(commands_of_all_kinds(tmp_path)))
+    ran(python, "-c", COMMANDS, commands, cwd=tmp_path)
+    assert set(compiled(python)) == set(ahead), "what was compiled ahead is compiled no more"
     assert "300" in ran(command, "status", "store", cwd=tmp_path)
+    assert ran(python, "-c", ESTIMATOR, cwd=tmp_path) == "(500, 2)\n"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -39,9 +40,11 @@ def test_what_a_workflow_runs_is_there(name):
         assert set(re.findall(r"\bmake (\S+)", run)) <= set(targets), run
         extras = {one for found in re.findall(r"\.\[([\w,]+)\]", run) for one in found.split(",")}
         assert extras <= PROJECT["optional-dependencies"].keys(), run
-    quick = (ROOT / ".ci" / "quick.py").read_text()
-    for path in re.findall(r'"((?:tests|streaming_moments)[^"]*)"', quick):
-        assert (ROOT / path).exists(), path
+    script = runpy.run_path(str(ROOT / ".ci" / "quick.py"))
+    for told in script["QUICK"] + script["WIDE"]:
+        path, _, name = told.partition("::")
+        assert (ROOT / path).exists(), told
+        assert not name or f"def {name}(" in (ROOT / path).read_text(), told
 
 
 def test_each_job_may_read_alone_and_ends():

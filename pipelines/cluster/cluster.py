@@ -221,7 +221,12 @@ def connect(
         # on the loopback interface who does not answer at once is dead
         "distributed.comm.timeouts.connect": "5s",
     }
-    with dask.config.set(quiet), _quiet_logs():
+    # what Dask's pages show of a server and its machine; each look takes time of a core
+    unseen = {
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "5s",
+    }
+    with dask.config.set(quiet | ({} if dashboard else unseen)), _quiet_logs():
         local = _started(workers, max(1, cores // max(workers, 1)), dashboard)
         if workers:
             with closed_in_time(local), Client(local) as client:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from distributed import Future
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from streaming_moments.models.rows import added, strips, tree_sum
 from streaming_moments.pipelines.cluster.run import Run
@@ -237,8 +239,14 @@ class OnBlocks:
 
 def alone(threads: int, function: Callable[..., Any], *values: Any) -> Any:
     """Call a function with all threads of a worker: no other task runs beside it."""
-    with threadpool_limits(threads):
+    with _libraries(len(sys.modules)).limit(limits=threads):
         return on_aligned(function, *values)
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """Those of BLAS that are loaded; looked for anew once a module came, with which one may."""
+    return ThreadpoolController()
 
 
 def on_aligned(function: Callable[..., Any], *values: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from queue import Empty, SimpleQueue
@@ -36,7 +36,15 @@ class FinishedTasks:
 
     def add(self, future: Future[Any]) -> None:
         """One more to wait for."""
-        future.add_done_callback(self._finished.put)
+
+        # Dask's own callbacks take a turn of another thread
+        async def wait() -> None:
+            with suppress(CancelledError):
+                await future.exception()
+            self._finished.put(future)
+
+        loop: Any = self.cluster.client.loop
+        loop.add_callback(wait)
 
     def next(self) -> Future[Any]:
         """The next that finishes, or fails.
@@ -122,9 +130,11 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
     begun, wait = time.monotonic(), patience.step
     while True:
         try:
-            failure = _asked(cluster, future.exception, wait)
-            if failure is not None:
-                return failure
+            # one that has ended well needs no turn of the client's loop to say so
+            if future.status != "finished":
+                failure = _asked(cluster, future.exception, wait)
+                if failure is not None:
+                    return failure
             if keep and not future.cancelled():
                 return future
             return _asked(cluster, future.result, wait)
@@ -248,8 +258,9 @@ def completed(
 
 def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
     """Give up tasks; a scheduler that is gone has given them up."""
-    if cluster.client.status == "running":
-        cluster.client.cancel(list(futures))
+    given_up = list(futures)
+    if given_up and cluster.client.status == "running":
+        cluster.client.cancel(given_up)
 
 
 def required(outcome: Any, step: str) -> Any:

@@ -37,21 +37,13 @@ from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as gr
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, VERSION, StoreName, declared_options
-from streaming_moments.pipelines.reports.shown.registry import shown_of
+from streaming_moments.pipelines.reports.shown.model_view import model_view
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
-    no_bars,
-    print_states,
-    state_lines,
-    states_as_json,
 )
 from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import (
-    as_json,
-    described_as_json,
     documents_of,
-    print_topics,
-    topic_lines,
 )
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
@@ -182,20 +174,12 @@ def refit(
         model = refit_by(source, asked.model, asked.options, run)
         if isinstance(model, TopicModel):
             model = with_coherence(source, model, run)
-            if asked.model is TopicModel and source.halves and model.held_out is None:
-                run.tell("no error bars: a half of the documents has no pair of words")
     few = too_few_line(model) if asked.model is TopicModel else ""
     if few:
         tell(f"warning: {few}")
     after = succession(opened.latest(), model)
     kept = opened.save_model(chosen, model, f"refit: {asked.options.said}", after=after)
-    said = model.described()
-    topical = isinstance(model, TopicModel)
-    labels = kept.models[chosen].labels
-    lines = []
-    if isinstance(model, TopicModel):
-        lines = topic_lines(model, opened.vocabulary, words, labels=labels)
-    states = [] if topical else state_lines(model, opened, words, labels)
+    view = model_view(opened, model, words, labels=kept.models[chosen].labels)
     if json_output:
         print_json(
             {
@@ -203,22 +187,14 @@ def refit(
                 "model": chosen,
                 "fitted_version": opened.version,
                 "version": kept.version,
-                **described_as_json(model),
                 "seed": asked.options.seed,
                 "warnings": [few] * bool(few),
-                "topics": [as_json(line) for line in lines],
-                **({} if topical else {"states": states_as_json(states)}),
+                **view.as_json,
             }
         )
         return
-    if topical:
-        print_topics(console(), lines, columns=said.columns)
-    elif said.picture:
-        say(*said.picture.splitlines())
-    else:
-        print_states(console(), states, model, what=shown_of(model).what)
-    missing = "" if topical else no_bars(model, kept.halves)
-    sentence = "; ".join(filter(None, (said.sentence, missing)))
+    view.print(console())
+    sentence = "; ".join((view.described.sentence, *view.lacks))
     say("", f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {sentence}")
 
 

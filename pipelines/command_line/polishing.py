@@ -27,14 +27,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.polish import polish as polish_model
 from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.pipelines.option_types import COUNT, StoreName
-from streaming_moments.pipelines.reports.shown.registry import shown_of
-from streaming_moments.pipelines.reports.states import print_states, state_lines, states_as_json
-from streaming_moments.pipelines.reports.tables import (
-    as_json,
-    described_as_json,
-    print_topics,
-    topic_lines,
-)
+from streaming_moments.pipelines.reports.shown.model_view import model_view
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
@@ -102,12 +95,7 @@ def polish(
     same = Succession(begun, {topic: topic for topic in range(polished.n_topics)})
     kept = fitted.save_model(chosen, polished, f"polish: {begun}, {passes} passes", after=same)
     result.work.delete()
-    said = polished.described()
-    topical = isinstance(polished, TopicModel)
-    labels, lines = kept.models[chosen].labels, []
-    if topical:
-        lines = topic_lines(polished, read.vocabulary, words, labels=labels)
-    states = [] if topical else state_lines(polished, read, words, labels)
+    view = model_view(read, polished, words, labels=kept.models[chosen].labels)
     if json_output:
         print_json(
             {
@@ -115,18 +103,14 @@ def polish(
                 "model": chosen,
                 "parent": begun,
                 "version": kept.version,
-                **described_as_json(polished),
                 "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
-                "topics": [as_json(line) for line in lines],
-                **({} if topical else {"states": states_as_json(states)}),
+                **view.as_json,
             }
         )
     else:
-        if topical:
-            print_topics(console(), lines, columns=said.columns)
-        else:
-            print_states(console(), states, polished, what=shown_of(polished).what)
-        say("", f"model {chosen} kept in version {kept.version}; {said.sentence}")
+        view.print(console())
+        sentence = view.described.sentence
+        say("", f"model {chosen} kept in version {kept.version}; {sentence}")
     for error in result.bad:
         tell(f"left out {error}")
     return ExitCode.BAD_SHARDS if result.bad else 0

@@ -10,7 +10,6 @@ import click
 from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.drawing import as_svg
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
     Session,
@@ -24,15 +23,10 @@ from streaming_moments.pipelines.command_line.options import (
     words_option,
 )
 from streaming_moments.pipelines.option_types import VERSION, Share
-from streaming_moments.pipelines.reports.shown.registry import shown_of
+from streaming_moments.pipelines.reports.shown.model_view import TopicsView, model_view
 from streaming_moments.pipelines.reports.states import (
     kind_facts,
     kind_rows,
-    no_bars,
-    parameters_as_json,
-    print_states,
-    state_lines,
-    states_as_json,
 )
 from streaming_moments.pipelines.reports.status import (
     print_facts,
@@ -47,17 +41,11 @@ from streaming_moments.pipelines.reports.status import (
 from streaming_moments.pipelines.reports.tables import (
     RELEVANCE_WEIGHT,
     as_json,
-    described_as_json,
     documents_of,
     log_lines,
-    model_scores,
     periods_as_json,
     print_log,
     print_periods,
-    print_topics,
-    scores_line,
-    together_line,
-    topic_lines,
 )
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -66,7 +54,6 @@ from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.operations.lineages import (
     store_counting,
     store_for,
-    vocabulary_of,
 )
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
@@ -188,32 +175,23 @@ def topics(
         from streaming_moments.pipelines.reports.plot import plot_shares, require_plot
 
         require_plot(plot_file)
-    chosen, said = model_called(opened.commit, name), model.described()
+    chosen = model_called(opened.commit, name)
     stale = staleness(opened, chosen)
-    warnings = [*filter(None, (no_bars(model, opened.halves),))]
-    warnings += [f"warning: {stale_line(stale)}"] if stale.is_stale else []
-    if not isinstance(model, TopicModel):
+    view = model_view(opened, model, words, weight, opened.models[chosen].labels)
+    warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
+    told = {"store": opened.url, "model": chosen, **view.as_json, **stale_as_json(stale)}
+    told |= view.scores
+    title = f"model {chosen} of {documents_of(model)}"
+    if not isinstance(view, TopicsView):
         if period is not None:
             raise click.UsageError(f"--over-time is of topics, model {chosen} of {model.name}.")
-        states = state_lines(model, opened, words, opened.models[chosen].labels)
         if json_output:
-            told = {**described_as_json(model), **stale_as_json(stale)}
-            told |= parameters_as_json(model)
-            shown_states = {"topics": [], "states": states_as_json(states)}
-            print_json({"store": opened.url, "model": chosen, **told, **shown_states})
+            print_json(told)
             return
-        title = f"model {chosen} of {documents_of(model)}"
-        if said.picture:
-            say(title, *said.picture.splitlines())
-        else:
-            print_states(console(), states, model, title, shown_of(model).what)
-        say("", said.sentence, *warnings)
+        view.print(console(), title)
+        say("", *view.sentences, *warnings)
         return
-    labels = opened.models[chosen].labels
-    lines = topic_lines(model, vocabulary_of(opened, model), words, weight, labels)
-    scores = model_scores(model)
-    sentences = [*filter(None, (scores_line(model), together_line(model))), said.sentence]
-    shown = {word for line in lines for word in line.words}
+    shown = {word for line in view.lines for word in line.words}
     later = {word: part for word, part in _later(opened, chosen, model).items() if word in shown}
     over_time: tuple[PeriodShares, ...] = ()
     if period is not None:
@@ -221,26 +199,15 @@ def topics(
 
         topical = opened.load_model(name)
         over_time = shares_over_time(store_counting(opened, chosen, topical), topical, period)
-    names = [one.label or " ".join(one.words[:2]) for one in lines]
     if plot_file is not None and over_time:
-        plot_shares(over_time, names, plot_file)
+        plot_shares(over_time, view.names, plot_file)
     if json_output:
-        print_json(
-            {
-                "store": opened.url,
-                "model": chosen,
-                **described_as_json(model),
-                **stale_as_json(stale),
-                "relevance": weight,
-                **scores,
-                "topics": [as_json(line) for line in lines],
-                "counted_since": {word: part.version for word, part in later.items()},
-                **({} if period is None else {"over_time": periods_as_json(over_time)}),
-            }
-        )
+        told |= {"relevance": weight}
+        told |= {"counted_since": {word: part.version for word, part in later.items()}}
+        told |= {} if period is None else {"over_time": periods_as_json(over_time)}
+        print_json(told)
         return
-    title = f"model {chosen} of {documents_of(model)}"
-    print_topics(console(), lines, title, weight, later, said.columns)
+    view.print(console(), title, later)
     for part in sorted(set(later.values()), key=lambda part: part.version):
         since = [word for word, own in later.items() if own == part]
         say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
@@ -248,8 +215,8 @@ def topics(
         from streaming_moments.pipelines.reports.period_changes import change_said
 
         print_periods(console(), over_time)
-        say(change_said(over_time, names))
-    say("", *sentences, *warnings)
+        say(change_said(over_time, view.names))
+    say("", *view.sentences, *warnings)
 
 
 @click.command()

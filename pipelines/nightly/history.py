@@ -84,16 +84,21 @@ class Night:
 
 @dataclass(frozen=True)
 class NightHistory:
-    """Earlier runs, the latest last, names of files that are no reports, and those of pages."""
+    """Earlier runs, the latest last, names of files that are no reports, and those of pages.
+
+    `latest` is the name of the latest report, of whatever store.
+    """
 
     nights: tuple[Night, ...] = ()
     unread: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
+    latest: str = ""
 
     @property
     def last_published(self) -> str | None:
         """When a run last published a model, ISO 8601."""
-        return max((one.last_published for one in self.nights if one.last_published), default=None)
+        told = (one.last_published for one in reversed(self.nights) if one.last_published)
+        return next(told, None)
 
 
 def night_of(report: NightReport) -> Night:
@@ -134,7 +139,8 @@ def read_history(folder: Folder, store: str) -> NightHistory:
             nights.append(replace(_night(json.loads(content)), page=page if page in pages else ""))
         except (ValueError, KeyError, TypeError, AttributeError):
             unread.append(name)
-    return NightHistory(tuple(one for one in nights if one.store == store), tuple(unread), pages)
+    mine = tuple(one for one in nights if one.store == store)
+    return NightHistory(mine, tuple(unread), pages, names[-1] if names else "")
 
 
 def _night(content: Mapping[str, Any]) -> Night:

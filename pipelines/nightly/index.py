@@ -28,7 +28,7 @@ def nights_index(report: NightReport, history: NightHistory) -> bytes:
     >>> html.index(file_name(report.started, ".html")) < html.index(before)
     True
     """
-    own = file_name(report.started, ".html")
+    own = file_name(report.filed or report.started, ".html")
     known = {one.page: one for one in history.nights} | {own: night_of(report)}
     rows = [(page, known.get(page)) for page in sorted({*history.pages, own}, reverse=True)]
     return rendered("index.html", rows=rows, store=report.store).encode()

@@ -21,7 +21,7 @@ from streaming_moments.pipelines.nightly.history import NightHistory, read_histo
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
 from streaming_moments.pipelines.nightly.outputs import write_night
-from streaming_moments.pipelines.nightly.report import NightReport
+from streaming_moments.pipelines.nightly.report import NightReport, filed_after
 from streaming_moments.pipelines.reports.metrics import require_collected
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.plain_values import json_value
@@ -87,6 +87,7 @@ def nightly(
     try:
         try:
             history = read_history(output, config.store)
+            begun = replace(begun, filed=filed_after(begun.started, history.latest))
             beating = Heartbeat(journal, progress or Silent())
             seconds = config.update.commit_every.total_seconds()
             run = Run(cluster, beating, config.update.limits, options, seconds)

@@ -190,7 +190,7 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
     if before:
         yield "the night before", before[-1]
     yield "all nights", INDEX
-    yield "data (JSON)", file_name(report.started, ".json")
+    yield "data (JSON)", file_name(report.filed or report.started, ".json")
 
 
 def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequence[float | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.pipelines.exit_codes import ExitCode
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 INDEX = "index.html"
+_IN_NAMES = "%Y%m%dT%H%M%S%fZ"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class NightReport:
         URL.
     started, finished : str
         ISO 8601, UTC.
+    filed : str
+        The time in the names of its files, ISO 8601: when it started, or a microsecond after the
+        latest report where the clock has been set back, so that names are in the order of nights.
     outcome : {"published", "refused", "nothing new", "failed"}
         How it ended.
     exit_code : int
@@ -75,6 +79,7 @@ class NightReport:
     store: str
     started: str
     finished: str = ""
+    filed: str = ""
     outcome: str = "failed"
     exit_code: int = ExitCode.INPUT
     version: int | None = None
@@ -133,19 +138,39 @@ def write_beside(
     >>> write_beside(Folder.at("memory://reports"), report, ".txt", b"no topics")
     'memory://reports/night-20260501T031500000000Z.txt'
     """
-    name = file_name(report.started, suffix)
+    name = file_name(report.filed or report.started, suffix)
     folder.write(name, content)
     if latest:
         folder.write(f"{LATEST}{suffix}", content)
     return f"{folder.url}/{name}"
 
 
-def file_name(started: str, suffix: str) -> str:
-    """What a file of the night that started then is called.
+def file_name(filed: str, suffix: str) -> str:
+    """What a file of the night that is filed under a time is called; names sort by it.
 
     Examples
     --------
     >>> file_name("2026-05-01T03:15:00+00:00", ".html")
     'night-20260501T031500000000Z.html'
     """
-    return f"night-{datetime.fromisoformat(started):%Y%m%dT%H%M%S%f}Z{suffix}"
+    return f"night-{datetime.fromisoformat(filed):{_IN_NAMES}}{suffix}"
+
+
+def filed_after(started: str, latest: str) -> str:
+    """The time under which a night is filed, after the latest report's name.
+
+    Examples
+    --------
+    >>> filed_after("2026-05-01T03:15:00+00:00", "night-20270501T031500000000Z.json")
+    '2027-05-01T03:15:00.000001+00:00'
+    >>> filed_after("2026-05-01T03:15:00+00:00", "night-20260430T031500000000Z.json")
+    '2026-05-01T03:15:00+00:00'
+    """
+    try:
+        told = latest.removeprefix("night-").removesuffix(".json")
+        before = datetime.strptime(told, _IN_NAMES).replace(tzinfo=UTC)
+    except ValueError:  # no report yet, or a file that somebody else has put there
+        return started
+    if before < datetime.fromisoformat(started):
+        return started
+    return (before + timedelta(microseconds=1)).isoformat(timespec="microseconds")

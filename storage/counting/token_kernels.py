@@ -190,7 +190,9 @@ def _grown(array: Any, needed: Any) -> Any:
     if needed <= array.size:
         return array
     larger = np.empty(max(needed, 2 * array.size), dtype=array.dtype)
-    larger[: array.size] = array
+    # entry by entry: numba compiles the error of slices that do not fit for two seconds
+    for place in range(array.size):
+        larger[place] = array[place]
     return larger
 
 

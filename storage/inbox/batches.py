@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from pydantic import TypeAdapter
 
@@ -147,10 +148,9 @@ def receipts_of_batch(data: bytes, where: str) -> dict[str, str]:
 
 
 def _header(data: bytes, where: str) -> tuple[_Header, int]:
-    stop = -1
-    for _ in range(_LINES):
-        stop = data.find(b"\n", stop + 1)
-        if stop < 0:
-            raise StoreError(f"{where} is damaged (it has no header); restore it from a copy")
-    content = unseal(data[:stop], where)
-    return checked(_HEADER, content, f"{where} is no batch of documents"), stop + 1
+    ends = [found.end() for found in islice(re.finditer(rb"\n", data), _LINES)]
+    if len(ends) < _LINES:
+        raise StoreError(f"{where} is damaged (it has no header); restore it from a copy")
+    start = max(ends)
+    content = unseal(data[: start - 1], where)
+    return checked(_HEADER, content, f"{where} is no batch of documents"), start

@@ -199,7 +199,7 @@ class RecordShape:
             There are no documents, or of more than 31 days.
         """
         days: dict[date, list[bytes]] = {}
-        digest, bad, place = hashlib.sha256(), list[RecordRefused](), -1
+        digest, bad = hashlib.sha256(), list[RecordRefused]()
         for place, record in enumerate(records):
             try:
                 day, line = self.line(record, place, today)

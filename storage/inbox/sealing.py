@@ -94,7 +94,7 @@ class SealLog:
             # the note is lost, or whoever slept wrote one of what has expired since
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
             number = max((int(found[1]) for found in listed if found), default=0)
-        number = max(number, *self._held, 0) if self._held else number
+        number = max([number, *self._held])
         while folder.exists(seal_file(number + 1)):
             number += 1
         return number
@@ -208,7 +208,6 @@ class SealLog:
             # whoever slept while seals expired has made one that was there before
             self.inbox.folder.delete([seal_file(sealed.number)])
             raise SealedByAnother(f"seal {sealed.number} has expired; look again")
-        self._remembered(sealed)
         self._finish(sealed, contents)
         return sealed
 

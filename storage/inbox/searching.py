@@ -69,8 +69,8 @@ def search(
     noted = read_searches(folder)
     found = {identity: noted.get(identity, Search()) for identity in wanted}
     ids = {identity: frozenset(map(_written, names)) for identity, names in wanted.items()}
-    unsearched = [one.seal for one in found.values() if one.seal < last]
-    begin = max(min(unsearched, default=last), log.expired()) + 1
+    searched = min((one.seal for one in found.values()), default=last)
+    begin = max(searched, log.expired()) + 1
     since = 0
     for sealed, contents in _contents(log, range(begin, last + 1)):
         behind = [identity for identity, one in found.items() if one.seal < sealed.number]
@@ -105,13 +105,14 @@ def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
     wanted = frozenset(names)
     there = ids_in(content, frozenset(map(_written, wanted)))
     places = sorted(place for one in there for place in _places(content, b'"id":"%b"' % one))
-    lines, line, reached = [], 0, 0
+    lines, line, begin = [], 0, 0
     for place in places:
-        line += content.count(b"\n", reached, place)
-        reached = place
-        begin, end = content.rfind(b"\n", 0, place) + 1, content.find(b"\n", place)
+        if passed := content.count(b"\n", begin, place):
+            line += passed
+            begin = content.rindex(b"\n", begin, place) + 1
+        end = content.find(b"\n", place)
         # what looks like an id may be a part of another field
-        document = json.loads(content[begin : end if end >= 0 else None])
+        document = json.loads(content[begin : end if end != -1 else None])
         if document.get("id") in wanted:
             lines.append(line)
     return sorted(set(lines))
@@ -160,9 +161,9 @@ def _written(name: str) -> bytes:
 
 def _places(content: bytes, text: bytes) -> Iterator[int]:
     place = content.find(text)
-    while place >= 0:
+    while place != -1:
         yield place
-        place = content.find(text, place + 1)
+        place = content.find(text, place + len(text))
 
 
 def _contents(

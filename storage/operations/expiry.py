@@ -117,7 +117,7 @@ def _expiry(head: Commit, keep: int, past: Iterable[int], models: bool) -> Expir
     """What is to be dropped of the versions that are long past."""
     if keep < 1:
         raise InvalidInput(f"{keep} versions are to be kept; give at least 1")
-    last = [version for version in range(head.version, -1, -1) if head.keeps(version)][:keep]
+    last = [version for version in range(head.version + 1) if head.keeps(version)][-keep:]
     fitted = {head.models[model].version: f"tag {tag}" for tag, model in head.tags.items()}
     if head.models:
         latest = [*head.models][-1]

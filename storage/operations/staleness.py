@@ -11,7 +11,7 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 # commits whose segments hold the documents of others
-_OTHER_SEGMENTS = frozenset({"compact", "rebase", "purge", "rollback"})
+_OTHER_SEGMENTS = frozenset({"compact", "rebase", "purge"})
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,13 @@ def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
 
 def _changed(before: Commit, after: Commit) -> tuple[int, int]:
     """Documents that a commit counts, and takes away."""
-    if after.operation in _OTHER_SEGMENTS:
-        net = after.documents - before.documents
-        return max(net, 0), max(-net, 0)
     old, new = _segments(before), _segments(after)
     moves = [new[one] for one in new.keys() - old.keys()]
     moves += [-old[one] for one in old.keys() - new.keys()]
-    return sum(max(move, 0) for move in moves), sum(max(-move, 0) for move in moves)
+    if after.operation in _OTHER_SEGMENTS:
+        moves = [after.documents - before.documents]
+    counted = sum(max(move, 0) for move in moves)
+    return counted, counted - sum(moves)
 
 
 def _segments(commit: Commit) -> dict[tuple[str, int], int]:

@@ -30,7 +30,8 @@ def proportions(
     for document in range(indptr.size - 1):
         first, last = indptr[document], indptr[document + 1]
         theta = thetas[document]
-        theta[:] = weights
+        for j in range(theta.size):
+            theta[j] = weights[j]
         if first == last:
             continue
         base, total = _read(words, counts, first, last, padded, prior, 0.0, iterations, 1e-7, room)
@@ -103,10 +104,12 @@ def _read(words, counts, first, last, topics, prior, own, sweeps, tolerance, roo
     for entry in range(first, last):
         shares[entry - first] = 0.0
         total += counts[entry]
-    base[:] = prior
     k = prior.size
+    for j in range(k):
+        base[j] = prior[j]
     for _ in range(sweeps):
-        before[:] = base
+        for j in range(k):
+            before[j] = base[j]
         for entry in range(first, last):
             row, share = topics[words[entry]], shares[entry - first]
             for j in range(k):
@@ -145,8 +148,12 @@ def _padded(topics, alpha):  # type: ignore[no-untyped-def]
     k = alpha.size
     wide = -(-k // LANES) * LANES
     columns, prior = np.zeros((topics.shape[0], wide)), np.zeros(wide)
-    columns[:, :k] = topics
-    prior[:k] = alpha
+    # entry by entry, as elsewhere: slices that may not fit take numba a second each to compile
+    for row in range(topics.shape[0]):
+        for j in range(k):
+            columns[row, j] = topics[row, j]
+    for j in range(k):
+        prior[j] = alpha[j]
     return columns, prior
 
 

@@ -19,7 +19,11 @@ def diagonalize_jointly(
     """
     k, number = rotation.shape[0], matrices.shape[0]
     # the same entry of all matrices side by side: each loop runs over neighbours
-    entries = np.ascontiguousarray(matrices.transpose(1, 2, 0))
+    entries = np.empty((k, k, number))
+    for row in range(k):
+        for column in range(k):
+            for matrix in range(number):
+                entries[row, column, matrix] = matrices[matrix, row, column]
     sweeps = max_sweeps
     for sweep in range(max_sweeps):
         largest = 0.0
@@ -58,5 +62,8 @@ def diagonalize_jointly(
         if largest <= tolerance:
             sweeps = sweep + 1
             break
-    matrices[:] = entries.transpose(2, 0, 1)
+    for row in range(k):
+        for column in range(k):
+            for matrix in range(number):
+                matrices[matrix, row, column] = entries[row, column, matrix]
     return sweeps

@@ -30,8 +30,6 @@ KEY = base64.b64encode(b"of nobody").decode()
 @contextmanager
 def google():
     """Options of gcsfs for `gs://bucket`, and the proxy before it."""
-    # gcsfs asks for the kind of a bucket by gRPC, for minutes, where nobody answers
-    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
     with _served(_Google, GOOGLE) as proxy:
         yield {"endpoint_url": proxy.url, "token": "anon", "project": "project"}, proxy
 

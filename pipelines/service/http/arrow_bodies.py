@@ -69,7 +69,7 @@ def _require_types(schema: pa.Schema) -> None:
         raise Problem(400, f"column {twice[0][:60]!r} is there twice; name each once")
     for column in schema:
         kind = column.type
-        if is_list(kind) and getattr(kind, "list_size", 1) > 0:
+        if is_list(kind) and getattr(kind, "list_size", None) != 0:
             kind = kind.value_type
         text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         number = pa.types.is_integer(kind) or kind in (pa.float32(), pa.float64())

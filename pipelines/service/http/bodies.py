@@ -170,10 +170,10 @@ def _named_once(found: object, content: bytes) -> object:
     # at least as many as there are names: texts may hold some more
     if len(_NAME_ENDS.findall(content)) == pairs:
         return found
-    checked: object = json.loads(
+    checked = json.loads(
         content, object_pairs_hook=_pairs_named_once, parse_int=str, parse_float=str
     )
-    if isinstance(found, list) and isinstance(checked, list):
+    if isinstance(found, list):
         return [_unreadable_in(other) or one for one, other in zip(found, checked, strict=True)]
     return _unreadable_in(checked) or found
 
@@ -184,7 +184,7 @@ def _unreadable_in(value: object) -> Unreadable | None:
     return value if isinstance(value, Unreadable) else None
 
 
-def _pairs_named_once(pairs: list[tuple[str, object]]) -> object:
+def _pairs_named_once(pairs: list[tuple[str, object]]) -> Unreadable | None:
     names = set[str]()
     for name, value in pairs:
         if (unreadable := _unreadable_in(value)) is not None:
@@ -192,7 +192,7 @@ def _pairs_named_once(pairs: list[tuple[str, object]]) -> object:
         if name in names:
             return Unreadable(f"the name {name[:_SHOWN]!r} is there twice; send it once")
         names.add(name)
-    return dict(pairs)
+    return None
 
 
 def _require_flat(content: bytes, most: int) -> None:
@@ -238,8 +238,6 @@ def _gunzip(most: int) -> Callable[[bytes], bytes]:
             if not inflating.eof:
                 raise Problem(400, "the gzip stream ends too early; send all of it")
             return b""
-        if inflating.eof:
-            raise Problem(400, "there is something behind the gzip stream; send one alone")
         try:
             found = inflating.decompress(chunk, most - came + 1)
         except zlib.error as error:

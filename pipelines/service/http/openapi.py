@@ -32,7 +32,8 @@ def openapi_document(
     tokens: bool,
     version: str,
     calls: Sequence[Call] = CALLS,
-    texts: bool = True,
+    *,
+    texts: bool,
 ) -> dict[str, Any]:
     """The document, of OpenAPI 3.1.
 
@@ -109,7 +110,7 @@ def _operation(call: Call, tokens: bool) -> dict[str, Any]:
 def _content(gives: Any) -> dict[str, Any]:
     if isinstance(gives, str):
         return {gives: {"schema": {"type": "string"}}}
-    if is_dataclass(gives) and isinstance(gives, type):
+    if isinstance(gives, type):
         return {JSON: {"schema": {"$ref": f"{_SCHEMAS}{gives.__name__}"}}}
     return {JSON: {"schema": {"type": "object"}}}
 

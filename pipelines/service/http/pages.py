@@ -163,7 +163,7 @@ def _outside_since(service: Service, view: View) -> float | None:
         reference = store.models[published.name]
         before = {one.url for one in store.at(reference.version).ledger()}
         new = [one for one in store.ledger() if one.url not in before]
-        return outside_share(sum(one.tokens for one in new), sum(one.outside or 0 for one in new))
+        return outside_share(sum(one.tokens for one in new), sum(one.outside for one in new))
 
     try:
         found: float | None = service.pages.kept(("outside", store.version, published.name), made)

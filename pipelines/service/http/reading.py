@@ -11,15 +11,13 @@ from starlette.responses import Response
 
 from streaming_moments.errors import StoreError
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.reports.states import kind_facts, state_lines, states_as_json
+from streaming_moments.pipelines.reports.shown.model_view import model_view
+from streaming_moments.pipelines.reports.states import kind_facts
 from streaming_moments.pipelines.reports.status import stale_as_json, status_of
 from streaming_moments.pipelines.reports.tables import (
     as_json,
-    described_as_json,
     log_lines,
-    model_scores,
     periods_as_json,
-    topic_lines,
 )
 from streaming_moments.pipelines.service.answers import (
     DocumentsRead,
@@ -40,7 +38,7 @@ from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.published import answering
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.dates import PERIODS
-from streaming_moments.storage.operations.lineages import store_counting, vocabulary_of
+from streaming_moments.storage.operations.lineages import store_counting
 from streaming_moments.storage.operations.shares_over_time import shares_over_time
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
@@ -147,14 +145,9 @@ async def topics(service: Service, request: Request) -> Response:
 
     def found() -> dict[str, Any]:
         model = store.load_any_model(name)
-        told: dict[str, Any] = {"store": store.url, "model": name}
-        told |= {**described_as_json(model), **stale_as_json(staleness(store, name))}
-        labels = store.commit.models[name].labels
-        if not isinstance(model, TopicModel):
-            states = state_lines(model, store, words, labels)
-            return {**told, "topics": [], "states": states_as_json(states)}
-        lines = topic_lines(model, vocabulary_of(store, model), words, labels=labels)
-        return {**told, **model_scores(model), "topics": [as_json(line) for line in lines]}
+        view = model_view(store, model, words, labels=store.commit.models[name].labels)
+        told = {"store": store.url, "model": name, **stale_as_json(staleness(store, name))}
+        return {**told, **view.as_json, **view.scores}
 
     return json_answer(await run_in_threadpool(found))
 
@@ -194,7 +187,7 @@ async def versions(service: Service, request: Request) -> Response:
 
     def found() -> Versions:
         lines = log_lines(store, max(0, store.version - limit + 1))
-        return Versions(store.url, tuple(as_json(line) for line in lines[:limit]))
+        return Versions(store.url, tuple(as_json(line) for line in lines))
 
     return json_answer(asdict(await run_in_threadpool(found)))
 

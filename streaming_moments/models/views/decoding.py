@@ -108,7 +108,8 @@ def viterbi(
                             value, origin = best[i] + moves[j, i], i
                 came[place - begin, j] = origin
                 ahead[j] = value if symbol < 0 else value + emission[symbol, j]
-            best[:] = ahead
+            for j in range(k):
+                best[j] = ahead[j]
         last = 0
         for j in range(1, k):
             if best[j] > best[last]:

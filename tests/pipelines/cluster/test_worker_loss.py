@@ -365,22 +365,31 @@ def test_the_death_of_the_scheduler_is_one_line_and_code_2(tmp_path, shards):
     assert store.latest().verify() == []
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
-def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
-    tmp_path, shards, workers, reading
-):
-    place, long = tmp_path / "store", tmp_path / "long.txt"
-    listed = list_shards([str(shards)])
-    command = [sys.executable, "-m", "streaming_moments", "update", str(place)]
-    command += [str(shards), str(long), "--workers", workers]
+@pytest.fixture(scope="module")
+def halfway(tmp_path_factory, shards):
+    """A folder with a store of two shards and a long one to come, and what all make undisturbed."""
+    folder = tmp_path_factory.mktemp("halfway")
+    place, long, listed = folder / "store", folder / "long.txt", list_shards([str(shards)])
     with connect() as cluster:
         store = create(str(place), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(cluster))
         long.write_text("\n".join([" ".join(store.vocabulary.terms[:100])] * 40_000))
-        before = update(store, listed[:2], Run(cluster)).store
-        shutil.copytree(place, tmp_path / "undisturbed")
-        twin = MomentStore.open(str(tmp_path / "undisturbed"))
+        update(store, listed[:2], Run(cluster))
+        shutil.copytree(place, folder / "undisturbed")
+        twin = MomentStore.open(str(folder / "undisturbed"))
         both = list_shards([str(shards), str(long)])
-        undisturbed = update(twin, both, Run(cluster)).store.load()
+        return folder, update(twin, both, Run(cluster)).store.load()
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
+    tmp_path, shards, workers, reading, halfway
+):
+    folder, undisturbed = halfway
+    place, long = tmp_path / "store", folder / "long.txt"
+    shutil.copytree(folder / "store", place)
+    before = MomentStore.open(str(place))
+    command = [sys.executable, "-m", "streaming_moments", "update", str(place)]
+    command += [str(shards), str(long), "--workers", workers]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -392,7 +401,7 @@ def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
     ) as job:
         while not reading(job.pid, long):
             assert job.poll() is None, "it ended too soon"
-            time.sleep(0.002)
+            time.sleep(0.02)
         # as a terminal does: to the children too
         os.killpg(job.pid, signal.SIGINT)
         out, err = job.communicate(timeout=100)
@@ -430,13 +439,13 @@ def test_a_result_that_goes_with_its_workers_is_what_comes_of_making_it_again(
 ):
     asked = tasks._asked
 
-    def unlucky(*arguments):
-        answer = asked(*arguments)
-        if not killed:
+    def unlucky(cluster, ask, seconds):
+        # it is known to have ended
+        if ask == future.result and not killed:
             killed.append(cluster.client.run(os.getpid).popitem()[1])
             os.kill(killed[0], signal.SIGKILL)
             until(lambda: future.status != "finished")
-        return answer
+        return asked(cluster, ask, seconds)
 
     killed = []
     with (

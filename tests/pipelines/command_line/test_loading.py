@@ -1,16 +1,12 @@
 """What each command loads: none waits for what only others need."""
 
 import json
-import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from streaming_moments.pipelines import command_line
 from streaming_moments.pipelines.command_line.commands import cli
 
 # of these each takes a tenth of a second of the processor or more
@@ -118,51 +114,3 @@ def test_a_slip_is_named():
     ran = CliRunner().invoke(cli, ["updat", "store"])
     assert "No such command 'updat'. Did you mean 'update'?" in ran.output
     assert "Did you mean" not in CliRunner().invoke(cli, ["quench", "store"]).output
-
-
-@pytest.mark.long
-def test_kernels_that_were_compiled_ahead_are_compiled_no_more(place, tmp_path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
-
-    def compiled(*command):
-        subprocess.run([sys.executable, *command], env=environment, check=True, timeout=300)
-        return {path.name for path in (tmp_path / "kernels").rglob("*.nbc")}
-
-    ahead = compiled("-m", "streaming_moments", "kernels")
-    assert any(name.startswith("token_kernels") for name in ahead)
-    left = sum(one.stat().st_size for one in (tmp_path / "kernels").rglob("*") if one.is_file())
-    page = (Path(command_line.__file__).parents[1] / "README.md").read_text()
-    [said] = re.findall(r"kernels` takes .* and leaves ([\d.]+) MB", page)
-    assert left / 1e6 == pytest.approx(float(said), rel=0.15)
-    store, shards = str(tmp_path / "store"), sorted(map(str, place.glob("*.jsonl")))
-    # all of them in one process
-    commands = (
-        ("create", store, *shards, "--max-topics", "4", "--min-documents", "2"),
-        ("update", store, *shards),
-        ("refit", store, "--topics", "2", "--alpha0", "0.5"),
-        ("transform", store, *shards, "--output", str(tmp_path / "proportions")),
-    )
-    (tmp_path / "s.txt").write_text("abcab bcabc\ncabbc acbac\n" * 30)
-    store, shard = str(tmp_path / "sequences"), str(tmp_path / "s.txt")
-    commands += (
-        ("create", store, shard, "--kind", "sequences"),
-        ("update", store, shard),
-        ("refit", store, "--model", "hmm", "--topics", "2", "--refine", "2"),
-        ("transform", store, shard, "--output", str(tmp_path / "states")),
-    )
-    (tmp_path / "rows.csv").write_text("a,b\n" + "0.5,1.5\n4.5,0.25\n" * 30)
-    (tmp_path / "ends.csv").write_text(
-        "source,target\n" + "".join(f"{n},{m}\n" for m in range(12) for n in range(m))
-    )
-    for kind, name, more in (
-        ("vectors", "rows.csv", ("--columns", "a,b")),
-        ("edges", "ends.csv", ()),
-        ("edges", "ends.csv", ("--sketch-columns", "3")),
-    ):
-        store, shard = str(tmp_path / f"{kind}{len(more)}"), str(tmp_path / name)
-        commands += (("create", store, shard, "--kind", kind, *more), ("update", store, shard))
-    code = (
-        "from streaming_moments.pipelines.command_line.entry import cli\n"
-        f"for one in {commands}: cli(list(one), standalone_mode=False)"
-    )
-    assert compiled("-c", code) == ahead

@@ -1,12 +1,9 @@
 """Rebase: new words from a fresh pilot, every shard counted anew, and killed on the way."""
 
 import json
-import signal
-import subprocess
-import sys
-import textwrap
 
 import pytest
+from killed_jobs import rebase_until, require_killed
 
 from streaming_moments import MomentStatistics
 from streaming_moments.errors import ShardError
@@ -121,28 +118,6 @@ def test_shards_that_are_gone_or_changed_stop_it_unless_allowed(store, folder, e
     assert update(after, list_shards([str(folder / "*.txt")]), Run(embedded)).counted == 1
 
 
-KILLED = """
-import os, signal, sys
-from streaming_moments.pipelines.jobs import rebase as module
-from streaming_moments.pipelines.cluster.cluster import connect
-from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.storage.store.store import MomentStore
-
-url, moment, after = sys.argv[1], sys.argv[2], int(sys.argv[3])
-real, calls = getattr(module, moment), []
-def dying(*arguments, **given):
-    done = real(*arguments, **given)
-    calls.append(done)
-    if len(calls) == after:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return done
-
-setattr(module, moment, dying)
-with connect() as cluster:
-    module.rebase(MomentStore.open(url), Run(cluster))
-"""
-
-
 @pytest.mark.parametrize(
     ("moment", "after", "reads"),
     [("draw_pilot", 1, 6), ("gather_group", 2, 5), ("stage_segment", 3, 3)],
@@ -151,9 +126,7 @@ def test_a_killed_rebase_goes_on_where_it_was(
     store, folder, embedded, monkeypatch, moment, after, reads
 ):
     old = store.load()
-    arguments = [sys.executable, "-c", textwrap.dedent(KILLED), store.url, moment, str(after)]
-    killed = subprocess.run(arguments, capture_output=True, timeout=120)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    require_killed(rebase_until, moment, after, store.url)
     left = MomentStore.open(store.url)
     assert left.load() == old
     assert left.verify() == []

@@ -3,15 +3,12 @@
 import dataclasses
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from killed_jobs import require_killed, update_until
 
 from streaming_moments import MomentStatistics
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
@@ -250,41 +247,11 @@ def test_a_store_of_ids_counts_ids(tmp_path, embedded):
     assert np.array_equal(loaded[0].word_counts, loaded[1].word_counts)
 
 
-KILLED_UPDATE = """
-import os, signal, sys
-from streaming_moments.pipelines.gathering.reduction import Reduction
-from streaming_moments.pipelines.jobs import update as module
-from streaming_moments.pipelines.cluster.cluster import connect
-from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.storage.listing import list_shards
-from streaming_moments.storage.store.store import MomentStore
-
-moment, store_url, folder = sys.argv[1:]
-store, listed = MomentStore.open(store_url), list_shards([folder])
-def die(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-with connect() as cluster:
-    store = module.update(store, listed[:2], Run(cluster)).store
-    if moment == "read":
-        Reduction.run = die
-    elif moment == "write":
-        module._committed = die
-    else:
-        commit = MomentStore.append
-        MomentStore.append = lambda *arguments: die(commit(*arguments))
-    module.update(store, listed, Run(cluster))
-"""
-
-
 @pytest.mark.parametrize(("moment", "version"), [("read", 1), ("write", 1), ("commit", 2)])
 def test_a_killed_update_is_completed_by_the_next(tmp_path, shards, embedded, moment, version):
     listed = list_shards([str(shards)])
     store = new_store(tmp_path / "store", shards, embedded)
-    script = textwrap.dedent(KILLED_UPDATE)
-    arguments = [sys.executable, "-c", script, moment, str(tmp_path / "store"), str(shards)]
-    killed = subprocess.run(arguments, capture_output=True, timeout=120)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    require_killed(update_until, moment, str(tmp_path / "store"), str(shards))
     left = MomentStore.open(str(tmp_path / "store"))
     assert left.version == version
     assert left.verify() == []

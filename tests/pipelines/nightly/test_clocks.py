@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,9 @@ import pytest
 
 import streaming_moments
 from streaming_moments.pipelines.nightly.config import read_config
+from streaming_moments.pipelines.nightly.history import read_history
 from streaming_moments.pipelines.nightly.night import nightly
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.store.garbage import GRACE, OLDEST_COMMITTED, collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
@@ -79,6 +82,20 @@ def test_a_night_whose_clock_is_a_year_off_harms_no_other(place, embedded, off):
     later.with_stem("2026-11-23").write_text(content.upper() + "\nand more")
     report = nightly(read_config(str(place / "two.toml")), embedded, lambda step: None)
     assert [step.step for step in report.steps].count("rebase") == 1
+    # reports are in the order of the nights, and so are the names of their files
+    filed = [
+        json.loads(path.read_text()) for path in sorted((place / "reports").glob("night-*.json"))
+    ]
+    assert [one["version"] for one in filed] == sorted({one["version"] for one in filed})
+    assert len(filed) == 3
+    assert filed[-1]["last_published"] == filed[-1]["finished"]
+    kept = read_history(Folder.at(str(place / "reports")), store.url)
+    assert [one.started for one in kept.nights] == [one["started"] for one in filed]
+    assert kept.last_published == filed[-1]["finished"]
+    index = (place / "reports" / "index.html").read_text()
+    assert re.findall(r'href="(night-\w+)\.html"', index) == [
+        path.stem for path in sorted((place / "reports").glob("night-*.html"), reverse=True)
+    ]
     opened = MomentStore.open(store.url)
     assert opened.verify() == []
     assert [commit.version for commit in opened.log()] == [*range(opened.version, -1, -1)]

@@ -2,8 +2,11 @@
 
 import asyncio
 import base64
+from dataclasses import replace
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.service.http import reading
@@ -182,6 +185,68 @@ def test_a_call_is_answered_in_time_and_counts_until_it_ends(call_at, monkeypatc
         for fails in (False, True):
             asyncio.run(asked(fails))
     assert waited == [3 * bodies + 1.0] * 2
+
+
+def test_a_call_counts_while_it_is_worked_on(caller):
+    door, seen = _Door(caller.service, None), []
+
+    async def noting(service, request):
+        seen.append(door._within)
+        return Response()
+
+    call = replace(by_path()["/v1/models"]["GET"], handler=noting)
+    scope = {"type": "http", "method": "HEAD", "request_id": "a"}
+    request = Request({**scope, "headers": [(b"host", b"localhost")]})
+    asyncio.run(door.endpoint({"GET": call})(request))
+    assert (seen, door._within, request.scope["call"]) == ([1], 0, "GET /v1/models")
+    door._within = caller.service.config.limits.requests
+    crowded = asyncio.run(door.endpoint({"GET": call})(request))
+    assert (crowded.status_code, len(seen)) == (503, 1)
+    assert door._within == caller.service.config.limits.requests
+
+
+def test_a_call_whose_server_ends_is_given_up(caller):
+    door, ended = _Door(caller.service, None), []
+
+    async def given_up():
+        began = asyncio.Event()
+
+        async def hanging():
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(1)
+
+        task = asyncio.create_task(door._in_time(hanging(), CALLS[0]))
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+        assert ended == [1]
+
+    asyncio.run(given_up())
+
+
+def test_what_becomes_of_a_call_that_was_too_late_is_no_fault_of_the_loop(caller):
+    door, told = _Door(caller.service, None, 2), []
+
+    async def failing():
+        raise OSError("away")
+
+    async def late():
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: told.append(context["message"]))
+        several = [asyncio.ensure_future(one) for one in (failing(), asyncio.sleep(60))]
+        several[1].cancel()
+        await asyncio.wait(several)
+        assert [task.cancelled() for task in several] == [False, True]
+        for task in several:
+            door._ended(task)
+
+    asyncio.run(late())
+    assert (door._within, told) == (0, [])
 
 
 def test_a_client_that_goes_away_is_told_so_and_no_fault(caller):

@@ -76,8 +76,9 @@ def test_columns_that_share_a_buffer_are_refused():
     end = content.rindex(b"\xff\xff\xff\xff")
     content = bytes(content[: end - 7 * size] + content[end:])
     assert pa.ipc.open_stream(content).read_all().num_columns == 8
-    with pytest.raises(Problem, match="share"):
+    with pytest.raises(Problem, match="share") as refused:
         list(documents_of_stream(content))
+    assert refused.value.status == 415
 
 
 def test_lists_and_numbers_are_as_json_says_them():
@@ -184,7 +185,8 @@ def test_dictionaries_are_refused_in_every_framing(framing):
     parts = [stream(one, **framing) for one in (TABLE.select(["text"]), encoded)]
     schemas = [next(arrow_bodies._messages(part)).size for part in parts]
     mixed = parts[0][: schemas[0]] + parts[1][schemas[1] :]
-    assert "dictionaries" in refused_without_growing(mixed, 1 << 20).detail
+    refused = refused_without_growing(mixed, 1 << 20)
+    assert (refused.status, "dictionaries" in refused.detail) == (415, True)
 
 
 def test_what_is_behind_the_end_is_not_lost_in_silence():
@@ -343,10 +345,20 @@ def test_big_endian_numbers_are_refused():
 
 
 def test_a_text_that_is_not_utf_8_is_told_as_such():
-    content = stream(pa.table({"text": ["abc"]})).replace(b"abc", b"\xff\xfe\xfd")
-    with pytest.raises(Problem) as refused:
-        list(documents_of_stream(content))
-    assert refused.value.status == 400
+    texts, names = pa.table({"text": ["abc"]}), pa.table({"abc": ["text"]})
+    for table, told in ((texts, "Invalid UTF8 sequence"), (names, "a text is not UTF-8")):
+        content = stream(table).replace(b"abc", b"\xff\xfe\xfd")
+        with pytest.raises(Problem, match=told) as refused:
+            list(documents_of_stream(content))
+        assert refused.value.status == 400
+
+
+def test_texts_whose_places_go_backwards_are_none():
+    places, wrong = struct.pack("<4i", 0, 3, 4, 5), struct.pack("<4i", 0, 4, 3, 5)
+    content = stream_whole(pa.table({"text": ["abc", "d", "e"]}))
+    assert content.count(places) == 1
+    with pytest.raises(Problem, match="no Arrow stream .*Offset invariant"):
+        list(documents_of_stream(content.replace(places, wrong)))
 
 
 def test_why_a_stream_is_none_is_told_in_brief(monkeypatch):

@@ -45,6 +45,15 @@ def test_a_flag(query, value):
     assert flag(request(query), "n") is value
 
 
+def test_what_is_no_flag():
+    for value in ("", "2", "yes"):
+        refused(
+            lambda value=value: flag(request({"n": value}), "n"),
+            422,
+            f"n is {value!r}; give true or false",
+        )
+
+
 @pytest.mark.parametrize("value", ["1", "7", "12"])
 def test_a_number_in_its_range(value):
     assert number(request({"n": value}), "n", 5, 12) == int(value)

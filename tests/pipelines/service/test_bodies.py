@@ -3,11 +3,13 @@
 import asyncio
 import gzip
 import json
+import tracemalloc
 import zlib
 
 import pytest
 
 from streaming_moments.pipelines.service.budget import Budget
+from streaming_moments.pipelines.service.http import bodies
 from streaming_moments.pipelines.service.http.bodies import documents_in, json_in, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.inbox.records import Unreadable
@@ -141,6 +143,21 @@ def test_gzip_comes_in_as_many_parts_as_it_may():
         read([], GZIP)
 
 
+def test_a_later_part_of_gzip_grows_to_what_is_left_and_no_more():
+    most, packing = 1 << 20, zlib.compressobj(wbits=31)
+    first = packing.compress(bytes(most)) + packing.flush(zlib.Z_SYNC_FLUSH)
+    bomb = packing.compress(bytes(4 * most)) + packing.flush()
+    unpacked = bodies._gunzip(most)
+    assert len(unpacked(first)) == most
+    tracemalloc.start()
+    try:
+        with pytest.raises(Problem, match="above 1,048,576 bytes"):
+            unpacked(bomb)
+        assert tracemalloc.get_traced_memory()[1] < most // 2
+    finally:
+        tracemalloc.stop()
+
+
 def documents(content, kind="application/json", most=3):
     return list(documents_in(content, kind, most))
 
@@ -161,12 +178,16 @@ def test_what_is_no_array_or_of_another_type_is_refused():
         with pytest.raises(Problem, match="is no JSON array") as told:
             documents(content)
         assert told.value.status == 400
-    with pytest.raises(Problem, match=r"the body is no JSON \("):
+    with pytest.raises(Problem, match=r"the body is no JSON \(") as told:
         documents(b"[NaN]")
+    assert told.value.status == 400
     with pytest.raises(Problem) as told:
         documents(b"[]", "a" * 61)
     assert (told.value.status, told.value.field) == (415, "Content-Type")
-    assert told.value.detail.startswith(f"the content type is {'a' * 60!r}; send application/json")
+    assert told.value.detail == (
+        f"the content type is {'a' * 60!r}; send application/json, application/x-ndjson or "
+        "application/vnd.apache.arrow.stream"
+    )
 
 
 def test_as_many_documents_as_are_allowed():

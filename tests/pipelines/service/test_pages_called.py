@@ -117,12 +117,20 @@ def test_versions_are_shown_and_compared(caller, values, monkeypatch):
     assert problem(caller("GET", "/versions?before=0"), 422)["field"] == "before"
     monkeypatch.setattr(pages, "_SHOWN", 2)
     assert [line.version for line in told(caller, values, "/versions").lines] == [4, 3]
+    view = caller.service.view
+    caller.service.current.view = replace(view, store=view.store.at(0))
+    found = told(caller, values, "/versions")
+    assert (found.chosen, found.latest, len(found.lines)) == ((1, 1), 0, 1)
 
 
 def test_health_has_numbers_rates_and_the_ledger(caller, values):
+    now = [0.0]
+    caller.service.gauges.rates.clock = lambda: now[0]
+    caller.service.gauges.accepted(2, 9)
+    now[0] = 60.0
     caller.service.gauges.accepted(3, 9)
     found = told(caller, values, "/health")
-    assert [one["documents"] for one in found.rates] == [3, 3]
+    assert [one["documents"] for one in found.rates] == [3, 5]
     assert (found.runs, found.failed, found.silence, found.title) == ([], None, None, "Health")
     assert [one.documents for one in found.ledger] == [120, 120]
     assert found.facts["row blocks"] == 3
@@ -141,13 +149,13 @@ def test_words_outside_are_of_what_was_counted_since_the_model(caller, values, m
     reference = replace(view.store.models["night-v3"], version=2)
     store = view.store.at(2)
     new = [one for one in view.store.ledger() if one.url not in {two.url for two in store.ledger()}]
-    assert len(new) in (0, 1)
+    assert len(new) == 1
     models = {**view.store.commit.models, "night-v3": reference}
     changed = replace(view.store, commit=replace(view.store.commit, models=models))
     caller.service.current.view = replace(view, store=changed)
     since = told(caller, values, "/health").since
     outside, tokens = sum(one.outside for one in new), sum(one.tokens for one in new)
-    assert since == (pytest.approx(outside / (outside + tokens)) if new else None)
+    assert since == pytest.approx(outside / (outside + tokens))
 
     def expired(self, version):
         raise StoreError("expired")
@@ -185,6 +193,13 @@ def test_health_shows_the_last_ten_nights_and_that_the_last_one_failed(
         assert found.failed is None
         night(13, "refused")
         assert told(caller, values, "/health").failed.outcome == "refused"
+        assert told(caller, values, "/choice").compared is None
+        candidates = [{"n_topics": k, "alpha0": 0.3, "npmi": 0.1 / k} for k in (2, 3)]
+        content = {"store": str(place), "version": 3, "candidates": candidates}
+        (tmp_path / "out" / "night-20261120T.json").write_text(json.dumps(content))
+        found = told(caller, values, "/choice")
+        assert (found.compared.version, found.compared.by_night) == (3, True)
+        assert [one.n_topics for one in found.lines] == [2, 3]
         folder, store = pages.night_reports(caller.service)
         assert (folder.url, store) == (f"{tmp_path}/out", str(place))
         (tmp_path / "night.toml").unlink()
@@ -212,7 +227,10 @@ def test_a_text_is_tried(caller, values, call_at):
     sent(caller, "/try", {"text": long})
     assert values[-1][1].text == long[:-1]
     assert problem(sent(caller, "/try", {"txt": "a"}), 422)["field"] == "text"
-    assert problem(sent(caller, "/try", {"text": "a"}, content_type="text/plain"), 415)
+    other = problem(sent(caller, "/try", {"text": "a"}, content_type="x" * 61), 415)
+    assert other["detail"] == f"the content type is {'x' * 60!r}; send the form"
+    assert sent(caller, "/try", {"text": ""}).status == 200
+    assert values[-1][1].found.words == 0
     large = caller("POST", "/try", [b"text=" + b"a" * 1_200_000], **OWN)
     assert problem(large, 413)["detail"].startswith("the body is above 1,200,000 bytes")
     assert caller.service.budget._held == 0
@@ -233,6 +251,16 @@ def test_of_the_words_of_a_text_the_eight_that_speak_most_are_told(caller, value
     )
     sent(caller, "/try", {"text": "a"})
     assert asked == [8]
+
+
+def test_of_a_text_topics_of_a_hundredth_are_told(caller, values, monkeypatch):
+    published = caller.service.view.published
+    [one] = published.infer(["a"])
+    for share, number in ((0.01, 2), (0.0099, 1)):
+        found = replace(one, proportions=(1 - share, share))
+        monkeypatch.setattr(type(published), "infer", lambda self, texts, found=found: [found])
+        assert sent(caller, "/try", {"text": "a"}).status == 200
+        assert len(values[-1][1].spoken) == number
 
 
 def test_topics_of_a_text_have_their_labels(call_at, values):
@@ -492,7 +520,7 @@ def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monk
         assert tags == {"published": ("night-v1", None)}
 
 
-def test_forms_are_of_this_place_and_of_who_asked(caller, values):
+def test_forms_are_of_this_place_and_of_who_asked(caller, values, monkeypatch):
     path = "/topics/1/label"
     token = told(caller, values, "/topics/1").token
     good = {"token": token, "label": " the sea "}
@@ -511,6 +539,9 @@ def test_forms_are_of_this_place_and_of_who_asked(caller, values):
     assert problem(sent(caller, "/topics/0/label", good), 403)["field"] == "token"
     long = sent(caller, path, {**good, "label": "x" * 10_000})
     assert problem(long, 413)["detail"].startswith("the body is above 10,000 bytes")
+    with monkeypatch.context() as patch:
+        patch.setitem(vars(caller.service), "secret", b"of another process")
+        assert problem(sent(caller, path, good), 403)["field"] == "token"
     caller.service.current.view = replace(caller.service.view, published=None)
     assert problem(sent(caller, path, good), 404)
 
@@ -527,6 +558,8 @@ def test_a_rollback_of_somebody_is_told_by_name_and_pages_of_readers_have_no_for
             assert told(caller, values, "/versions", **asked).admin is (role is Role.ADMIN)
         token = told(caller, values, "/versions/2/rollback", **admin).token
         form = {"token": token, "head": "4"}
+        # whichever instance showed the page
+        vars(caller.service)["secret"] = b"of another process"
         assert sent(caller, "/versions/2/rollback", form, **admin).status == 303
         assert caller.service.view.store.commit.message == "rollback to version 2 by admin"
 

@@ -44,6 +44,10 @@ def test_all_that_is_known_of_a_problem_is_told():
     }
 
 
+def test_two_problems_are_two_however_alike():
+    assert len({Problem(404, "so"), Problem(404, "so")}) == 2
+
+
 def test_what_is_told_is_printable_short_and_without_secrets():
     told = Problem(400, "a\x1b[31m" + "b" * 2000).content("7")["detail"]
     assert told == ("a\\x1b[31m" + "b" * 2000)[:1000]

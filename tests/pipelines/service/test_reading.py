@@ -9,6 +9,7 @@ import pytest
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.service.counting_progress import Counting
+from streaming_moments.pipelines.service.http import reading
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.reading import called, documents_asked, texts_in
 from streaming_moments.pipelines.service.published import Published
@@ -65,6 +66,22 @@ def test_texts_are_answered_by_the_model_and_counted(caller):
     ]
     assert caller.service.gauges.rates.last(1)["texts"] == 4
     assert caller.service.budget.take(caller.service.budget.nbytes), "nothing is held"
+
+
+def test_documents_that_are_no_texts_are_answered_and_counted(call_at):
+    with call_at("vectors") as caller:
+        published, intake = caller.service.view.published, caller.service.current.intake
+        [field] = intake.shape.counted
+        rows = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+        told = caller.post("/v1/transform", {"documents": [{field.name: row} for row in rows]})
+        assert told.status == 200, told.text
+        content = told.json()
+        assert (content["model"], content["version"]) == (published.name, published.version)
+        assert len(content["documents"]) == 2
+        assert caller.service.gauges.rates.last(1)["texts"] == 2
+        bad = {"documents": [{field.name: rows[0]}, {field.name: "a"}]}
+        told = problem(caller.post("/v1/transform", bad), 422)
+        assert (told["document"], told["field"]) == (1, field.name)
 
 
 def test_a_body_that_is_refused_is_held_no_more(caller):
@@ -163,6 +180,15 @@ def test_versions_are_listed_the_latest_first(caller, query, versions):
     assert problem(caller("GET", "/v1/versions?limit=1001"), 422)["field"] == "limit"
 
 
+def test_of_many_versions_the_latest_are_read(caller, monkeypatch):
+    firsts, store = [], SimpleNamespace(version=100, url="a store")
+    monkeypatch.setattr(reading, "log_lines", lambda store, first: firsts.append(first) or [])
+    caller.service.current.view = replace(caller.service.view, store=store)
+    for query in ("", "?limit=7", "?limit=1000"):
+        assert caller("GET", f"/v1/versions{query}").json()["versions"] == []
+    assert firsts == [51, 94, 0]
+
+
 def test_shares_are_of_days_weeks_or_months(caller):
     days = caller("GET", "/v1/shares").json()
     assert (days["model"], days["by"], len(days["periods"])) == ("night-v3", "day", 2)
@@ -206,7 +232,7 @@ def test_readiness_ends_with_the_patience_for_counting_and_for_the_storage(call_
             told = readiness(caller, counting=Counting(since=since))
             assert (told[0], told[-1]) == found
         readiness(caller, counting=Counting())
-        for silence, status in ((55, 200), (61, 503)):
+        for silence, status in ((55, 200), (60.5, 503)):
             caller.service.current._looked = time.monotonic() - silence
             answer = caller("GET", "/readyz")
             assert answer.status == status
@@ -215,6 +241,10 @@ def test_readiness_ends_with_the_patience_for_counting_and_for_the_storage(call_
         for silence, status in ((190, 200), (201, 503)):
             caller.service.current._looked = time.monotonic() - silence
             assert caller("GET", "/readyz").status == status
+
+
+def test_a_process_that_answers_lives(caller):
+    assert caller("GET", "/healthz").json() == {"alive": True}
 
 
 def test_a_new_store_is_ready_without_a_model(caller, monkeypatch):

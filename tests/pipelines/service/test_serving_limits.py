@@ -49,10 +49,10 @@ def test_a_server_says_where_it_listens_once_it_does(monkeypatch, address, secur
     monkeypatch.setattr(uvicorn.Server, "startup", startup)
     monkeypatch.setattr(uvicorn.Config, "is_ssl", secure)
     lines, began = [], []
-    for _ in range(2):
+    for told in ([], [line]):
         server = _Announced(uvicorn.Config(nothing), lines.append)
         asyncio.run(server.startup())
-    assert lines == [line]
+        assert lines == told
 
 
 class Transport(asyncio.Transport):
@@ -111,9 +111,9 @@ class Timers:
 
 @pytest.fixture
 def connected():
-    """Connections of a server that waits 3 seconds and takes 2 connections, in a loop."""
+    """Connections of a server that waits 3 seconds and takes 3 connections, in a loop."""
     loop = asyncio.new_event_loop()
-    config = uvicorn.Config(nothing, http=_patient(3.0, 2), timeout_keep_alive=30, log_config=None)
+    config = uvicorn.Config(nothing, http=_patient(3.0, 3), timeout_keep_alive=30, log_config=None)
     config.load()
     state = uvicorn.server.ServerState()
     timers = Timers(loop)
@@ -143,6 +143,8 @@ def test_who_sends_no_head_in_time_is_let_go(connected):
     assert timers.waiting(3.0) == 1, "a part of a head is waited for no longer"
     timers.ring(3.0)
     assert (transport.closed, transport.aborted) == (True, False)
+    protocol.data_received(HEAD[20:25])
+    assert timers.waiting(3.0) == 1, "what was under way is no end of it"
 
 
 def test_of_a_request_that_is_worked_on_no_head_is_waited_for(connected):
@@ -171,17 +173,18 @@ def test_who_takes_no_answer_is_let_go(connected):
     protocol, transport = made()
     timers.set.clear()
     protocol.pause_writing()
-    assert timers.waiting(3.0) == 1
+    assert (timers.waiting(3.0), protocol.flow.write_paused) == (1, True)
     protocol.resume_writing()
-    assert timers.waiting(3.0) == 0
+    assert (timers.waiting(3.0), protocol.flow.write_paused) == (0, False)
     protocol.pause_writing()
     timers.ring(3.0)
     assert transport.aborted
     protocol.pause_writing()
     protocol.connection_lost(None)
     assert (timers.waiting(3.0), protocol._stuck) == (0, None)
+    assert protocol.connections == set()
 
 
 def test_connections_beyond_twice_as_many_are_closed_at_once(connected):
     made, _ = connected
-    assert [made()[1].aborted for _ in range(6)] == [False] * 4 + [True] * 2
+    assert [made()[1].aborted for _ in range(8)] == [False] * 6 + [True] * 2

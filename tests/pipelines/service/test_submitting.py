@@ -1,5 +1,6 @@
 """Documents that come and deletions that are asked for, called in this process."""
 
+import asyncio
 import json
 import threading
 from dataclasses import replace
@@ -8,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from streaming_moments.pipelines.service.http.problems import Problem
-from streaming_moments.pipelines.service.http.submitting import require_room
+from streaming_moments.pipelines.service.http.submitting import _in_time, require_room
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.inbox import Backlog
 from streaming_moments.storage.inbox.left_out import read_left_out
@@ -131,7 +132,7 @@ def test_a_storage_that_does_not_answer_in_time_is_told_and_what_it_writes_is_he
     call_at, monkeypatch
 ):
     goes_on = threading.Event()
-    with call_at("night", limits={"seconds": "50ms"}) as caller:
+    with call_at("night", limits={"seconds": "50ms", "inbox": 1000}) as caller:
         inbox, put = type(caller.service.current.inbox), type(caller.service.current.inbox).put
 
         def hanging(self, *told):
@@ -144,12 +145,38 @@ def test_a_storage_that_does_not_answer_in_time_is_told_and_what_it_writes_is_he
         assert "the storage did not answer in 0.05 seconds" in told["detail"]
         assert answer.headers["retry-after"] == "5"
         assert caller.service.budget._held == len(json.dumps([{"text": "a"}]))
+        # what is being written waits as well
+        current, held = caller.service.current, caller.service.commits.held_bytes
+        assert 0 < held < 1000
+        view = current.view
+        current.view = replace(view, backlog=Backlog(1, 1, 999 - held))
+        require_room(caller.service)
+        current.view = replace(view, backlog=Backlog(1, 1, 1000 - held))
+        with pytest.raises(Problem, match="1,000 bytes wait to be counted"):
+            require_room(caller.service)
+        current.view = view
         goes_on.set()
         again = caller.post("/v1/documents", [{"text": "a"}], idempotency_key="k")
         assert again.status in (202, 503)
         caller.service.commits.close()
         caller("GET", "/healthz")
         assert free(caller)
+
+
+def test_what_fails_once_nobody_waits_for_it_is_no_fault_of_the_loop():
+    told = []
+
+    async def late():
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: told.append(context["message"]))
+        written = loop.create_future()
+        with pytest.raises(Problem, match="did not answer in 0 seconds"):
+            await _in_time(written, 0)
+        written.set_exception(OSError("away"))
+        await asyncio.sleep(0)
+
+    asyncio.run(late())
+    assert told == []
 
 
 def test_receipts_that_are_none_or_not_known_are_named(caller):

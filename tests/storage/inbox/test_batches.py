@@ -53,6 +53,13 @@ def test_each_flipped_or_missing_byte_is_found():
                 batch_from_bytes(damaged, "batch")
 
 
+def test_a_batch_that_ends_within_its_header_has_none():
+    data = batch_to_bytes([sent("the sea")])
+    for end in (0, data.index(b"\n") + 1):
+        with pytest.raises(StoreError, match="batches/a is damaged .it has no header"):
+            receipts_of_batch(data[:end], "batches/a")
+
+
 def test_pieces_are_the_lines_of_their_days():
     one = sent("a", "b", day="2026-11-20")
     (piece, lines), *_ = one.lines()

@@ -1,5 +1,6 @@
 """Deletions: what was asked for goes and nothing else, whoever dies, in whatever order."""
 
+import contextlib
 import hashlib
 import json
 import random
@@ -7,7 +8,7 @@ import uuid
 
 import fsspec
 import pytest
-from mortal_folder import Killed, mortal
+from mortal_folder import Killed, mortal, sleeping
 from sent_documents import SHAPE, TODAY, sealed_texts, sent
 from synced_folder import Synced
 
@@ -19,7 +20,9 @@ from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.purging import purge_inboxes
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.inbox.seals import gone_file
 from streaming_moments.storage.inbox.searching import read_searches
+from streaming_moments.storage.inbox.set_aside import set_aside_file
 
 
 def applied(deletions):
@@ -320,6 +323,46 @@ def test_a_shard_that_was_purged_is_in_no_plan_that_was_brought_back():
     again = deletions.plan(identity, deletions.waiting()[identity])
     assert [one.path for one in again.shards] == [second.path]
     assert [folder.exists(name) for name in back] == [False, False]
+
+
+def begun_in(deletions, *names):
+    """The shards of a deletion of documents of some ids, as it is planned."""
+    identity = deletions.ask(Deletion("id", names))
+    return deletions.plan(identity, deletions.waiting()[identity]).shards
+
+
+def test_a_shard_that_is_purged_while_it_is_put_aside_is_gone_before_it_is_counted():
+    for sleeps_at in range(100):
+        deletions = sealed(SHAPE.submission(OF_TWO_DAYS[:2], new_receipt(0), False, TODAY)[0])
+        folder, woken = deletions.seals.inbox.folder, []
+        (one,) = begun_in(deletions, "x")
+
+        def purged(name=f"{folder.url}/{one.path}", woken=woken):
+            woken.append(purge_inboxes([name]))
+
+        with contextlib.suppress(StoreError):
+            Deletions(SealLog(sleeping(folder, sleeps_at, purged))).set_aside(one)
+        if not woken:
+            assert sleeps_at == 5
+            return
+        assert not any(map(folder.exists, deletions.files_of(one.path)))
+        assert folder.files("aside") == []
+    raise AssertionError("it never came to an end")
+
+
+def test_files_of_a_shard_are_its_own_and_what_names_it():
+    deletions = sealed(SHAPE.submission(OF_TWO_DAYS[:2], new_receipt(0), False, TODAY)[0])
+    inbox = deletions.seals.inbox
+    inbox.put([SHAPE.submission(OF_TWO_DAYS[:2], new_receipt(0), False, TODAY)[0]])
+    deletions.seals.seal_next()
+    shards = begun_in(deletions, "x")
+    aside = [deletions.set_aside(one)[0] for one in shards]
+    (plan,) = inbox.folder.names("deletion-plans")
+    naming = [f"deletion-plans/{plan}", "deletion-searches.json"]
+    assert len(shards) == 2
+    for one, old in zip(shards, aside, strict=True):
+        own = [one.path, gone_file(one.path), set_aside_file(one.path), old]
+        assert deletions.files_of(one.path) == [*own, *naming]
 
 
 @pytest.mark.parametrize("seed", range(4))

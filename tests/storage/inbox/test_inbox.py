@@ -18,6 +18,7 @@ from streaming_moments.storage.files.created import CreationUnknown, create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox import group_commit
+from streaming_moments.storage.inbox import inbox as inbox_module
 from streaming_moments.storage.inbox.group_commit import GroupCommit, InboxClosed, KeyReused
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 
@@ -133,6 +134,18 @@ def test_an_inbox_of_a_later_version_is_refused(folder):
 def test_a_storage_that_overwrites_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(Folder, "create", Folder.write)
     with pytest.raises(StoreError, match="overwrites"):
+        Inbox.open(str(tmp_path))
+
+
+def test_a_storage_that_does_not_say_whether_it_overwrites_is_refused(tmp_path, monkeypatch):
+    def cut_off(folder, name, content):
+        raise OSError("connection reset")
+
+    Inbox.open(str(tmp_path))
+    monkeypatch.setattr(Folder, "create", cut_off)
+    monkeypatch.setattr(inbox_module, "_ATTEMPTS", 2)
+    told = r"did not say whether it overwrites files \(OSError: connection reset\); check"
+    with pytest.raises(StoreError, match=told):
         Inbox.open(str(tmp_path))
 
 

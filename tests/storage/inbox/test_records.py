@@ -1,5 +1,6 @@
 """Records: what is taken is read back as it was sent, what is refused is named."""
 
+import hashlib
 import json
 import pickle
 from datetime import date
@@ -221,6 +222,14 @@ def test_the_day_of_arrival_is_no_other_content(shape):
 
     assert digest(["a", "b"], TODAY) == digest(["a", "b"], date(2026, 11, 24))
     assert digest(["a", "b"], TODAY) != digest(["b", "a"], TODAY)
+
+
+def test_a_content_has_the_digest_that_claims_of_it_have():
+    """Those that an earlier version wrote under the same key are of the same content."""
+    several = [{"text": "a"}, {"text": "b", "date": "2026-11-20"}]
+    told = b'0 0\n{"text":"a"}\n1 %d\n{"text":"b"}\n' % date(2026, 11, 20).toordinal()
+    one, _ = RecordShape().submission(several, receipt_of_key("k"), True, TODAY)
+    assert one.digest == hashlib.sha256(told).hexdigest()
 
 
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=5))

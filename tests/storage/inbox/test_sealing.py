@@ -359,6 +359,9 @@ def test_seals_of_long_ago_are_read_and_not_held(monkeypatch):
     assert folder.groups == [2, 2, 1, 1]
     assert [found[one.receipt].number for one in receipts] == [1, 2, 3, 4, 5, 6]
     assert [*again._held] == [5, 6]
+    # what is in the seal itself behind which it is looked for came under a key that has expired
+    behind = {receipts[0].receipt: 0, receipts[1].receipt: 2, receipts[4].receipt: 5}
+    assert again.find_all(behind, 6).keys() == {receipts[0].receipt}
     assert [one.number for one in again.each(range(1, 7))] == [1, 2, 3, 4, 5, 6]
     assert [*again._held] == [5, 6]
 
@@ -405,13 +408,16 @@ def test_a_seal_that_has_expired_is_not_read():
 
 def test_claims_are_renewed_only_once_they_are_of_long_ago(monkeypatch):
     monkeypatch.setattr(sealing, "_NEAR", 2)
-    inbox, one = memory_inbox(), sent("a", key="a")
+    inbox, one, after = memory_inbox(), sent("a", key="a"), []
     inbox.claim(one.receipt, one.digest, 0)
-    for number in range(4):
+    inbox.put([sent("first")])
+    sealed_all(inbox)
+    for number in range(3):
         inbox.put([one, sent(f"{number}")])
         assert len(sealed_all(inbox)) == 1
-        # sealed once three were made since
-        assert inbox.claims_of([one.receipt])[one.receipt].after == 0
+        after.append(inbox.claims_of([one.receipt])[one.receipt].after)
+    # it is in the second seal, and renewed once three were made since the claim
+    assert after == [0, 0, 1]
     inbox.put([sent("b", key="b")])
     sealed_all(inbox)
     other = inbox.claims_of([sent("b", key="b").receipt])

@@ -174,18 +174,19 @@ def test_few_shards_are_in_memory_at_a_time(several, monkeypatch, name, bound):
 
 def test_a_search_goes_on_behind_what_it_has_searched_and_what_has_expired(several):
     log, first, second = SealLog(several), "1" * 32, "2" * 32
-    searching.search(log, {first: ["3"]}, lambda *told: None)
+    searching.search(log, {first: ["12"]}, lambda *told: None)
     noted = several.folder.read("deletion-searches.json")
     folder = Grouped(several.folder.url)
     again = SealLog(Inbox(folder))
-    assert searching.search(again, {first: ["3"]}, lambda *told: None)[first]
+    assert searching.search(again, {first: ["12"]}, lambda *told: None)[first]
     assert folder.groups == []
     assert several.folder.read("deletion-searches.json") == noted
+    # where another begins before, the shards of the first are found once
     several.folder.write("expired.json", seal({"seal": 9}))
-    found = searching.search(again, {first: ["3"], second: ["11"]}, lambda *told: None)
+    found = searching.search(again, {first: ["12"], second: ["11"]}, lambda *told: None)
     assert folder.groups == [[10, 11, 12]]
     paths = {identity: [*map(seal_of_shard, own)] for identity, own in found.items()}
-    assert paths == {first: [3], second: [11]}
+    assert paths == {first: [12], second: [11]}
     assert {one.seal for one in searching.read_searches(several.folder).values()} == {12}
 
 

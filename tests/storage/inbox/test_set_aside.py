@@ -61,6 +61,11 @@ def test_a_shard_is_due_on_request_or_once_documents_of_it_were_deleted(folder):
         retry(folder, [LATE])
 
 
+def test_each_shard_of_a_seal_has_a_note_of_its_own():
+    notes = [set_aside_file(shard_file(3, date(2026, 11, day))) for day in (22, 23)]
+    assert notes == [f"set_aside/00000000000000000003-2026-11-{day}.json" for day in (22, 23)]
+
+
 def test_a_note_that_is_gone_before_it_is_read_is_left_out(folder):
     class Beside(Folder):
         def names(self, name):

@@ -80,10 +80,11 @@ def test_what_a_stale_snapshot_would_refuse_the_latest_version_decides(store):
 def test_tags_move_in_one_commit(store):
     store = store.save_model("may", model_of(0)).save_model("june", model_of(1))
     store = tag(store, "production", "may")
-    assert store.commit.operation == "tag"
+    assert (store.commit.operation, store.commit.message) == ("tag", "tag production: may")
     assert store.load_model("production").topics.tolist() == model_of(0).topics.tolist()
     moved = tag(tag(store, "next", "june"), "production", "next", "after review")
     assert dict(moved.commit.tags) == {"production": "june", "next": "june"}
+    assert moved.commit.message == "after review"
     assert moved.at(store.version).load_model("production").topics[0, 0] == model_of(0).topics[0, 0]
     assert MomentStore.open(store.url).commit == moved.commit
     with pytest.raises(InvalidInput, match="'may' is the name of a model"):
@@ -309,6 +310,15 @@ def test_what_was_forgotten_is_listed_unless_the_version_gone_back_to_counts_it(
     # what the version lists itself stays so, too
     assert listed(rollback(back, both.version)) == ["a", "b", "c"]
     assert rollback(both, both.version).commit.message == f"rollback to version {both.version}"
+
+
+def test_models_are_compared_that_both_versions_have_and_that_differ(store):
+    begun, first = store.version, store.save_model("m", model_of(0))
+    # another of the same name, after the store went back
+    second = rollback(first, begun).save_model("m", model_of(1))
+    assert difference(second, first.version, -1).moved.keys() == {"m"}
+    assert difference(second, first.version, begun).moved == {}
+    assert difference(second, begun, -1).moved == {}
 
 
 def test_differences_of_the_latest_version_and_of_any_model(store):

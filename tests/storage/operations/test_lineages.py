@@ -42,6 +42,7 @@ from streaming_moments.testing.small_store import (
     aside,
     compact,
     content,
+    create,
     forget,
     model_of,
     record,
@@ -184,8 +185,10 @@ def test_the_model_published_before_is_found_step_by_step(store):
         last_published(store, "published")
     store = store.save_model("m3", model_of(3), tag=published_in(store))
     assert last_published(store, "published") == "m0"
-    with pytest.raises(StoreError, match="has no tag 'live'"):
+    with pytest.raises(StoreError, match="has no tag 'live'; it has published$"):
         last_published(store, "live")
+    with pytest.raises(StoreError, match="version 0 has no tag 'live'; it has none$"):
+        last_published(store.at(0), "live")
 
 
 def published_in(store):
@@ -196,8 +199,9 @@ def _old(url, seed):
     return content(seed), [record(url, seed)]
 
 
-def test_of_a_lineage_aside_nothing_is_put_into_the_log(store):
+def test_of_a_lineage_aside_nothing_is_put_into_the_log():
     """A commit on top of what is read aside would be version 0, which is there."""
+    store = create()
     view = staged_store(begun(store))
     assert view.commit.staged is None
     with pytest.raises(CommitConflict):
@@ -222,6 +226,14 @@ def test_a_lineage_is_written_before_its_commit_and_says_what_it_keeps(store, mo
     assert apart.commit.operation == "stage"
     with pytest.raises(StoreError, match="another rebase, or new words, came meanwhile"):
         stage(store, WORDS, None, NEW, {})
+
+
+def test_words_and_a_basis_of_others_are_not_begun():
+    store = create()
+    before = store.folder.files("")
+    with pytest.raises(ForeignStatistics):
+        stage(store, VOCABULARY, None, NEW, {})
+    assert store.folder.files("") == before
 
 
 def test_a_segment_aside_keeps_its_bound_and_halves(store):

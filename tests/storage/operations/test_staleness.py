@@ -117,11 +117,32 @@ def test_what_is_only_forgotten_or_comes_back_is_told(store):
     assert since(rollback(store, fitted), "late") == (0, 0, 0)
 
 
+def test_documents_of_a_segment_that_is_dropped_are_forgotten(store):
+    store = compact(store.append(shard(store, "b", 5, 1))).save_model("late", model_of(1))
+    # with other segments, and the same documents
+    assert since(store, "m") == (5, 0, 0)
+    store = compact(store.append(shard(store, "c", 2, 1)))
+    assert since(store) == (2, 0, 0)
+    store = commit_recount(store, Recount("forget", "", dropped=store.commit.segments))
+    assert since(store) == (0, 8, 10)
+
+
+def test_a_model_of_a_version_from_which_the_store_went_back_is_told_by_shard(store):
+    begun = store.version
+    store = store.append(shard(store, "b", 5, 1))
+    fitted = rollback(store, begun).append(shard(store, "c", 2, 1))
+    store = rollback(fitted, store.version)
+    # saved by who began before the store went back
+    store = fitted.save_model("late", model_of(1))
+    assert since(store) == (5, 2, 2)
+
+
 def test_versions_that_are_no_longer_kept_cannot_be_told(store):
     store = store.append(shard(store, "b", 5, 1))
     store = store.append(shard(store, "c", 2, 1))
-    left, dropped = expire(store, 1, timedelta(0))
-    assert dropped.held == {1: "model m"}
+    # all since but one are kept
+    left, dropped = expire(store, 2, timedelta(0))
+    assert (dropped.versions, dropped.held) == ((0, 2), {1: "model m"})
     assert since(left) == (None, None, None)
     assert staleness(left).is_stale
 

@@ -302,6 +302,7 @@ def test_a_window_says_of_its_store_what_a_fit_asks(half_life):
     for name in ("basis", "row_blocks", "codocuments", "halves", "layout", "version"):
         assert getattr(window, name) == getattr(store, name)
     assert window.codocuments
+    assert window.groups == ((1.0, store.commit.segments[1:]),)
     assert window.segments == store.commit.segments[1:]
     assert windowed(store, Window()) is store
     assert window.totals().whole.n_documents == 12
