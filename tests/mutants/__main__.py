@@ -25,7 +25,8 @@ from outcomes import Outcomes, key_of
 from reviewed import FILE, reviewed, stale
 from tree import Chosen, Tree, forked, now, run_tests
 
-_CODES = {0: "survived", 1: "killed", 2: "killed", -1: "killed"}
+# 2: a file of tests cannot be imported, 4: a conftest cannot
+_CODES = {0: "survived", 1: "killed", 2: "killed", 4: "killed", -1: "killed"}
 EXAMPLES = "tests/test_examples.py"  # runs those of the folders beside the package
 ALL = set(range(1, 100_000))
 

@@ -170,6 +170,12 @@ def test_a_failing_test_is_no_kill(project):
     assert "fail without a mutant" in done.stderr
 
 
+def test_a_mutant_with_which_a_conftest_cannot_be_imported_is_noticed(project):
+    conftest = "from streaming_moments.storage.area import area\n\nassert area(2, 3) == 6\n"
+    (project / "tests" / "storage" / "conftest.py").write_text(conftest)
+    assert "'width * height' became" not in ran(project, TEST, "storage")
+
+
 def test_what_is_made_as_a_file_is_read_is_known_to_all_its_tests(project):
     begun = TEST.replace("def test_area", "AREA = area(2, 3)\n\ndef test_area")
     made = begun.replace("assert area(2, 3) == 6", "assert AREA == 6")

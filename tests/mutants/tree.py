@@ -23,7 +23,6 @@ from mutation import PACKAGES
 HERE = Path(__file__).parent
 COPIED = (*PACKAGES, "tests", "deploy", "pyproject.toml", "README.md", "Makefile")
 TIMED_OUT = -1
-_NOT_RUN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ def run_tests(files: Sequence[str], *plugins: object, stop: bool = True) -> int:
     """Exit code of pytest in this process, for some files."""
     options = ["-q", "-p", "no:cacheprovider", *(["-x"] if stop else [])]
     code = pytest.main([*options, *files], plugins=list(plugins))
-    if code in _NOT_RUN:
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         raise RuntimeError(f"pytest ended with {code!r} for {', '.join(files)}")
     return int(code)
 

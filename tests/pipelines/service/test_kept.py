@@ -96,22 +96,22 @@ def view(caller):
 
 def test_calls_are_counted_by_name_status_and_seconds(view):
     gauges = Gauges.new()
-    for status in (200, 399, 400, 499, 500, 503):
+    for status in (200, 399, 400, 499, 500, 502, 503):
         gauges.answered("GET /a", status, 0.002)
     gauges.answered("GET /b", 200, 29.9)
     gauges.accepted(3, 400)
     gauges.read(5)
     assert dict(gauges.rates.last(1)) == {
-        "calls": 7,
+        "calls": 8,
         "refused": 2,
-        "failed": 2,
+        "failed": 3,
         "documents": 3,
         "texts": 5,
     }
     found = samples(gauges.text(view))
     name = "streaming_moments_service"
     assert found[f'{name}_calls_total{{call="GET /a",status="200"}}'] == 1
-    assert found[f'{name}_seconds_count{{call="GET /a"}}'] == 6
+    assert found[f'{name}_seconds_count{{call="GET /a"}}'] == 7
     edges = ["0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1.0", "2.0", "5.0"]
     edges += ["10.0", "30.0", "+Inf"]
     within = {
