@@ -23,7 +23,7 @@ from imports import Imports, tests_of
 from mutation import PACKAGES, Mutant, changed_lines, mutants_of
 from outcomes import Outcomes, key_of
 from reviewed import FILE, reviewed, stale
-from tree import Chosen, Tree, forked, now, run_tests
+from tree import Chosen, Tree, forked, load_pytest, now, run_tests
 
 _CODES = {0: "survived", 1: "killed", 2: "killed", -1: "killed"}
 EXAMPLES = "tests/test_examples.py"  # runs those of the folders beside the package
@@ -169,6 +169,7 @@ def run(lines: dict[str, set[int]], sample: int | None, seed: int, asked: Asked)
         return
     asked.outcomes.folder.mkdir(exist_ok=True)
     tree = Tree.of(asked.project, asked.outcomes.folder / "tree")
+    load_pytest()
     coverage = covered(sources, tree, asked)
     for path in sorted({mutant.path for mutant in mutants}):
         own = [mutant for mutant in mutants if mutant.path == path]
