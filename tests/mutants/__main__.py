@@ -23,7 +23,7 @@ from imports import Imports, tests_of
 from mutation import PACKAGES, Mutant, changed_lines, mutants_of
 from outcomes import Outcomes, key_of
 from reviewed import FILE, reviewed, stale
-from tree import Chosen, Tree, forked, now, run_tests
+from tree import Chosen, Tree, forked, load_pytest, now, run_tests
 
 # 2: a file of tests cannot be imported, 4: a conftest cannot
 _CODES = {0: "survived", 1: "killed", 2: "killed", 4: "killed", -1: "killed"}
@@ -170,6 +170,7 @@ def run(lines: dict[str, set[int]], sample: int | None, seed: int, asked: Asked)
         return
     asked.outcomes.folder.mkdir(exist_ok=True)
     tree = Tree.of(asked.project, asked.outcomes.folder / "tree")
+    load_pytest()
     coverage = covered(sources, tree, asked)
     for path in sorted({mutant.path for mutant in mutants}):
         own = [mutant for mutant in mutants if mutant.path == path]

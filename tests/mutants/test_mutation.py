@@ -139,7 +139,7 @@ def test_a_sample_is_drawn_by_its_seed(project):
 
 def test_a_mutant_that_hangs_is_noticed(project):
     (project / "storage" / "area.py").write_text(LOOP)
-    told = ran(project, LOOPED, "storage", "--slack", "10")
+    told = ran(project, LOOPED, "storage", "--slack", "3")
     assert told.splitlines()[-1].endswith(" 0 survived")
 
 

@@ -2,13 +2,16 @@
 
 import compileall
 import contextlib
+import gc
 import importlib
+import io
 import os
 import py_compile
 import select
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -88,6 +91,8 @@ class Tree:
                     importlib.import_module(name)
         for name in stale & set(sys.modules):
             del sys.modules[name]
+        # pytest collects garbage ten times as it ends, which would look at all that is imported
+        gc.freeze()
 
 
 def _sources(root: Path) -> Iterator[Path]:
@@ -149,6 +154,12 @@ def _descendants(process: int) -> list[psutil.Process]:
     with contextlib.suppress(psutil.NoSuchProcess):
         return psutil.Process(process).children(recursive=True)
     return []
+
+
+def load_pytest() -> None:
+    """Load pytest and its plugins, so that each fork has them."""
+    with tempfile.TemporaryDirectory() as empty, contextlib.redirect_stdout(io.StringIO()):
+        pytest.main(["-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, empty])
 
 
 def run_tests(files: Sequence[str], *plugins: object, stop: bool = True) -> int:
