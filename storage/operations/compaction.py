@@ -89,7 +89,7 @@ def _with_what_is_taken(
     merged: list[list[SegmentReference]], references: Sequence[SegmentReference], ledger: Ledger
 ) -> list[list[SegmentReference]]:
     """Groups, joined where a segment takes away shards of segments in several."""
-    for taken in (part for part in references if part.sign < 0):
+    for taken in (part for part in references if part.sign == -1):
         urls = ledger.tables[taken.id]["url"].to_pylist()
         apart = [
             group

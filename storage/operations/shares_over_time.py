@@ -125,4 +125,4 @@ def _added_up(
     for words, part in parts.items():
         counts[:words] += part
         tokens[:words] += part[:fewest].sum()
-    return counts, tokens / tokens[0] if fewest < n_words and tokens[0] > 0 else None
+    return counts, tokens / tokens.max() if fewest < n_words and tokens.any() else None

@@ -87,6 +87,7 @@ def test_a_later_model_has_the_labels_of_the_latest_that_has_any():
     assert dict(found.topics) == {0: 1, 1: 2, 2: 0}
     store = store.save_model("third", after, after=found)
     assert labels(store)["third"] == {2: "law"}
+    assert succession(store, after).model == "third"
 
 
 def test_a_model_without_states_has_no_labels(store):

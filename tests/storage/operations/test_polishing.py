@@ -34,7 +34,8 @@ def test_parts_come_back_and_add_up(work):
         work.write(1, str(seed), sums(seed))
         same(work.find(1, str(seed)), sums(seed))
     same(work.summed(1, ["0", "1", "2"]), sums(0).add(sums(1)).add(sums(2)))
-    assert sums(1).add(sums(2)).bad == (*sums(1).bad, *sums(2).bad)
+    both = sums(1).add(sums(2))
+    assert (both.shards, both.bad) == (5, (*sums(1).bad, *sums(2).bad))
     assert (work.find(2, "0"), work.find(1, "3")) == (None, None)
     with pytest.raises(InvalidInput, match="a pass without shards"):
         work.summed(1, [])

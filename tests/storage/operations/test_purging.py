@@ -7,7 +7,7 @@ import pytest
 
 from streaming_moments.errors import BoundExceeded, InvalidInput, StoreError
 from streaming_moments.storage.log.forgotten import ForgottenShard
-from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.history import tag
@@ -28,8 +28,10 @@ from streaming_moments.testing.small_store import (
     WORDS,
     append,
     aside,
+    compact,
     content,
     create,
+    forget,
     model_of,
     purge,
     segment,
@@ -53,7 +55,7 @@ def store(tmp_path):
 
 def test_a_model_goes_with_a_version_that_held_the_shard(store):
     found = held(store, "b")
-    assert (found.versions, len(found.models)) == ((3, 4), 1)
+    assert (found.versions, len(found.models), found.copies) == ((3, 4), 1, ())
     assert found.models[0].startswith("models/of-both/")
 
 
@@ -178,6 +180,15 @@ def test_models_of_versions_that_hold_a_model_which_goes_go_too(store):
     assert planned == Purge(("b",), found.versions, ("later", "of-both"), ("live",), False)
 
 
+def test_versions_that_name_a_model_which_goes_go_though_the_shard_was_forgotten_before(store):
+    store = compact(forget(store, {"b": 2}))
+    assert "b" not in {one.url for one in store.ledger()}
+    store = store.save_model("later", model_of(3))
+    found = held(store, "b")
+    assert found.versions == (3, 4, 5, 6, 7)
+    assert [one.split("/")[1] for one in found.models] == ["later", "of-both"]
+
+
 def test_contents_that_are_known_beside_the_ledger_are_looked_for(tmp_path):
     store = create(tmp_path / "store")
     histogram = content(1).length_histogram
@@ -194,6 +205,9 @@ def test_contents_that_are_known_beside_the_ledger_are_looked_for(tmp_path):
     assert holdings_of(log, ledger, {"x"}, {("sha256:1", 10)}).versions == ()
     named = holdings_of(log, ledger, {"b"})
     assert (named.versions, named.shards) == ((1, 2), (ForgottenShard("b", ONE, 10),))
+    # also where no segment holds it any more
+    listed = holdings_of(log, Ledger({}), {"b"})
+    assert (listed.versions, listed.shards) == ((2,), named.shards)
 
 
 @pytest.mark.parametrize("copies", [5, 6, 7])

@@ -81,10 +81,23 @@ def test_a_period_whose_tokens_are_all_of_later_words_has_no_shares():
     assert shares_over_time(store, model, "day") == ()
 
 
+def wider(model):
+    """A model of one word more."""
+    topics = np.vstack([0.8 * model.topics, np.full((1, 2), 0.2)])
+    return TopicModel.from_topics(topics, model.weights, alpha0=0.1)
+
+
+def test_where_no_document_has_a_word_that_all_of_them_count_all_words_count_alike():
+    store, wide = create(), wider(model_of(1))
+    store = grow(store.append(counted(store, 0, [[0, 0, 0, 0]])), ["steam"])
+    late = [[0, 0, 0, 0, 3]]
+    store = store.append(counted(store, 0, late))
+    assert told(shares_over_time(store, wide, "day")) == [expected(wide, [[0] * 5, *late])]
+
+
 def test_words_that_came_later_are_uncounted_in_documents_from_before():
     store, model = create(), model_of(1)
-    topics = np.vstack([0.8 * model.topics, np.full((1, 2), 0.2)])
-    wide = TopicModel.from_topics(topics, model.weights, alpha0=0.1)
+    wide = wider(model)
     store = store.append(counted(store, 0, ROWS))
     store = grow(store, ["steam"])
     late = [[*row, 2] for row in MORE]

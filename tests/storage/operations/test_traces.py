@@ -129,7 +129,10 @@ SPELT = {
 @pytest.mark.parametrize("file", SPELT)
 def test_a_file_beside_the_store_that_names_a_shard_is_a_trace(purged, file):
     purged.folder.write(f"reports/{file}", b"\xff see " + SPELT[file].encode() + b"\xff")
-    purged.folder.write("reports/other.txt", b"see /corpus/b.txt")
+    # other names, such as begin later or end before
+    escaped = json.dumps(NAME)[1:-1]
+    others = f"see /corpus/b.txt {escaped[1:]} {escaped[:-1]}"
+    purged.folder.write("reports/other.txt", others.encode())
     [trace] = traces_of(purged.folder, {NAME})
     assert (trace.path, trace.what, trace.beside) == (f"reports/{file}", "names some of them", True)
     # a name without a folder may be any word
