@@ -216,7 +216,10 @@ def run_turn(context, place, at, told):
 
 
 def killed_anywhere(place, cluster, campaigns, names, most):
-    """Kill a turn at drawn operations, each time from the same beginning; kills, operations."""
+    """Kill a turn at drawn operations, each time from the same beginning; kills, operations.
+
+    So often as is asked, or at each of its operations.
+    """
     context, told = forking(), place.folder / "told"
     place.keep()
     assert run_turn(context, place, -1, told) == 0
@@ -226,9 +229,11 @@ def killed_anywhere(place, cluster, campaigns, names, most):
     places = list(range(2 * operations))
     random.Random(campaigns.seed).shuffle(places)
     kills = 0
-    # those near the end may not be met: the order of threads is not always the same
-    for at in places[:most]:
+    for at in places:
+        if kills == most:
+            break
         place.restore()
+        # one near the end may not be met: the order of threads is not always the same
         killed = run_turn(context, place, at, told) == -signal.SIGKILL
         kills += killed
         if killed:
