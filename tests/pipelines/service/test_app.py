@@ -5,12 +5,14 @@ import base64
 from dataclasses import replace
 
 import pytest
+import structlog
 from starlette.requests import Request
 from starlette.responses import Response
+from structlog.testing import LogCapture
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.service.http import reading
-from streaming_moments.pipelines.service.http.app import _Door, by_path, password_in
+from streaming_moments.pipelines.service.http.app import _Door, _Logged, by_path, password_in
 from streaming_moments.pipelines.service.http.calls import CALLS
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.tokens import Role, add_token
@@ -260,6 +262,26 @@ def test_two_lengths_are_refused_and_the_connection_closed(caller):
     assert problem(answer, 400)["field"] == "Content-Length"
     assert answer.headers["connection"] == "close"
     assert caller("GET", "/healthz", content_length="0").status == 200
+
+
+def test_two_lengths_alone_are_refused_and_what_is_not_answered_has_no_status(caller):
+
+    async def nothing(scope, receive, send):
+        """Answers nothing."""
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    capture = LogCapture()
+    log = structlog.wrap_logger(structlog.PrintLogger(), processors=[capture])
+    logged = _Logged(nothing, caller.service, log)
+    both = [(b"content-length", b"1"), (b"transfer-encoding", b"chunked")]
+    for headers in ([], both):
+        asyncio.run(logged({"type": "http", "path": "/", "headers": headers}, None, send))
+    assert [one["status"] for one in capture.entries] == [0, 400]
+    assert sent[0]["status"] == 400
 
 
 def test_an_address_that_is_not_there_says_where_they_are_listed(caller):

@@ -14,7 +14,7 @@ import pytest
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.states import states_of
 from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
-from streaming_moments.pipelines.reports.page import ReportPage, TopicReport
+from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
 from streaming_moments.pipelines.service.accumulating.selecting import (
     Compared,
     ask_selection,
@@ -363,6 +363,24 @@ def test_facts_are_of_what_is_known_of_a_part():
     assert parts._documents(None) == parts._documents(part) == ()
 
 
+@pytest.mark.parametrize(
+    ("said", "facts"),
+    [("no error bars: it keeps no halves", {"error bar": "it keeps no halves"}), ("", {})],
+)
+def test_why_there_are_no_error_bars_is_told_in_their_place(monkeypatch, said, facts):
+    asked = []
+    monkeypatch.setattr(parts, "no_bars", lambda *told: asked.append(told) or said)
+    view = SimpleNamespace(store=SimpleNamespace(halves=7))
+    assert parts._missing(view, SimpleNamespace(model="a model")) == facts
+    assert asked == [("a model", 7)]
+
+
+def test_of_a_model_with_shares_by_day_nothing_is_said():
+    shares = ShareOverTime(dates=("2026-11-20",))
+    report = replace(ReportPage("", "", "", ""), shares=shares)
+    assert parts._kept_models(report, None) == ""
+
+
 def test_shares_over_time(caller, values, call_at, monkeypatch):
     found = told(caller, values, "/time")
     assert (found.by, found.said, len(found.over.dates)) == (None, "", 2)
@@ -416,11 +434,15 @@ def test_documents_of_shards_that_are_read_once_are_shown(call_at, values, monke
 def test_documents_of_a_folder_are_without_those_that_were_forgotten(call_at, values, monkeypatch):
     content = {"documents": "memory://documents"}
     monkeypatch.setattr(parts, "found_of", lambda *told: {0: "all"})
+    asked, options = [], {"auto_mkdir": True}
     for gone, note in ((False, ""), (True, parts._LEFT_OUT)):
-        monkeypatch.setattr(parts, "still_counted", lambda *told, gone=gone: ({}, gone))
-        with call_at("night", **content) as caller:
+        monkeypatch.setattr(
+            parts, "still_counted", lambda *told, gone=gone: asked.append(told) or ({}, gone)
+        )
+        with call_at("night", **content, storage_options=options) as caller:
             view = caller.service.view
             assert parts._found(caller.service, view, view.published) == ({}, note)
+            assert asked[-1] == (view.store, "night-v3", {0: "all"}, options)
 
     def damaged(*told):
         raise StoreError("damaged")
