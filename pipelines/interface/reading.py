@@ -9,13 +9,10 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions, Model
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions
+from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, form_of
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
-from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.statistics.edges.foundation import EdgesFoundation
-from streaming_moments.statistics.vectors.foundation import VectorsFoundation
-from streaming_moments.storage.counting.vectors import VectorsForm
+from streaming_moments.storage.log.commits import READING
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -28,22 +25,17 @@ def columns_counted(shape: KindOptions, form: ShardFormat) -> tuple[str, ...]:
     >>> columns_counted(KindOptions("views", "title:text,year,author"), ShardFormat())
     ('title', 'year', 'author')
     """
-    if shape.kind == CountsFoundation.kind:
-        return form.categories
-    if shape.kind == EdgesFoundation.kind and not shape.names:
-        return ("source", "target")
-    if shape.kind == VectorsFoundation.kind and not shape.names:
-        return VectorsForm().columns
-    return tuple(name.removesuffix(":text") for name in shape.names)
+    own = form_of(shape)
+    return form.categories if own is None else own.columns
 
 
 def columns_of(store: MomentStore) -> tuple[str, ...]:
     """Columns of records that a store counts; none where that is a text."""
-    if store.kind == CountsFoundation.kind:
+    reading = store.commit.lineage.form.get(READING)
+    if reading is None:
         return store.form.categories
-    if store.kind == EdgesFoundation.kind:
-        return (store.reading["source"], store.reading["target"])
-    return tuple(store.reading.get("columns", ()))
+    ends = tuple(reading[end] for end in ("source", "target") if end in reading)
+    return ends or tuple(reading.get("columns", ()))
 
 
 def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:

@@ -165,7 +165,7 @@ def _factors(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
 def _members(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
     """Memberships of both ends of each edge; nothing of a node that the store does not know."""
     places, rows = asked.store.foundation.nodes.index, asked.model.memberships
-    ends = EdgeColumns(**asked.store.reading).ends
+    ends = EdgeColumns(**asked.store.reading).columns
     for line in fsspec.filesystem("memory").cat_file(shard.url).splitlines():
         edge = json.loads(line)
         names = [str(edge[end]) for end in ends]

@@ -83,7 +83,7 @@ def _of_vectors(store: MomentStore) -> Fields:
 
 
 def _of_edges(store: MomentStore) -> Fields:
-    return tuple(map(end_field, EdgeColumns(**store.reading).ends))
+    return tuple(map(end_field, EdgeColumns(**store.reading).columns))
 
 
 INTAKES: Mapping[str, Callable[[MomentStore], Fields]] = MappingProxyType(

@@ -11,7 +11,6 @@ from pydantic import StrictBool, TypeAdapter
 
 from streaming_moments.errors import StoreError
 from streaming_moments.statistics.base import Foundation
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import json_object, seal, unseal
 from streaming_moments.storage.log.layout import FORMAT_FILE
@@ -24,6 +23,7 @@ WRITES = 5
 # of categorical columns, and each is made only where these are. The fifth lists what was forgotten,
 # or has a column of dates whose texts may have zones: earlier versions may read it, and would count
 # again what it lists, or count by other days.
+_NEEDED = {"length weights": 2, "halves of documents": 3, "categorical columns": 4}
 INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0", 5: "0.3.0"}
 _CAREFUL = 5
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
@@ -66,11 +66,7 @@ class StoreFormat(Extensible):
 
     def raised(self, foundation: Foundation) -> StoreFormat:
         """The format that holds statistics of a foundation, too."""
-        needed = 1
-        if isinstance(foundation, CountsFoundation):
-            weighted = not foundation.basis.weights.is_pooled
-            needed = 3 if foundation.halves else 2 if weighted else 1
-            needed = needed if foundation.basis.table is None else 4
+        needed = max((_NEEDED[one] for one in foundation.since_first), default=1)
         if min(self.format, self.min_reader, self.min_writer) >= needed:
             return self
         return replace(

@@ -104,8 +104,7 @@ def stage_on(
 
     Its words, where it has any, are written already.
     """
-    # foundations of other kinds than counts say so themselves
-    halves = isinstance(foundation, CountsFoundation) and foundation.halves
+    halves = foundation.told_halves
     write_foundation(store.folder, foundation)
     store.folder.sync("")
     store = replace(store.writable(), format=raise_format(store.folder, foundation))

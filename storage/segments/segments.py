@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
 from streaming_moments.statistics.base import Statistics, Totals
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.files.arrays import (
     ArraySpec,
@@ -194,8 +193,8 @@ class SegmentWriter:
         sizes = {path: record.size for path, record in records.items()}
         written = Uncommitted(folder, {**sizes, MANIFEST: len(manifest)}, self.begun)
         foundation = self.layout.foundation
-        halves = isinstance(foundation, CountsFoundation) and foundation.halves
-        return Segment(reference, foundation.fingerprint, tuple(shards), written, halves)
+        named = foundation.fingerprint
+        return Segment(reference, named, tuple(shards), written, foundation.told_halves)
 
     def _require_fitting(self, statistics: Statistics) -> None:
         layout = self.layout

@@ -111,13 +111,20 @@ class Foundation(Protocol):
 
     `drawn` says in words what of it is chosen from records, `redrawn` whether a store of the kind
     can be given another, and count anew. `one_place` says whether models are fitted on the sums of
-    all rows in one place, and not block by block.
+    all rows in one place, and not block by block. `told_halves` says whether halves are kept apart
+    of which the fingerprint says nothing, so that segments and lineages must. `since_first` names
+    what stores of the first format have not.
     """
 
     kind: ClassVar[str]
     drawn: ClassVar[str]
     redrawn: ClassVar[bool]
     one_place: ClassVar[bool]
+
+    @property
+    def told_halves(self) -> bool: ...
+    @property
+    def since_first(self) -> frozenset[str]: ...
 
     @property
     def fingerprint(self) -> str:

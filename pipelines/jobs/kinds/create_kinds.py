@@ -246,8 +246,18 @@ def require_options_of(
     if idle:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(idle))
         raise InvalidInput(f"a store of kind {shape.kind} has no use for {flags}; leave it out")
-    if shape.kind in _FORMS:
-        _FORMS[shape.kind](shape)
+    form_of(shape)
+
+
+def form_of(shape: KindOptions) -> Any:
+    """Where the records of a kind lie, with their `columns`; None of documents.
+
+    Raises
+    ------
+    InvalidInput
+        Columns in which they cannot lie.
+    """
+    return _FORMS[shape.kind](shape) if shape.kind in _FORMS else None
 
 
 def _changed(options: Any) -> set[str]:
@@ -467,7 +477,7 @@ def _edges_form(shape: KindOptions) -> EdgeColumns:
     return EdgeColumns(names[0], names[1], shape.directed)
 
 
-_FORMS: Mapping[str, Callable[[KindOptions], object]] = MappingProxyType(
+_FORMS: Mapping[str, Callable[[KindOptions], Any]] = MappingProxyType(
     {
         ViewsFoundation.kind: _views_form,
         SequencesFoundation.kind: _sequences_form,

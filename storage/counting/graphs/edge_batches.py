@@ -82,7 +82,9 @@ class EdgeReader:
             with one end, or more edges than one shard may have.
         """
         options, limits = self.storage_options, _more_rows(self.limits)
-        tables = read_tables(shard, self.form, self.columns.ends, limits, options, start, content)
+        tables = read_tables(
+            shard, self.form, self.columns.columns, limits, options, start, content
+        )
         return steadily(self._counted(tables, shard), shard, options, content)
 
     def _counted(
@@ -91,7 +93,7 @@ class EdgeReader:
         seen, passed, n = _Seen(), 0, len(self.names)
         most = self.limits.decoded_bytes // _KEY_BYTES
         for table, after in tables:
-            ends = both_ends(table, self.columns.ends, shard.url, passed)
+            ends = both_ends(table, self.columns.columns, shard.url, passed)
             passed += table.num_rows
             # a look-up reads all names first, so both ends are looked up at once
             texts = pa.concat_arrays([one.texts for one in ends])
@@ -210,9 +212,9 @@ def sample_edges(
     drawn: pa.Table | None = None
     keys, passed, most = np.empty(0), 0, limits.pilot_bytes if room is None else room
     counted: list[pa.Table] = []
-    tables = read_tables(shard, form, columns.ends, _more_rows(limits), storage_options)
+    tables = read_tables(shard, form, columns.columns, _more_rows(limits), storage_options)
     for table, _ in steadily(tables, shard, storage_options):
-        ends = both_ends(table, columns.ends, shard.url, passed)
+        ends = both_ends(table, columns.columns, shard.url, passed)
         passed += table.num_rows
         names = [one.texts for one in ends]
         found = pc.value_counts(pa.chunked_array(names))

@@ -52,7 +52,7 @@ class EdgeColumns:
     directed: bool = False
 
     @property
-    def ends(self) -> tuple[str, str]:
+    def columns(self) -> tuple[str, str]:
         """Both columns."""
         return self.source, self.target
 
@@ -131,7 +131,7 @@ def read_edges(
     >>> [part.tolist() for part in read_edges(shard, ShardFormat(), EdgeColumns())]
     [[[3, 4], [4, 7]]]
     """
-    names, passed = columns.ends, 0
+    names, passed = columns.columns, 0
     tables = read_tables(shard, form, names, limits, storage_options)
     for table, _ in steadily(tables, shard, storage_options):
         ends = [_numbers(table.column(name), name, passed, shard.url) for name in names]

@@ -61,6 +61,21 @@ class CountsFoundation:
     joins: ClassVar[bool] = False
 
     @property
+    def told_halves(self) -> bool:
+        """As `halves`: no fingerprint says it."""
+        return self.halves
+
+    @property
+    def since_first(self) -> frozenset[str]:
+        """What stores of the first format have not."""
+        own = {
+            "length weights": not self.basis.weights.is_pooled,
+            "halves of documents": self.halves,
+            "categorical columns": self.basis.table is not None,
+        }
+        return frozenset(name for name, has in own.items() if has)
+
+    @property
     def fingerprint(self) -> str:
         """That of the basis."""
         return self.basis.fingerprint

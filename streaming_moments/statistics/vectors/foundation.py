@@ -97,6 +97,8 @@ class VectorsFoundation:
     redrawn: ClassVar[bool] = True
     joins: ClassVar[bool] = False
     one_place: ClassVar[bool] = True
+    told_halves: ClassVar[bool] = False
+    since_first: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         matrix, shift = self.matrix, self.shift

@@ -30,6 +30,8 @@ class ThreeViews:
     halves: bool
     joined_bytes: ClassVar[int] = 0
     one_place: ClassVar[bool] = False
+    told_halves: ClassVar[bool] = False
+    since_first: ClassVar[frozenset[str]] = frozenset()
     redrawn: ClassVar[bool] = False
 
     @staticmethod

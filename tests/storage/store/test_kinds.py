@@ -88,6 +88,8 @@ class Grid:
     kind: ClassVar[str] = "grid"
     rows: ClassVar[int] = GRID
     joins: ClassVar[bool] = False
+    told_halves: ClassVar[bool] = False
+    since_first: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def fingerprint(self):
