@@ -15,6 +15,7 @@ from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 IDS = 30
 
 
@@ -50,7 +51,7 @@ def bound_of(store, document):
 def test_a_shard_whose_bounds_add_up_beyond_is_counted_as_its_sums_do_not(
     store, embedded, tmp_path
 ):
-    document = spread(100)
+    document = spread(300)
     several = int(1.5 * 2**62 / bound_of(store, document))
     assert several > 1000
     listed = list_shards([written(tmp_path / "wide.jsonl", [document] * several)])
@@ -58,7 +59,7 @@ def test_a_shard_whose_bounds_add_up_beyond_is_counted_as_its_sums_do_not(
     result = update(store, listed, Run(embedded), plan=plan)
     assert (result.counted, result.documents, result.bad) == (1, several, ())
     assert result.store.verify() == []
-    assert result.store.load().word_counts.tolist() == [100 * several] * IDS
+    assert result.store.load().word_counts.tolist() == [300 * several] * IDS
 
 
 def test_shards_that_have_no_room_beside_the_others_are_named_and_the_rest_is_counted(

@@ -1,17 +1,19 @@
 """Commands while they run: what they listen to, and how they end when they are stopped."""
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
 import time
-from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 
 import psutil
 import pytest
+from forked_scheduler import running_scheduler
+from night_corpus import command
 
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -21,7 +23,17 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
+PATIENCE = 200
 OPTIONS = PilotOptions(vocabulary_size=120, core=100, max_topics=4, min_documents=2)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, shards, embedded):
+    """A store in which nothing is counted yet, to be copied."""
+    place = tmp_path_factory.mktemp("made") / "store"
+    listed = list_shards([str(shards)])
+    create(str(place), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
+    return place
 
 
 def listening(job):
@@ -42,19 +54,21 @@ def listening(job):
     ],
 )
 def test_a_command_listens_on_the_loopback_only_and_serves_no_pages_unasked(
-    tmp_path, shards, embedded, reading, options, expected
+    tmp_path, made, reading, options, expected
 ):
     place, long = tmp_path / "store", tmp_path / "long.txt"
-    listed = list_shards([str(shards)])
-    create(str(place), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
+    shutil.copytree(made, place)
     long.write_text("\n".join([" ".join(["sea law"] * 100)] * 40_000))
-    command = [sys.executable, "-m", "streaming_moments", "update", str(place), str(long)]
-    with subprocess.Popen([*command, *options.split()], stderr=subprocess.DEVNULL) as job:
+    job = command("update", place, long, *options.split())
+    try:
         while not reading(job.pid, long):
-            assert job.poll() is None, "it ended too soon"
+            assert job.is_alive(), "it ended too soon"
             time.sleep(0.002)
         found = listening(psutil.Process(job.pid))
-        job.send_signal(signal.SIGINT)
+    finally:
+        os.kill(job.pid, signal.SIGINT)
+        job.join(PATIENCE)
+    assert job.exitcode == 130
     assert len(found) == expected
     assert set(found.values()) <= {"127.0.0.1"}
 
@@ -126,34 +140,13 @@ def test_ctrl_c_that_a_finalizer_swallows_is_raised_once_more():
     assert "Exception ignored" not in job.stderr
 
 
-SCHEDULER = """
-import sys
-from distributed import LocalCluster
-
-options = dict(processes=False, protocol="tcp://", dashboard_address=None, memory_limit=0)
-with LocalCluster(1, scheduler_port=int(sys.argv[1]), **options) as cluster:
-    print(cluster.scheduler_address, flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def running_scheduler(port):
-    """A scheduler with a worker in a process of its own, and its address."""
-    command, pipe = [sys.executable, "-c", SCHEDULER, str(port)], subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-        try:
-            yield process, process.stdout.readline().strip()
-        finally:
-            process.kill()
-
-
 def test_a_scheduler_restarted_in_the_middle_costs_the_group_and_no_more(
-    tmp_path, shards, embedded, reading
+    tmp_path, made, shards, embedded, reading
 ):
     place, long = str(tmp_path / "store"), tmp_path / "long.txt"
     listed = list_shards([str(shards)])
-    store = create(place, listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
+    shutil.copytree(made, place)
+    store = MomentStore.open(place)
     long.write_text("\n".join([" ".join(store.vocabulary.terms[:100])] * 40_000))
     store = update(store, listed[:2], Run(embedded)).store
     shutil.copytree(place, tmp_path / "undisturbed")
@@ -161,23 +154,27 @@ def test_a_scheduler_restarted_in_the_middle_costs_the_group_and_no_more(
     twin = MomentStore.open(str(tmp_path / "undisturbed"))
     undisturbed = update(twin, both, Run(embedded)).store.load()
     with running_scheduler(0) as (first, address):
-        command = [*COMMANDS["-m"], "update", place, str(shards), str(long)]
-        command += ["--scheduler", address]
+        arguments = ["update", place, str(shards), str(long), "--scheduler", address]
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [*COMMANDS["-m"], *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as job:
             while not reading(first.pid, long):
                 assert job.poll() is None, "it ended too soon"
                 time.sleep(0.002)
             first.kill()
-            first.wait()
-            with running_scheduler(address.rpartition(":")[2]) as (_, again):
-                assert again == address
+            first.join()
+            with running_scheduler(address.rpartition(":")[2]) as (_, place_again):
+                assert place_again == address
                 out, err = job.communicate(timeout=100)
                 left = MomentStore.open(place)
                 assert left.version == store.version
                 assert left.verify() == []
-                subprocess.run(command, check=True, capture_output=True, timeout=200)
+                again = command(*arguments)
+                again.join(PATIENCE)
+                assert again.exitcode == 0
     assert (job.returncode, out) == (2, ""), err
     assert err == (
         f"error: the scheduler at {address} died, or was restarted, while the job ran; every "

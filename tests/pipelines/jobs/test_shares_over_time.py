@@ -31,6 +31,7 @@ from streaming_moments.storage.operations.shares_over_time import (
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 DAYS = ("2026-10-29", "2026-10-31", "2026-11-02", "2026-11-03")
 
 

@@ -20,6 +20,7 @@ from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.store.garbage import GRACE, OLDEST_COMMITTED, collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
 YEAR = timedelta(days=365)
 
 

@@ -76,7 +76,11 @@ def assert_same(counted: tuple[CountBatch, int], expected: tuple[CountBatch, int
 
 
 def table_of(texts: list[str], slots: int | None, policy: TokenPolicy) -> WordIndex:
-    terms = sorted({word for text in texts for word in words(text)}) or ["sea"]
+    return index_of({word for text in texts for word in words(text)}, slots, policy)
+
+
+def index_of(found: set[str], slots: int | None, policy: TokenPolicy) -> WordIndex:
+    terms = sorted(found) or ["sea"]
     vocabulary = Vocabulary(tuple(terms), 1, policy.fingerprint)
     return WordIndex.of(vocabulary, policy, slots)
 
@@ -147,9 +151,9 @@ def every_point() -> list[str]:
 def assert_word_for_word(texts: list[str]) -> None:
     """Each passage is one word, so that the columns of the batch are the words in order."""
     policy = TokenPolicy(min_length=1, passage_words=1)
-    index = table_of(["\n".join(texts)], None, policy)
-    batch, outside = count_column(encoded(texts), index)
     expected = [words(text) for text in texts]
+    index = index_of({word for found in expected for word in found}, None, policy)
+    batch, outside = count_column(encoded(texts), index)
     rows = [index.vocabulary.index[word] for found in expected for word in found]
     assert outside == 0
     np.testing.assert_array_equal(batch.words, rows)
