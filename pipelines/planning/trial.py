@@ -51,7 +51,7 @@ from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.samples import TermSample, sample_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import share_before
-from streaming_moments.storage.files.arrays import array_in, decode, encode_metadata
+from streaming_moments.storage.files.arrays import StoredGroup, encode_metadata
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.segments.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -262,10 +262,11 @@ def _block_costs(
     files = [(record.path, store.folder.read(_path(writer, record.path))) for record in records]
 
     def load(index: int) -> float:
-        group = decode({**encode_metadata(layout.specs, {}), **dict(files)}, "")
+        group = StoredGroup({**encode_metadata(layout.specs, {}), **dict(files)}, store.url)
         total = 0.0
         for name, array in statistics[index].arrays().items():
-            stored = np.asarray(array_in(group, name, store.url)[0])
+            # of the block that was written
+            stored = group.chunk(name, layout.specs[name], grown[0].block.index)[0]
             total += float((array + stored[: len(array)]).flat[0])
         return total
 

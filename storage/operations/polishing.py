@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.passes.families import ExpectedSums
 from streaming_moments.models.passes.polishing import ExpectedCounts
 from streaming_moments.storage.files.arrays import (
     ArraySpec,
-    array_in,
-    decode,
     encode_chunks,
     encode_metadata,
+    read_whole,
 )
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
@@ -96,11 +92,9 @@ class PolishingFolder:
         if any(content is None for content in found):
             return None
         try:
-            group = decode(read_files(self.folder, name, files, files), where)
+            arrays, told = read_whole(read_files(self.folder, name, files, files), where)
         except StoreError:
             return None
-        arrays = {name: np.asarray(array_in(group, name, where)[...]) for name in group}
-        told: Any = dict(group.attrs)
         bad = tuple((str(url), str(reason)) for url, reason in told["bad"])
         return PassSums(self.kept.from_parts(arrays, told), told["shards"], bad)
 

@@ -13,7 +13,7 @@ from streaming_moments.errors import InvalidInput, PiecesOverlap, StoreError
 from streaming_moments.statistics.base import Foundation, Statistics, Totals
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.pieces import JOINING_BYTES
-from streaming_moments.storage.files.arrays import array_in, chunk_path, decode, read_whole
+from streaming_moments.storage.files.arrays import StoredGroup, chunk_path, read_whole
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SegmentLayout, segment_folder
@@ -45,26 +45,18 @@ def read_stored_block(
     [manifest] = segment_manifests(folder, [reference])
     layout = layout.of_first(reference.words)
     specs = layout.specs
-    tables = _tables(manifest.files, specs)
+    stored = _tables(manifest.files, specs)
     specs = {name: spec for name, spec in specs.items() if names is None or name in names}
     paths = [
         _GROUP,
-        *(f"{array}/zarr.json" for array in specs),
+        *(f"{array}/{_GROUP}" for array in specs),
         *(chunk_path(array, spec, index) for array, spec in specs.items()),
-        *itertools.chain.from_iterable(tables.values()),
+        *itertools.chain.from_iterable(stored.values()),
     ]
-    group = decode(read_files(folder, name, manifest.files, paths), where)
-    arrays: dict[str, NDArray[np.int64]] = {}
-    for array, spec in specs.items():
-        stored = array_in(group, array, where)
-        found = (stored.shape, stored.chunks, str(stored.dtype))
-        if found != (spec.shape, spec.chunks, spec.dtype):
-            raise StoreError(
-                f"{where}/{array} is {stored.shape} of {stored.dtype} instead of {spec.shape} of "
-                "int64; restore it from a copy"
-            )
-        arrays[array] = _entries(stored, slice(index, index + 1), f"{where}/{array}")
-    return _totals(group, tables, layout, where), arrays
+    group = StoredGroup(read_files(folder, name, manifest.files, paths), where)
+    arrays = {array: group.chunk(array, spec, index) for array, spec in specs.items()}
+    tables = {array: group.whole(array) for array in stored}
+    return layout.foundation.totals(tables, layout.rows), arrays
 
 
 def read_rows(
@@ -78,10 +70,10 @@ def read_rows(
     where = f"{folder.url}/{place}"
     [manifest] = segment_manifests(folder, [reference])
     layout = layout.of_first(reference.words)
-    chunks = [chunk_path(name, layout.specs[name], index) for index in range(layout.row_blocks)]
-    paths = [_GROUP, f"{name}/zarr.json", *chunks]
-    group = decode(read_files(folder, place, manifest.files, paths), where)
-    stored = _entries(array_in(group, name, where), slice(None), f"{where}/{name}")
+    spec, blocks = layout.specs[name], range(layout.row_blocks)
+    paths = [_GROUP, f"{name}/{_GROUP}", *(chunk_path(name, spec, index) for index in blocks)]
+    group = StoredGroup(read_files(folder, place, manifest.files, paths), where)
+    stored = np.concatenate([group.chunk(name, spec, index) for index in blocks])
     rows = layout.foundation.rows if layout.rows is None else layout.rows
     return stored.T.ravel()[:rows]
 
@@ -255,14 +247,6 @@ def _tables(files: Mapping[str, FileRecord], specs: Mapping[str, Any]) -> dict[s
     return tables
 
 
-def _totals(group: Any, names: Iterable[str], layout: SegmentLayout, where: str) -> Any:
-    tables = {
-        name: _entries(array_in(group, name, where), slice(None), f"{where}/{name}")
-        for name in names
-    }
-    return layout.foundation.totals(tables, layout.rows)
-
-
 def _accumulated(
     total: NDArray[np.int64] | None, part: NDArray[np.int64], shape: tuple[int, ...], sign: int
 ) -> NDArray[np.int64]:
@@ -279,11 +263,3 @@ def _accumulated(
 def _added_first(references: Iterable[SegmentReference]) -> list[SegmentReference]:
     # a histogram holds no numbers below zero on the way either
     return sorted(references, key=lambda reference: -reference.sign)
-
-
-def _entries(array: Any, selection: slice, where: str) -> NDArray[np.int64]:
-    try:
-        entries: NDArray[np.int64] = np.asarray(array[selection])
-    except (ValueError, RuntimeError) as error:
-        raise StoreError(f"{where} cannot be decoded ({error}); restore it from a copy") from error
-    return entries
