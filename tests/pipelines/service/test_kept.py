@@ -101,7 +101,7 @@ def test_calls_are_counted_by_name_status_and_seconds(view):
     gauges.answered("GET /b", 200, 29.9)
     gauges.accepted(3, 400)
     gauges.read(5)
-    assert dict(gauges.rates.last(1)) == {
+    assert dict(gauges.rates.last(60)) == {
         "calls": 8,
         "refused": 2,
         "failed": 3,

@@ -51,7 +51,7 @@ def test_documents_are_acknowledged_counted_and_held_no_more(caller):
         ("2026-11-20", 1),
         ("2026-11-23", 1),
     ]
-    rates, metrics = caller.service.gauges.rates.last(1), caller("GET", "/metrics").text
+    rates, metrics = caller.service.gauges.rates.last(60), caller("GET", "/metrics").text
     assert rates["documents"] == 2
     assert "streaming_moments_service_documents_total 2.0" in metrics
     assert f"streaming_moments_service_bytes_total {float(len(one.content))}" in metrics
