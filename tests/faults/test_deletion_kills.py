@@ -216,10 +216,7 @@ def run_turn(context, place, at, told):
 
 
 def killed_anywhere(place, cluster, campaigns, names, most):
-    """Kill a turn at drawn operations, each time from the same beginning; kills, operations.
-
-    So often as is asked, or at each of its operations.
-    """
+    """Kill so many turns at drawn operations, each from the same beginning; kills, operations."""
     context, told = forking(), place.folder / "told"
     place.keep()
     assert run_turn(context, place, -1, told) == 0
@@ -229,11 +226,12 @@ def killed_anywhere(place, cluster, campaigns, names, most):
     places = list(range(2 * operations))
     random.Random(campaigns.seed).shuffle(places)
     kills = 0
+    # Those near the end may not be met: the lock is renewed as often as time passes, so a turn has
+    # more operations on a machine that was busy. Another place is drawn then.
     for at in places:
         if kills == most:
             break
         place.restore()
-        # one near the end may not be met: the order of threads is not always the same
         killed = run_turn(context, place, at, told) == -signal.SIGKILL
         kills += killed
         if killed:

@@ -21,6 +21,7 @@ from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.log import layout
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import append, create, total
 
@@ -91,12 +92,13 @@ def require(place, names, before, error, options=None, copied=lambda url: url):
     assert inbox_files(place, options) == left
 
 
-@pytest.fixture
-def template(tmp_path):
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
     """A store and its inbox, at the place where each trial puts them."""
-    names = built(tmp_path / "place")
-    shutil.copytree(tmp_path / "place", tmp_path / "kept")
-    return tmp_path / "place", tmp_path / "kept", names
+    folder = tmp_path_factory.mktemp("purges")
+    names = built(folder / "place")
+    shutil.copytree(folder / "place", folder / "kept")
+    return folder / "place", folder / "kept", names
 
 
 def restored(place, kept):
@@ -238,7 +240,10 @@ def test_deaths_and_lost_replies_at_each_operation_of_a_purge_on_s3(
 ):
     rng, tried, broken = random.Random(campaigns.seed), 0, []
     place, options = f"s3://{BUCKET}/{uuid.uuid4().hex}", cloud.options()
-    names = built(place, options)
+    with monkeypatch.context() as patch:
+        # one file for each array: each is a request, and many of each trial
+        patch.setattr(layout, "FEWEST_BLOCKS", campaigns.size(1, layout.FEWEST_BLOCKS))
+        names = built(place, options)
     kept, before = cloud.objects(place), inbox_files(place, options)
 
     def copied(url):
