@@ -59,26 +59,39 @@ def _serve(config, noted, stdout, stderr):
     os.setsid()
     stdout.become(1)
     stderr.become(2)
-    children.subprocess = SimpleNamespace(Popen=partial(_ForkedChild, noted), PIPE=subprocess.PIPE)
+    children.subprocess = SimpleNamespace(Popen=partial(_noted_child, noted), PIPE=subprocess.PIPE)
     main(["serve", config])
 
 
-class _ForkedChild:
+def _noted_child(noted, command, **pipes):
+    child = ForkedChild(command, **pipes, context=forking_again())
+    with open(noted, "a") as log:
+        log.write(f"{child.pid}@{psutil.Process(child.pid).create_time()!r}\n")
+    return child
+
+
+class ForkedChild:
     """What `subprocess.Popen` is to who keeps an accumulator running."""
 
-    def __init__(self, noted, command, stdin, stdout):
+    def __init__(self, command, stdin, stdout, context):
         assert command[:3] == [sys.executable, "-m", "streaming_moments"]
         assert stdin == stdout == subprocess.PIPE
         lifeline, ours = os.pipe()
         said, theirs = os.pipe()
         given = (command[3:], *map(Descriptor, (lifeline, theirs, 2)))
-        self._process = forking_again().Process(target=_accumulate, args=given)
+        self._process = context.Process(target=_accumulate, args=given)
         self._process.start()
-        with open(noted, "a") as log:
-            log.write(f"{self._process.pid}@{psutil.Process(self._process.pid).create_time()!r}\n")
         os.close(lifeline)
         os.close(theirs)
         self.stdin, self.stdout = os.fdopen(ours, "wb"), os.fdopen(said, "rb")
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    @property
+    def returncode(self):
+        return self._process.exitcode
 
     def poll(self):
         return self._process.exitcode

@@ -13,6 +13,8 @@ from datetime import date, timedelta
 
 import psutil
 import pytest
+from forked_service import ForkedChild
+from forking import forking
 
 from streaming_moments.pipelines.service.accumulating import children
 from streaming_moments.pipelines.service.accumulating.heartbeats import Beating, Heard
@@ -47,11 +49,11 @@ def apart(arguments, tell, heard, over):
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
 @pytest.mark.parametrize("kept", [beside, apart])
 def test_what_hangs_or_dies_is_begun_anew(place, monkeypatch, number, kept):
-    begun, lines, real = [], [], subprocess.Popen
+    begun, lines = [], []
     hangs, first, second = threading.Event(), threading.Event(), threading.Event()
 
-    def begin(*how, **more):
-        begun.append(real(*how, **more))
+    def begin(command, **pipes):
+        begun.append(ForkedChild(command, **pipes, context=forking()))
         return begun[-1]
 
     class Listening(Heard):
