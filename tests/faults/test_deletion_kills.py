@@ -241,6 +241,7 @@ def killed_anywhere(place, cluster, campaigns, names, most):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("scene", SCENES)
 def test_deletions_killed_at_any_operation(place, cluster, campaigns, scene):
     names = SCENES[scene](place, cluster)

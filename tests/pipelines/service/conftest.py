@@ -33,7 +33,8 @@ TODAY = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 def new_store(place, listed, run):
     pilot = PilotOptions(vocabulary_size=120, core=120, max_topics=4, min_documents=2)
-    return create(str(place), listed, ShardFormat(), TokenPolicy(), pilot, run)
+    with few_row_blocks():
+        return create(str(place), listed, ShardFormat(), TokenPolicy(), pilot, run)
 
 
 @pytest.fixture
@@ -169,10 +170,8 @@ def dated(shards, embedded, tmp_path_factory):
         day = f"2026-11-{1 + number // 2:02d}"
         shutil.copy(path, place / f"{day} {number} {HOSTILE}{''.join(path.suffixes)}")
     run = Run(embedded)
-    pilot = PilotOptions(vocabulary_size=120, core=120, max_topics=4, min_documents=2)
     listed = list_shards([f"{place}/2026*"])
-    with few_row_blocks():
-        store = create(str(place / "store"), listed, ShardFormat(), TokenPolicy(), pilot, run)
+    store = new_store(place / "store", listed, run)
     store = update(store, listed, run).store
     model = with_coherence(store, refit(store, 4, 0.3, run), run)
     store.save_model("three", model, tag=TagMove("published", None))
