@@ -1,6 +1,7 @@
 """A small corpus that comes shard by shard, nights over it, and real processes of the commands."""
 
 import os
+import signal
 import sys
 
 import numpy as np
@@ -58,6 +59,8 @@ def command(*arguments):
 
 
 def _run(arguments):
+    # a shell that runs the tests in the background has it ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, sys.stdout.fileno())
     os.dup2(silent, sys.stderr.fileno())

@@ -209,7 +209,7 @@ def test_a_fault_of_ours_is_one_line_and_code_1(run, made, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("an error nobody thought of")
 
-    monkeypatch.setattr(commands, "status_of", broken)
+    monkeypatch.setattr(commands, "status_of_any", broken)
     code, out, err = run("status", made)
     assert (code, out) == (1, "")
     assert err.startswith("fault of streaming-moments (ZeroDivisionError: an error nobody")
@@ -221,7 +221,7 @@ def test_an_interrupt_says_how_to_go_on(run, made, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "status_of", interrupted)
+    monkeypatch.setattr(commands, "status_of_any", interrupted)
     code, _, err = run("status", made)
     assert code == 130
     assert "run the same command again" in err
