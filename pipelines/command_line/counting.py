@@ -38,9 +38,7 @@ from streaming_moments.pipelines.option_types import COUNT, VERSION, StoreName, 
 from streaming_moments.pipelines.reports.shown.model_view import model_view
 from streaming_moments.pipelines.reports.states import sizes_of, sizes_text
 from streaming_moments.pipelines.reports.status import too_few_line
-from streaming_moments.pipelines.reports.tables import (
-    documents_of,
-)
+from streaming_moments.pipelines.reports.tables import documents_of
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.storage.counting.graphs.edges import NEIGHBOURS, EdgeColumns

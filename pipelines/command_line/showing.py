@@ -24,10 +24,7 @@ from streaming_moments.pipelines.command_line.options import (
 )
 from streaming_moments.pipelines.option_types import VERSION, Share
 from streaming_moments.pipelines.reports.shown.model_view import TopicsView, model_view
-from streaming_moments.pipelines.reports.states import (
-    kind_rows,
-    status_of_any,
-)
+from streaming_moments.pipelines.reports.states import kind_rows, status_of_any
 from streaming_moments.pipelines.reports.status import (
     Status,
     print_facts,
@@ -177,14 +174,13 @@ def topics(
     stale = staleness(opened, chosen)
     view = model_view(opened, model, words, weight, opened.models[chosen].labels)
     warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
-    told = {"store": opened.url, "model": chosen, **view.as_json, **stale_as_json(stale)}
-    told |= view.scores
+    known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
     title = f"model {chosen} of {documents_of(model)}"
     if not isinstance(view, TopicsView):
         if period is not None:
             raise click.UsageError(f"--over-time is of topics, model {chosen} of {model.name}.")
         if json_output:
-            print_json(told)
+            print_json({**known, **view.as_json, **view.scores})
             return
         view.print(console(), title)
         say("", *view.sentences, *warnings)
@@ -200,10 +196,16 @@ def topics(
     if plot_file is not None and over_time:
         plot_shares(over_time, view.names, plot_file)
     if json_output:
-        told |= {"relevance": weight}
-        told |= {"counted_since": {word: part.version for word, part in later.items()}}
-        told |= {} if period is None else {"over_time": periods_as_json(over_time)}
-        print_json(told)
+        print_json(
+            {
+                **known,
+                **view.as_json,
+                **view.scores,
+                "relevance": weight,
+                "counted_since": {word: part.version for word, part in later.items()},
+                **({} if period is None else {"over_time": periods_as_json(over_time)}),
+            }
+        )
         return
     view.print(console(), title, later)
     for part in sorted(set(later.values()), key=lambda part: part.version):

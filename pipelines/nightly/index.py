@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming_moments.pipelines.nightly.history import NightHistory, night_of
-from streaming_moments.pipelines.nightly.report import NightReport, file_name
+from streaming_moments.pipelines.nightly.report import NightReport
 from streaming_moments.pipelines.reports.html_report import rendered
 
 
@@ -25,10 +25,10 @@ def nights_index(report: NightReport, history: NightHistory) -> bytes:
     >>> report = NightReport("store", "2026-05-01T03:15:00+00:00")
     >>> before = "night-20260430T031500000000Z.html"
     >>> html = nights_index(report, NightHistory(pages=(before,))).decode()
-    >>> html.index(file_name(report.started, ".html")) < html.index(before)
+    >>> html.index(report.file_name(".html")) < html.index(before)
     True
     """
-    own = file_name(report.filed or report.started, ".html")
+    own = report.file_name(".html")
     known = {one.page: one for one in history.nights} | {own: night_of(report)}
     rows = [(page, known.get(page)) for page in sorted({*history.pages, own}, reverse=True)]
     return rendered("index.html", rows=rows, store=report.store).encode()

@@ -10,7 +10,7 @@ from typing import Any
 from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.nightly.history import Night, NightHistory, night_of
-from streaming_moments.pipelines.nightly.report import INDEX, NightReport, file_name
+from streaming_moments.pipelines.nightly.report import INDEX, NightReport
 from streaming_moments.pipelines.reports.page import (
     LedgerRow,
     ReportPage,
@@ -190,7 +190,7 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
     if before:
         yield "the night before", before[-1]
     yield "all nights", INDEX
-    yield "data (JSON)", file_name(report.filed or report.started, ".json")
+    yield "data (JSON)", report.file_name(".json")
 
 
 def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequence[float | None]:

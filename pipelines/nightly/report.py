@@ -103,6 +103,10 @@ class NightReport:
     status: Status | Mapping[str, Any] | None = field(default=None)
     error: str = ""
 
+    def file_name(self, suffix: str) -> str:
+        """What its file with a suffix is called."""
+        return file_name(self.filed or self.started, suffix)
+
 
 def report_as_json(report: NightReport) -> dict[str, Any]:
     """The report as JSON holds it; what is no number is null."""
@@ -138,7 +142,7 @@ def write_beside(
     >>> write_beside(Folder.at("memory://reports"), report, ".txt", b"no topics")
     'memory://reports/night-20260501T031500000000Z.txt'
     """
-    name = file_name(report.filed or report.started, suffix)
+    name = report.file_name(suffix)
     folder.write(name, content)
     if latest:
         folder.write(f"{LATEST}{suffix}", content)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ else:
     zarr = LazyModule("zarr")
     cpu = LazyModule("zarr.core.buffer.cpu")
     stores = LazyModule("zarr.storage")
+
+_Read = TypeVar("_Read")
 
 _GROUP = "zarr.json"
 _KINDS = "biuf"  # of numbers that are read without Zarr
@@ -129,10 +131,10 @@ class StoredGroup:
         StoreError
             There is no such array, it is stored otherwise, or cannot be decoded.
         """
-        found = self._attempt(lambda: _chunk(self.files, name, spec, index))
+        found = self.attempt(lambda: _chunk(self.files, name, spec, index))
         if found is not None:
             return found
-        stored = array_in(self._group, name, self.where)
+        stored = array_in(self.group, name, self.where)
         if (stored.shape, stored.chunks, str(stored.dtype)) != (
             spec.shape,
             spec.chunks,
@@ -146,10 +148,10 @@ class StoredGroup:
 
     def whole(self, name: str) -> NDArray[Any]:
         """All entries of an array; errors as `chunk`."""
-        found = self._attempt(lambda: _whole(self.files, name))
+        found = self.attempt(lambda: _whole(self.files, name))
         return self._entries(name, slice(None)) if found is None else found
 
-    def _attempt(self, read: Callable[[], NDArray[Any]]) -> NDArray[Any] | None:
+    def attempt(self, read: Callable[[], _Read]) -> _Read | None:
         """What is read without Zarr; None where anything is not to the letter as written here."""
         try:
             return read() if self._is_plain else None
@@ -157,7 +159,7 @@ class StoredGroup:
             return None
 
     def _entries(self, name: str, selection: slice) -> NDArray[Any]:
-        stored = array_in(self._group, name, self.where)
+        stored = array_in(self.group, name, self.where)
         try:
             return np.asarray(stored[selection])
         except (ValueError, RuntimeError) as error:
@@ -171,7 +173,8 @@ class StoredGroup:
         return bool(group == _described_group(group["attributes"]))
 
     @cached_property
-    def _group(self) -> zarr.Group:
+    def group(self) -> zarr.Group:
+        """As Zarr reads it; errors as `decode`."""
         return decode(self.files, self.where)
 
 
@@ -225,10 +228,11 @@ def read_whole(
     StoreError
         Files that describe no group or no array, or that cannot be decoded.
     """
-    found = _read_quickly(files)
+    stored = StoredGroup(files, where)
+    found = stored.attempt(lambda: {name: _whole(files, name) for name in _names_in(files)})
     if found is not None:
-        return found
-    group = decode(files, where)
+        return found, json.loads(files[_GROUP])["attributes"]
+    group = stored.group
     try:
         names = list(group.array_keys())
         return {name: np.asarray(array_in(group, name, where)[...]) for name in names}, dict(
@@ -255,18 +259,8 @@ def magnitude(array: NDArray[np.int64]) -> int:
     return max(int(array.max()), -int(array.min())) if array.size else 0
 
 
-def _read_quickly(
-    files: Mapping[str, bytes],
-) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-    """As `read_whole`; None where anything is not to the letter what is written here."""
-    try:
-        group = json.loads(files[_GROUP])
-        if group != _described_group(group["attributes"]):
-            return None
-        names = [path.removesuffix(f"/{_GROUP}") for path in files if path.endswith(f"/{_GROUP}")]
-        return {name: _whole(files, name) for name in names}, group["attributes"]
-    except (KeyError, TypeError, ValueError, RuntimeError):
-        return None
+def _names_in(files: Mapping[str, bytes]) -> list[str]:
+    return [path.removesuffix(f"/{_GROUP}") for path in files if path.endswith(f"/{_GROUP}")]
 
 
 def _whole(files: Mapping[str, bytes], name: str) -> NDArray[Any]:

@@ -4,26 +4,17 @@ import os
 from contextlib import contextmanager
 
 from distributed import LocalCluster
-from forking import Descriptor, forking
+from forking import serving
 
 
 @contextmanager
 def running_scheduler(port):
     """One with a worker on a port, or on any if it is 0; gives its process and its address."""
-    lifeline, ours = os.pipe()
-    address, theirs = os.pipe()
-    given = (port, Descriptor(lifeline), Descriptor(theirs))
-    process = forking().Process(target=_serve, args=given)
-    process.start()
-    os.close(lifeline)
-    os.close(theirs)
-    try:
-        with open(address) as told:
-            yield process, told.readline().strip()
-    finally:
-        process.kill()
-        process.join()
-        os.close(ours)
+    with serving(_serve, port) as (process, address):
+        try:
+            yield process, address
+        finally:
+            process.kill()
 
 
 def _serve(port, lifeline, address):

@@ -2,13 +2,15 @@
 
 import multiprocessing
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import forkserver
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 
 import psutil
 import pytest
+
+PATIENCE = 180  # seconds until something counts as hanging
 
 # whoever asks first starts the one server of a process, so that all ask for the same
 _IMPORTED = [
@@ -68,6 +70,27 @@ def running(pid, began):
         process = psutil.Process(int(pid))
         return process if process.create_time() == float(began) else None
     return None
+
+
+@contextmanager
+def serving(target, *given):
+    """A process that tells its address and serves until its lifeline is closed; and the address.
+
+    The target is called with what is given, the lifeline and where the address is told.
+    """
+    lifeline, ours = os.pipe()
+    address, theirs = os.pipe()
+    told = (*given, Descriptor(lifeline), Descriptor(theirs))
+    process = forking().Process(target=target, args=told)
+    process.start()
+    os.close(lifeline)
+    os.close(theirs)
+    try:
+        with open(address) as found:
+            yield process, found.readline().strip()
+    finally:
+        os.close(ours)
+        process.join(PATIENCE)
 
 
 class Descriptor:

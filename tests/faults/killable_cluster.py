@@ -13,7 +13,7 @@ from select import select
 import dask
 import psutil
 from distributed import Client, LocalCluster, Status, WorkerPlugin
-from forking import Descriptor, forking, forking_again, running
+from forking import PATIENCE, forking, forking_again, running, serving
 
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -26,8 +26,6 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.segments.segments import SegmentWriter
 from streaming_moments.storage.store.store import MomentStore
-
-PATIENCE = 180  # seconds until something counts as hanging
 
 
 class ReadLog(WorkerPlugin):
@@ -169,21 +167,10 @@ def wait_for(condition):
 def killable_cluster(folder, workers=2):
     """Start one, in a process of its own."""
     (folder / "workers").mkdir(parents=True)
-    lifeline, ours = os.pipe()
-    address, theirs = os.pipe()
-    given = (str(folder), workers, Descriptor(lifeline), Descriptor(theirs))
-    process = forking().Process(target=_serve, args=given)
-    process.start()
-    os.close(lifeline)
-    os.close(theirs)
-    try:
-        with open(address) as told:
-            cluster = KillableCluster(told.readline().strip(), folder)
+    with serving(_serve, str(folder), workers) as (_, address):
+        cluster = KillableCluster(address, folder)
         wait_for(lambda: len(cluster.workers()) == workers)
         yield cluster
-    finally:
-        os.close(ours)
-        process.join(PATIENCE)
 
 
 def coordinate(address, store, shards, plan):
