@@ -49,11 +49,11 @@ class Night:
 
 
 class Better(Enum):
-    """Which values a bound admits, and whether it admits one that is not known."""
+    """Which values a bound admits, and whether it admits an unknown one."""
 
-    LESS = "at most the bound; what is not known is refused"
-    LESS_THAN_BEFORE = "at most the bound; what is not known has nothing before it to differ from"
-    MORE = "at least the bound; what is not known is admitted by 0 alone"
+    LESS = "at most the bound; an unknown value is refused"
+    LESS_THAN_BEFORE = "at most the bound; an unknown value is admitted, as on a first night"
+    MORE = "at least the bound; an unknown value is admitted where the bound is 0"
 
     def holds(self, value: float | None, bound: float) -> bool:
         """Whether a bound admits a value."""
@@ -83,9 +83,9 @@ class Measure:
     known : callable
         Whether a model that is asked for has it.
     default : float, optional
-        The bound where none is given; without one nothing is asked.
+        The bound where the configuration gives none; without a default nothing is asked.
     held_out : bool
-        Whether it is of what is held out, which needs the halves of the records.
+        Whether it needs records that are held out, so that the store must keep halves apart.
     """
 
     key: str
@@ -259,7 +259,7 @@ MEASURES: tuple[Measure, ...] = (
 
 
 class _Bounds:
-    """What a model must hold to be published; what is not given is not asked for."""
+    """Bounds that a model must hold to be published; a bound of None asks for nothing."""
 
     @property
     def given(self) -> tuple[Measure, ...]:

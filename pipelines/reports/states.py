@@ -155,7 +155,7 @@ def shown_words(line: StateLine, view: str) -> str:
 
 
 def sizes_of(store: MomentStore) -> dict[str, Any]:
-    """Words of a store, in each view where there are several; of counts the core and the basis."""
+    """How many words a store counts, by view; of documents also the core and the basis columns."""
     foundation = store.foundation
     if isinstance(foundation, CountsFoundation):
         basis = foundation.basis

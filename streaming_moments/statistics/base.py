@@ -111,9 +111,9 @@ class Foundation(Protocol):
 
     `drawn` says in words what of it is chosen from records, `redrawn` whether a store of the kind
     can be given another, and count anew. `one_place` says whether models are fitted on the sums of
-    all rows in one place, and not block by block. `told_halves` says whether halves are kept apart
-    of which the fingerprint says nothing, so that segments and lineages must. `since_first` names
-    what stores of the first format have not.
+    all rows in one place, and not block by block. `told_halves` says whether segments and
+    lineages must note that halves are kept apart, as the fingerprint does not say it. `since_first`
+    names the features that the first format of stores lacks.
     """
 
     kind: ClassVar[str]

@@ -62,12 +62,12 @@ class CountsFoundation:
 
     @property
     def told_halves(self) -> bool:
-        """As `halves`: no fingerprint says it."""
+        """Whether halves are kept apart, which the fingerprint does not say."""
         return self.halves
 
     @property
     def since_first(self) -> frozenset[str]:
-        """What stores of the first format have not."""
+        """Features that the first format of stores lacks."""
         own = {
             "length weights": not self.basis.weights.is_pooled,
             "halves of documents": self.halves,

@@ -150,7 +150,7 @@ class VectorsFoundation:
 
     @property
     def words(self) -> dict[str, Vocabulary]:
-        """None: rows are numbers."""
+        """Empty: rows hold numbers, not words."""
         return {}
 
     @property
