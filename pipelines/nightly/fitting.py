@@ -122,7 +122,7 @@ class RefitSection:
         if "topics" in self.auto and len(self.alpha0) > 1:
             raise ValueError("topics: auto is with one alpha0; several are compared with numbers")
         if self.polish:
-            if passes_of(self.family).family is not TopicModel:
+            if not passes_of(self.family).of_documents:
                 raise ValueError("polish: nights polish models of documents only; leave it out")
             if self.half_life_days is not None:
                 raise ValueError("polish: a pass counts all documents alike; no half_life_days")

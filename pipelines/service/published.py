@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.service.answering import FOREIGN, Answering
 from streaming_moments.pipelines.service.answers import DocumentRead
@@ -73,7 +71,7 @@ class Published:
 
     name: str
     version: int
-    model: Model
+    model: Any
     index: WordIndex | None
     reference: ModelReference
     answering: Answering | None = None
@@ -109,7 +107,7 @@ class Published:
         InvalidInput
             The model has no topics of texts.
         """
-        if self.index is None or not isinstance(self.model, TopicModel):
+        if self.index is None:
             raise InvalidInput(
                 f"model {self.name} is of {self.model.name}, and says no topics of texts; write "
                 "what it says of shards by `streaming-moments transform`"
@@ -119,7 +117,7 @@ class Published:
         if not self.model.vocabulary:
             # made of arrays, it names no vocabulary
             batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
-        rows = self._proportions(batch)
+        rows = self.model.transform(batch)
         lengths = found.batch.lengths
         return [
             Inferred(
@@ -149,7 +147,7 @@ class Published:
         if self.index is None:
             return [() for _ in proportions]
         batch = self.index.counted(encoded([text])).batch
-        rows = self._topical.topics[batch.words] * np.asarray(proportions)
+        rows = self.model.topics[batch.words] * np.asarray(proportions)
         parts = batch.counts[:, None] * rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
         terms = self.index.vocabulary.terms
         found = []
@@ -164,13 +162,3 @@ class Published:
         """Compile, and fill what is filled once, before anyone waits for it."""
         if self.index is not None:
             self.infer([" ".join(self.index.vocabulary.terms[:20])])
-
-    def _proportions(self, batch: CountBatch) -> NDArray[np.float64]:
-        model = self._topical
-        return model.transform(batch)
-
-    @cached_property
-    def _topical(self) -> TopicModel:
-        if not isinstance(self.model, TopicModel):
-            raise InvalidInput(f"model {self.name} has no topics")
-        return self.model

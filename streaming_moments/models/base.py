@@ -127,9 +127,28 @@ class Model(Protocol):
     compares_halves: ClassVar[bool]
     """Whether its fit reads what statistics keep of halves of the documents."""
 
+    fewest: ClassVar[tuple[int, int]]
+    """Documents, and those for each topic, below which a fit says nothing."""
+
     @property
     def documents(self) -> int:
         """Records it was fitted on."""
+
+    @property
+    def scored(self) -> NDArray[np.float64] | None:
+        """(n, k) distributions over words that have a coherence; None of other models."""
+
+    @property
+    def mean_npmi(self) -> float | None:
+        """Mean coherence of what is `scored`; None where it was not computed."""
+
+    @property
+    def captured_share(self) -> float | None:
+        """Smallest share of an eigenvalue that the basis sees; None where it is not known."""
+
+    @property
+    def moments(self) -> tuple[int, float] | None:
+        """Topics and alpha0 of the moments of documents that it was fitted to; None of others."""
 
     @property
     def vocabulary(self) -> str:
@@ -173,3 +192,6 @@ class Model(Protocol):
 
     def described(self) -> Description:
         """What the commands show of it."""
+
+    def summary(self) -> dict[str, Any]:
+        """What a log says of its fit, by name."""
