@@ -33,16 +33,6 @@ def columns_read(store: Snapshot) -> tuple[str, ...]:
     return tuple(store.reading.get("columns", ()))
 
 
-def always(store: Snapshot) -> bool:
-    """True."""
-    return True
-
-
-def never(store: Snapshot) -> bool:
-    """False."""
-    return False
-
-
 @dataclass(frozen=True)
 class StoredKind:
     """How the records of a kind lie in shards, and how they come one by one.
@@ -68,5 +58,5 @@ class StoredKind:
     reader: Callable[[Snapshot, ReadLimits, StorageOptions], ShardReader]
     fields: Callable[[Snapshot], tuple[RecordField, ...]] | None
     columns: Callable[[Snapshot], tuple[str, ...]] = columns_read
-    may_grow: Callable[[Snapshot], bool] = always
-    takes_texts: Callable[[Snapshot], bool] = never
+    may_grow: Callable[[Snapshot], bool] = lambda store: True
+    takes_texts: Callable[[Snapshot], bool] = lambda store: False

@@ -78,11 +78,6 @@ class Redraw:
     renewed: Callable[[Any], str]
 
 
-def fits(options: PilotOptions) -> str:
-    """Nothing: any options of a pilot go together."""
-    return ""
-
-
 @dataclass(frozen=True)
 class KindJobs:
     """How stores of a kind are made.
@@ -111,7 +106,7 @@ class KindJobs:
     ]
     form: Callable[[KindOptions], Any]
     redraw: Redraw | None = None
-    misfit: Callable[[PilotOptions], str] = fits
+    misfit: Callable[[PilotOptions], str] = lambda options: ""
 
 
 def create_by(

@@ -158,13 +158,8 @@ def last_facts(store: MomentStore) -> dict[str, Any]:
     }
 
 
-def nothing_more(totals: Any) -> Facts:
-    """No facts."""
-    return {}
-
-
 def facts_of_triples(
-    store: MomentStore, more: Callable[[Any], Facts] = nothing_more
+    store: MomentStore, more: Callable[[Any], Facts] = lambda totals: {}
 ) -> dict[str, Any]:
     """What a store of triples of views holds, by name; `more` of its totals."""
     commit, totals = store.commit, store.totals()
