@@ -138,8 +138,8 @@ def ids_of(
     """Yield the ids of a shard's documents as string arrays, in order, null where one has none.
 
     `column` is a column or JSON field of texts or whole numbers. Without it the ids are the names
-    of the files of a folder, and other formats yield nothing. A column that is missing or of
-    another type raises a ShardError, as does a format without columns.
+    of the files of a folder; nothing is yielded where nothing names the documents. A column that is
+    missing or of another type raises a ShardError, as does a format without columns.
 
     Examples
     --------

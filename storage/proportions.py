@@ -29,7 +29,7 @@ _PROVENANCE, _SUMMARY = b"provenance", b"summary"
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a file of proportions is made of, from its metadata; equal provenance means the same file.
+    """What a file of proportions is made of, as its metadata says; equal provenance, same file.
 
     state : a mark of the shard's files, from their sizes, times and the storage's own marks
     model, digest : name of the model, empty if it is not stored, and SHA-256 of its topics
@@ -216,7 +216,7 @@ def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, S
 def frame_of(
     files: Sequence[str], storage_options: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
-    """Read files of proportions as one pandas frame, by `id`, with a column `share_J` for topic J."""
+    """Read proportions as one pandas frame by `id`, with a column `share_J` for topic J."""
     import pandas as pd
 
     tables = []

@@ -229,7 +229,7 @@ def fingerprint(
     storage_options: Mapping[str, object] | None = None,
     mark_of: Callable[[fsspec.AbstractFileSystem, FileState], str] = content_mark,
 ) -> str:
-    """Return the mark of a shard's content: the storage's own ("etag:...") or else "sha256:..." of it.
+    """Return the mark of a shard's content: the storage's own, "etag:...", or else "sha256:...".
 
     A shard without a mark of the storage's own is read once, 1 MiB at a time. `mark_of` gives the
     mark of each file, unless the listing has that of the shard.

@@ -75,7 +75,7 @@ def _write(folder: OutputFolder, of: ModelRead, found: Mapping[str, Any]) -> Non
 def read_top_documents(
     folder: str, storage_options: Mapping[str, object] | None = None
 ) -> tuple[str, Representatives]:
-    """Read the model's name and the documents that `transform --top-documents` wrote to a folder."""
+    """Read the model's name and the documents that `transform --top-documents` found."""
     model, number, topics = _read(folder, "topics", Representative, storage_options)
     return model, Representatives(number, topics)
 
