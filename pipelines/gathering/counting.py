@@ -24,7 +24,7 @@ def count_bundle(
     """Count the shards of a bundle into the sums of this process, or subtract them.
 
     Task `number` adds once, however often it runs in this process; it adds `lump_bytes` of batches
-    at a time. Shards that cannot be read are named in the receipt, and the others count. Raises
+    at a time. Shards that cannot be read are named in the receipt, and the others count. It raises
     SumsAstray if the sums are closed, InvalidInput on a worker smaller than planned, ShardError if
     what is to be subtracted is gone, and SumExceeded if a sum could pass 2^62.
     """
