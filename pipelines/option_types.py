@@ -134,7 +134,7 @@ def declared_options(
     name : the argument of the command
     without : fields without an option, which stay at their defaults
     changes : whether the options change an earlier choice. The command then gets a dictionary of
-    those that were given
+        those that were given
     """
     hints = get_type_hints(kind, include_extras=True)
     declared = [one for one in fields(kind) if one.name not in without]

@@ -89,7 +89,7 @@ class UpdatePlan:
     peak_bytes : largest memory of a worker process
     row_group_bytes : largest row group, or page of a larger one, that a task decodes
     passes : how often the shards of a group are read: once where a worker holds the sums of all row
-    blocks, else once for each share of them that it holds
+        blocks, else once for each share of them that it holds
     group_shards : shards of one commit, at most or a few more
     """
 

@@ -33,8 +33,7 @@ class RefitPlan:
 
     keep_blocks : whether row blocks stay in memory between steps; otherwise they are read again
     kept_pairs : how many arrays of pair counts, as refinement reads them, stay in memory between
-        its
-    rounds: of all documents, then of each half; the rest are made from the row blocks again
+        its rounds: of all documents, then of each half; the rest are made from the row blocks again
     in_flight : block tasks of one worker at a time
     solves_in_flight : decompositions of one worker at a time, where there are many
     peak_bytes : largest memory of a worker process

@@ -56,8 +56,7 @@ class OnCluster:
     keep_prepared : whether memory can hold the results of `prepared` for all blocks
     preparing : prepares each block that a step reads, where memory cannot hold all results
     halves, keeps_halves : whether the statistics have halves of the documents, and whether memory
-        holds
-    the results of `prepared` for both at once
+        holds the results of `prepared` for both at once
     """
 
     foundation: Any

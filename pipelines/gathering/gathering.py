@@ -65,8 +65,7 @@ class Gathering:
     names : URL by which a shard is recorded, if it is read at another one
     dates : days of the documents of a shard by its URL, where known; a group has one range
     unique : as `Ledger.contents`. A shard with one of these contents is bad, and so is the second
-        shard
-    with the same content; None counts duplicates
+        shard with the same content; None counts duplicates
     """
 
     store: MomentStore

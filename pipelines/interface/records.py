@@ -29,8 +29,7 @@ class Fields:
     id : identifies the record within a call; of (id, text) pairs it is the first
     columns : in place of a text, the values that a store of another kind, or of a table, counts
     named : whether the id is written to the line, under `id_key`. Without `id`, frames and series
-        of
-    pandas use their index
+        of pandas use their index
     """
 
     text: str = "text"

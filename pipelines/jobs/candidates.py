@@ -38,7 +38,7 @@ class Candidate:
     seconds : work of the tasks for this candidate alone; of its refinement the elapsed time
     refusal : why it cannot be fitted; all numbers are None then
     held_out : log-likelihood of a pair of each half of the documents by topics fitted on the other
-    half, where the store keeps halves
+        half, where the store keeps halves
     refined : rounds of refinement
     """
 

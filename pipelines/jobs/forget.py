@@ -128,8 +128,7 @@ def replace_changed(
 
     changed : shards with new content, as they were counted
     old : copies of the old content at any URLs, matched by fingerprint; not needed where the store
-        can
-    find what it counted (see `_taken`)
+        can find what it counted (see `_taken`)
     unique : whether to refuse new content that is counted under other names (CopiesCounted)
     again : whether to count new content that was forgotten
     others_again : whether to recount all other shards of a segment if there is no other way

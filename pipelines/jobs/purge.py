@@ -181,11 +181,11 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
     Those of an inbox are deleted there, too, with all traces of their documents. An inbox of
     another store is not changed, and a message names it.
 
-    In segments with other shards, their counts are subtracted exactly, for which they are read
-    again. If they are gone, the other shards of these segments are recounted. One commit drops all
-    versions and models that hold anything of them; then the files are deleted. An error before the
-    commit changes nothing. If the process dies or fails after it (Unfinished), the same call
-    deletes the other files.
+    In segments with other shards, their counts are subtracted exactly, for which their files are
+    read again. If these are gone, the other shards of these segments are recounted. One commit
+    drops all versions and models that hold anything of them; then the files are deleted. An error
+    before the commit changes nothing. If the process dies or fails after it (Unfinished), the same
+    call deletes the files that are left.
 
     `shards` are URLs, patterns or folders of what any version counted; `message` names no shard.
     InvalidInput if no version holds a shard that was not purged before, if a copy of one is not

@@ -39,8 +39,7 @@ class Night:
 
     last_published : when a run last published a model, this one or an earlier
     model, published, published_before : names of the night's model, and of those published after
-        and
-    before it
+        and before it
     weights : share of each topic of its model, by number
     origins : number before of each topic that was kept, by number
     drift, state : if they were measured

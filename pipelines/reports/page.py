@@ -58,8 +58,7 @@ class TopicReport:
     npmi : coherence
     relevant : most relevant words, lambda 0.7
     words : most probable words, each with its probability in the topic and in the corpus, from
-        which
-    the relevance at any lambda follows
+        which the relevance at any lambda follows
     bar : expected L1 error of the topic, where halves of the documents are kept
     word_bars : standard errors of the probabilities of `words`; empty where they are unknown
     told : other numbers of the topic, by name

@@ -141,16 +141,15 @@ class ServiceConfig:
 
     store : URL of the store
     inbox : URL of the inbox, created if it is missing; by default beside the store, with "-inbox"
-    after its name
+        after its name
     tokens : file of tokens, made by `streaming-moments token`; without it the service listens to
-        this
-    machine only, and any caller may do everything
+        this machine only, and any caller may do everything
     tag : the model of this tag answers; while the tag has no model, the latest model does
     window : how long the first request of a batch waits for others
     refresh : how often new versions, models and tokens are looked for
     documents : URL of a folder that `transform --top-documents` wrote, whose documents pages show
     sample_documents : whether pages show a few lines of a document of each topic from the shards,
-    without such a folder
+        without such a folder
     storage_options : fsspec options of cloud URLs; never stored
     """
 

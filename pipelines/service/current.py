@@ -40,8 +40,7 @@ class View:
     sealed : number of an existing seal
     steps : failing steps of the accumulator
     problems : what could not be checked, with the reason, while its last known state stays.
-        "counting"
-    is why no documents are counted
+        "counting" is why no documents are counted
     counting : whether sealed documents are counted, and what is set aside
     """
 
@@ -60,8 +59,9 @@ class Current:
     """The latest view, renewed by threads of its own once it is started.
 
     Tokens have their own thread, so that a removed token is refused even while the storage hangs.
-    `tell` gets a line about each problem that is new, or over. `replaced` is called when another
-    store is at the URL than before.
+    `tell` gets a line about each problem that is new, or over. `replaced` is called when the store
+    at the URL is no longer the same. A store, inbox or token file that cannot be read raises an
+    error.
     """
 
     def __init__(

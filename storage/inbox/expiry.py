@@ -29,7 +29,7 @@ class Retention:
     """How long counted data is stored; None means for ever.
 
     keys : idempotency keys and receipts. A key that is sent again later counts again. Seals stay as
-    long as any of their shards
+        long as any of their shards
     documents : shards. Later their documents can neither be deleted by receipt or id nor recounted
     """
 

@@ -23,8 +23,7 @@ class RecordField:
 
     name, column : the field's name as it is sent, and as it is read
     written : converts a JSON value to what is written. InvalidInput of a refused value says what it
-        is
-    and what is expected
+        is and what is expected
     schema : JSON Schema of its values
     counts_of : the field of ids that these counts belong to, one each; missing counts are ones
     """

@@ -36,8 +36,8 @@ def require_receipt(text: str) -> str:
 def receipt_of_key(key: str, principal: str = "") -> str:
     """Return the receipt of an idempotency key, the same each time.
 
-    `key` has 1 to 255 printable ASCII characters. Keys of different principals (senders) are
-    different.
+    `key` has 1 to 255 printable ASCII characters. Each principal (sender) has its own keys: the
+    same key of another gives another receipt.
 
     Examples
     --------

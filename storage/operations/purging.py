@@ -31,10 +31,9 @@ class Holdings:
 
     segments : Arrow table of their records in each segment that has any, by its identifier
     versions : versions that name such a segment, added, taken away or below a model, or that list a
-    shard among those left out
+        shard among those left out
     models : folders of models fitted on one of these versions, or on a version that is gone, where
-        it
-    cannot be decided
+        it cannot be decided
     copies : shards of the same content under other names, each with one of the names
     shards : the shards with every content with which they were counted or forgotten
     """

@@ -28,7 +28,7 @@ class PeriodShares:
     days : first and last day with documents
     tokens : tokens of the model's words
     shares, bars : (k,) shares of the tokens and their standard errors, by `mixture_shares` with the
-    `token_concentration` of the documents
+        `token_concentration` of the documents
 
     The bar of a difference of two periods is the root of the sum of squares.
     """

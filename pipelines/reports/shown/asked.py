@@ -53,7 +53,7 @@ class Shown:
     add : adds to a page all that is shown of a model
     follows : whether parts are cards of a page and are followed from model to model
     read : reads what a transform wrote of each part to a folder: the name of the model, and that by
-    number
+        number
     sample : finds examples of each part in the shards of a store
     periods : shares of the parts in days, weeks or months, or in the finest period
     """
