@@ -32,10 +32,10 @@ def draw(
     """Draw up to `quota` items (at least 1), each equally likely, and count all items.
 
     The draw does not depend on how items are grouped. The kept items are in the order of all items.
-    `keep` turns an item into what is kept of it, and is called for about `quota * (1 + log(items /
-    quota))` of them. `size` gives its bytes. Once kept items take more than `room` bytes, some are
-    drawn from them and the quota is lowered. The memory is thus at most that, and the items of one
-    group more.
+    `keep` turns an item into what is kept of it, and is called for about
+    `quota * (1 + log(items / quota))` of them. `size` gives its bytes. Once kept items take more
+    than `room` bytes, some are drawn from them and the quota is lowered. The memory is thus at most
+    that, and the items of one group more.
 
     Examples
     --------

@@ -22,12 +22,12 @@ def by_alternating_least_squares(
 ) -> Components:
     """Canonical decomposition by alternating least squares (Kolda and Bader 2009, section 3.4).
 
-    Fits `T = sum_j a_j (x) b_j (x) c_j`: with two factors held, the third solves `A [(B'B) * (C'C)]
-    = T_(1) (B (.) C)`, in turn, until a sweep changes the share explained by less than 1e-12 in the
-    best restart and 1e-8 in all. The restarts go together through batched products, and the one of
-    smallest residual is returned. For symmetric tensors the three factors agree. Their mean, signs
-    matched, is the component. The components need not be orthogonal. Their values are positive. The
-    tensor is symmetrised: the mean over all orders of its indices.
+    Fits `T = sum_j a_j (x) b_j (x) c_j`: with two factors held, the third solves
+    `A [(B'B) * (C'C)] = T_(1) (B (.) C)`, in turn, until a sweep changes the share explained by
+    less than 1e-12 in the best restart and 1e-8 in all. The restarts go together through batched
+    products, and the one of smallest residual is returned. For symmetric tensors the three factors
+    agree. Their mean, signs matched, is the component. The components need not be orthogonal. Their
+    values are positive. The tensor is symmetrised: the mean over all orders of its indices.
 
     The first `orthogonal_sweeps` make each factor orthogonal before the next (Sharan and Valiant
     2017, Hybrid-ALS); 0 is plain alternating least squares. Without them every restart ends with

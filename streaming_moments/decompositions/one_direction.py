@@ -38,11 +38,11 @@ def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> 
 def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
     """Eigenvectors of an observable operator (Anandkumar, Hsu, Kakade 2012, Algorithm A).
 
-    `B(eta) = (U' M3(eta) V) (U' M2 V)^-1` has the eigenvectors `U' m_j`, with the eigenvalues `eta
-    . m_j`; `eta = U theta`, theta uniform on the unit sphere. The words of a document are
+    `B(eta) = (U' M3(eta) V) (U' M2 V)^-1` has the eigenvectors `U' m_j`, with the eigenvalues
+    `eta . m_j`; `eta = U theta`, theta uniform on the unit sphere. The words of a document are
     exchangeable, so U = V spans all three views: here the k leading eigenvectors of M2. In whitened
-    coordinates, which change the eigenvectors by `L^-1/2` only, B is `T(I, I, L^1/2 theta) (W' M2
-    W)^-1`.
+    coordinates, which change the eigenvectors by `L^-1/2` only, B is
+    `T(I, I, L^1/2 theta) (W' M2 W)^-1`.
 
     Of symmetric moments B is similar to a symmetric matrix, and its eigenvalues are real. Moments
     that take the words of a document in their order, as the algorithm has them, promise that only

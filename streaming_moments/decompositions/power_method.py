@@ -15,11 +15,11 @@ def by_power_method(
     """Robust tensor power method (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, Algorithm 1).
 
     For each of k components: from random unit vectors iterate `v <- T(I, v, v) / |T(I, v, v)|`,
-    keep the one with the largest `T(v, v, v)`, iterate it as often again, and deflate, `T <- T -
-    lambda v (x) v (x) v` with `lambda = T(v, v, v)`. The restarts of a component go together: an
-    iteration is one product of the (k, k^2) tensor with (k^2, restarts). The tensor is symmetrised:
-    the mean over all orders of its indices. Components are in the order found, largest values first
-    for exact moments.
+    keep the one with the largest `T(v, v, v)`, iterate it as often again, and deflate,
+    `T <- T - lambda v (x) v (x) v` with `lambda = T(v, v, v)`. The restarts of a component go
+    together: an iteration is one product of the (k, k^2) tensor with (k^2, restarts). The tensor is
+    symmetrised: the mean over all orders of its indices. Components are in the order found, largest
+    values first for exact moments.
 
     Raises NotIdentifiable, with the number found, if nothing positive is left after some
     components.

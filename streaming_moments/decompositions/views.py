@@ -30,8 +30,8 @@ class SideWhitening:
     alpha0 : sum of the Dirichlet parameters; 0 for a mixture
     triples : C, the number of triples over which all moments are means
     sums : (1 + s_l, 1 + s_r) float64 `sum_i T_i / C`
-    left, right : (1 + s_l, k), (1 + s_r, k) float64, from the slices to rows of the pairs: `E =
-        T[:, :, 0] left / C`, `F = T[:, 0] right / C`
+    left, right : (1 + s_l, k), (1 + s_r, k) float64, from the slices to rows of the pairs:
+        `E = T[:, :, 0] left / C`, `F = T[:, 0] right / C`
     spectrum : (k,) float64, singular values of the pair of left and right view
     """
 
