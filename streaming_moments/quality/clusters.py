@@ -129,8 +129,8 @@ def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) ->
     """The plane of the two leading principal directions of the means, by their weights.
 
     Where the means lie on a line, or on a point, coordinates supply the missing directions. The
-    largest entry of each axis is positive, so that the map does not flip overnight. Means are (k,
-    d) float64, weights (k,) float64 of sum 1.
+    largest entry of each axis is positive, so that the map does not flip overnight. Means are
+    (k, d) float64, weights (k,) float64 of sum 1.
 
     Examples
     --------

@@ -44,8 +44,8 @@ def classical_scaling(distances: ArrayLike, dimensions: int = 2) -> NDArray[np.f
 
     Classical multidimensional scaling: the leading eigenvectors of the doubly centred squares. The
     largest coordinate of each axis is positive, so that the map does not flip overnight. Places are
-    centred on 0, the axis of the widest spread first; axes for which nothing is left are 0. The (k,
-    k) distances are symmetric and at least 0.
+    centred on 0, the axis of the widest spread first; axes for which nothing is left are 0. The
+    (k, k) distances are symmetric and at least 0.
 
     Examples
     --------

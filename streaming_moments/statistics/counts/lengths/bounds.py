@@ -103,8 +103,8 @@ def documents_needed(lengths: LengthHistogram, radius: float, delta: float, orde
 
     W falls like one over the number of documents of the same mixture of lengths, so
     `N >= N_now W_now (1 + sqrt(log(1 / delta)))^2 / radius^2`. `lengths` is a sample of lengths, or
-    a single one: `LengthHistogram.of([150])`. `delta` is the probability of a larger error, in (0,
-    1). Raises InvalidInput if no document has so many words.
+    a single one: `LengthHistogram.of([150])`. `delta` is the probability of a larger error, in
+    (0, 1). Raises InvalidInput if no document has so many words.
 
     Examples
     --------
