@@ -172,7 +172,7 @@ def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -
 
 
 def sweep(folder: Folder) -> list[Garbage]:
-    """Delete what only expired versions held, and empty their commits.
+    """Delete what only expired versions held, and empty their commits; gives what was deleted.
 
     Nobody commits it any more: a return to a version is refused once it is expired, so its writer
     takes the version of the commit that says so, and looks again. An emptied commit keeps its

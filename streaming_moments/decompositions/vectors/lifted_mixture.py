@@ -120,8 +120,8 @@ def require_covariance(covariance: str) -> None:
 def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:
     """(k, k) O of the whitened third moment (k - 1)^3 of the means, its last row positive.
 
-    Columns are `sqrt(w_j) (W'(mu_j - m), 1)`, orthonormal where W whitens the means. Raises
-    NotIdentifiable for a component of no weight: the third moment does not hold so many.
+    Columns are `sqrt(w_j) (W'(mu_j - m), 1)`, orthonormal where W whitens the means.
+    Raises NotIdentifiable for a component of no weight: the third moment does not hold so many.
     """
     r = len(third)
     lifted = np.zeros((r + 1,) * 3)

@@ -89,9 +89,9 @@ def fitted_to_pairs(
 ) -> NDArray[np.float64]:
     """Probabilities of three values, nearest to counts with the pairs of some rows, by entropy.
 
-    Iterative proportional fitting (Deming, Stephan 1940), until it has the pairs or for 200 rounds:
-    it never matches all pairs that no triple can have, as halves drawn apart may give. Raises
-    NotIdentifiable if no row has two of the columns.
+    Iterative proportional fitting (Deming, Stephan 1940), until it has the pairs or for 200 rounds.
+    Halves drawn apart may give pairs that no triple can have: these are never all matched.
+    Raises NotIdentifiable if no row has two of the columns.
     """
     found = triple / max(triple.sum(), 1)
     wanted = [

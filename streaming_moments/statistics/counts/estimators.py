@@ -59,8 +59,8 @@ def pooled_moments(batch: CountBatch) -> Moments:
     with `C1 = sum c`, `C2 = sum c(c-1)`, `C3 = sum c(c-1)(c-2)`. A document of two words counts in
     M1 and M2, one of a single word in M1 alone; both have no triple and so add nothing to M3.
 
-    The moments are symmetric. Of LDA documents they still need `dirichlet_moments`. Raises
-    InvalidInput if no document has three words, and BoundExceeded for more than 512 words.
+    The moments are symmetric. Of LDA documents they still need `dirichlet_moments`.
+    Raises InvalidInput if no document has three words, and BoundExceeded for more than 512 words.
 
     Examples
     --------

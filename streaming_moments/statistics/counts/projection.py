@@ -72,8 +72,8 @@ class ProjectedBatch:
     def of(cls, batch: CountBatch, basis: Basis) -> ProjectedBatch:
         """Project a batch.
 
-        Raises BoundExceeded if one document alone could pass 2^62: cut it into passages. Raises
-        ForeignStatistics if batch and basis belong to different vocabularies.
+        Raises BoundExceeded if one document alone could pass 2^62: cut it into passages.
+        Raises ForeignStatistics if batch and basis belong to different vocabularies.
         """
         if (batch.n_words, batch.vocabulary) != (basis.n_words, basis.vocabulary):
             raise ForeignStatistics(
@@ -167,7 +167,7 @@ class ProjectedBatch:
         codocuments : (r', core) int64 or None, `D += (X > 0)' (X > 0)`, r' at most r
         even_pair_counts : (r, core) int64 or None, as `pair_counts`, X of the documents of the even
             half
-        chosen : (r,) bool, rows to add to, by default all, and of a batch that is not packed
+        chosen : (r,) bool, rows to add to, by default all; a batch that is not packed adds to all
         """
         rows, by_word = (block.index, block.step), (self.documents, self.values)
         if self.batch is None:

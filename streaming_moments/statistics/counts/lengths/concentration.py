@@ -12,8 +12,8 @@ def token_concentration(lengths: LengthHistogram, passages: bool = False) -> flo
     """`sum_d (c_d / C)^2` of documents of c_d tokens, C in all: 1 over their effective number.
 
     Each token counts once here, whatever the length weights are: shares of topics are of the words
-    as they were counted, not of the weighted moments. The result is above 0 and at most 1. Raises
-    InvalidInput if no document has a token.
+    as they were counted, not of the weighted moments. The result is above 0 and at most 1.
+    Raises InvalidInput if no document has a token.
 
     With `passages` the lengths are those of passages into which documents were cut. The documents'
     own are then estimated, rather too few: half of them end in a passage of less than half of the
