@@ -37,21 +37,13 @@ def columns_read(store: Snapshot) -> tuple[str, ...]:
 class StoredKind:
     """How the records of a kind lie in shards, and how they come one by one.
 
-    Parameters
-    ----------
-    foundation : type
-        Of the kind.
-    reader : callable
-        `reader(store, limits, storage_options)` reads the shards of a store.
-    fields : callable, optional
-        Fields of a record that is sent; `InvalidInput` for a store whose records cannot be. None of
-        a kind that a service does not take.
-    columns : callable
-        Columns of the records of a store; none where they are texts.
-    may_grow : callable
-        Whether what comes to a counted file is records of its own.
-    takes_texts : callable
-        Whether a record is a text of which words are counted.
+    foundation : of the kind
+    reader : `reader(store, limits, storage_options)` reads the shards of a store
+    fields : fields of a record that is sent, InvalidInput for a store whose records cannot be sent;
+        None of a kind that a service does not take
+    columns : columns of the records of a store; none if they are texts
+    may_grow : whether what comes to a counted file is records of its own
+    takes_texts : whether a record is a text of which words are counted
     """
 
     foundation: Any

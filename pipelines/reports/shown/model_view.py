@@ -35,16 +35,9 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True, eq=False)
 class ModelView(ABC):
-    """A model and its parts, ready to be shown.
+    """A model and its description, ready to be shown.
 
-    Parameters
-    ----------
-    model : Model
-        Itself.
-    described : Description
-        What it says of itself.
-    halves : bool
-        Whether its store keeps halves of the records apart, by which error bars are made.
+    `halves` says whether its store keeps halves of the records apart, which error bars need.
     """
 
     model: Any

@@ -70,25 +70,11 @@ def model_view(
     weight: float = RELEVANCE_WEIGHT,
     labels: Mapping[int, str] = MappingProxyType({}),
 ) -> ModelView:
-    """The view of a model of a store.
+    """Return the view of any model of a store with the model's foundation.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At a version whose foundation is that of the model.
-    model : Model
-        Any.
-    words : int
-        Shown of each part.
-    weight : float
-        Ranks words of topics: 1 by probability, 0 by how much more probable than elsewhere.
-    labels : mapping
-        What people call the parts, by number.
-
-    Raises
-    ------
-    StoreError
-        The words of the model are missing or damaged.
+    words : number of words shown of each part
+    weight : ranks words of topics: 1 by probability, 0 by how much more probable than elsewhere
+    labels : of the parts, by number
     """
     shown = shown_of(model)
     view = shown.view or partial(states_view, shown.what)
@@ -98,15 +84,9 @@ def model_view(
 def reported(
     store: MomentStore, name: str, model: Model, found: Mapping[int, Any] = MappingProxyType({})
 ) -> tuple[TopicReport, ...]:
-    """Parts of a model of a store, called `name` there, as a report holds them.
+    """Return the parts of a model of a store as a report stores them.
 
-    Of states no more than is needed to name and to follow them; none of a model without words.
-
-    Parameters
-    ----------
-    store, name, model : MomentStore, str, Model
-        The model, and where it is kept.
-    found : mapping
-        What was found for each part, by number: documents of topics, rows of clusters.
+    States have only what is needed to name and follow them; a model without words has no parts.
+    `found` has the examples of each part, by number.
     """
     return shown_of(model).parts(store, name, model, found)

@@ -49,24 +49,14 @@ class ExpectedSums(Protocol):
 class Passes:
     """How the models of a family are polished.
 
-    Parameters
-    ----------
-    sums : type
-        What a pass expects, `ExpectedSums`.
-    reader : callable
-        `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums.
-    improved : callable
-        `improved(model, sums, foundation, alpha)` is the model after a pass.
-    arrays : tuple of str
-        Arrays of a model that the sums depend on.
-    rules : tuple
-        By which records are read.
-    shape : callable
-        (rows, columns) of the tables of a model as memory plans count them.
-    require : callable
-        `require(model, alpha)` refuses to learn an alpha that the model has not: `InvalidInput`.
-    of_documents : bool
-        Whether records are documents.
+    sums : what a pass expects, `ExpectedSums`
+    reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
+    improved : `improved(model, sums, foundation, alpha)` is the model after a pass
+    arrays : arrays of a model that the sums depend on
+    rules : rules by which records are read
+    shape : (rows, columns) of the tables of a model as memory plans count them
+    require : `require(model, alpha)` raises InvalidInput if the model has no alpha to be learned
+    of_documents : whether records are documents
     """
 
     sums: type[Any]
@@ -116,12 +106,7 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
 
 
 def passes_of(model: type[Any]) -> Passes:
-    """How models of that class are polished.
-
-    Raises
-    ------
-    InvalidInput
-        No pass is known for them: says what to do instead.
+    """How models of that class are polished; raises InvalidInput, with what to do, if unknown.
 
     Examples
     --------
