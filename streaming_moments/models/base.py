@@ -115,6 +115,10 @@ class Model(Protocol):
     compares_halves: ClassVar[bool]
     """Whether its fit reads what statistics keep of halves of the documents."""
 
+    of_numbers: ClassVar[bool]
+    """Whether its arrays are parameters of rows of numbers, and not distributions over words."""
+    finds_topics: ClassVar[bool]
+    """Whether pairs held out tell how many topics, where it is not told how many."""
     fewest: ClassVar[tuple[int, int]]
     """Documents, and those for each topic, below which a fit says nothing."""
 
