@@ -75,11 +75,14 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
 
         return form.third(quotients(slices, C3), crossed, cubes).reshape(-1, packed_size(k))
 
-    yield from map(slices_of, _parts(statistics))
+    yield from map(slices_of, _parts(statistics.word_counts.size))
 
 
 def rotated_diagonals(
-    statistics: Statistics, whitening: Whitening, rotation: NDArray[np.float64]
+    statistics: Statistics,
+    whitening: Whitening,
+    rotation: NDArray[np.float64],
+    leading: int | None = None,
 ) -> NDArray[np.float64]:
     """Rows of the topic matrix, `m_i = diag(O' H_i O)`: each row alone.
 
@@ -91,6 +94,8 @@ def rotated_diagonals(
         Of the same statistics.
     rotation : (k, k) float64
         O, orthogonal.
+    leading : int, optional
+        Only so many first rows of the block.
 
     Returns
     -------
@@ -126,14 +131,14 @@ def rotated_diagonals(
             lambda times: times * M1 * u**2,
         )
 
-    diagonals = np.empty((statistics.word_counts.size, k))
-    for rows in _parts(statistics):
+    number = statistics.word_counts.size if leading is None else leading
+    diagonals = np.empty((number, k))
+    for rows in _parts(number):
         diagonals[rows] = diagonals_of(rows)
     return diagonals
 
 
-def _parts(statistics: Statistics) -> Iterator[slice]:
-    rows = statistics.word_counts.size
+def _parts(rows: int) -> Iterator[slice]:
     for start in range(0, rows, _ROWS):
         yield slice(start, min(start + _ROWS, rows))
 
