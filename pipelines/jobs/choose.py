@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models.alpha0 import AUTO
 from streaming_moments.models.halves import HalfRows, numbers_of_topics, predicting_rounds
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
@@ -47,7 +48,10 @@ def chosen_options(
     require_halves(store, auto)
     if "topics" in auto:
         method = options.method, options.seed, options.refine
-        selection = select(store, numbers_of_topics(store.basis), [options.alpha0], run, *method)
+        numbers = numbers_of_topics(store.basis)
+        # a wrong number of topics hardly misleads the search
+        alpha0 = known_alpha0(store, replace(options, topics=numbers[len(numbers) // 2]), run)
+        selection = select(store, numbers, [alpha0], run, *method)
         if not selection.likely:
             raise InvalidInput(
                 "a half of the documents, every other one of a shard, has no pair of words; give a "
@@ -57,12 +61,22 @@ def chosen_options(
         options = replace(options, topics=selection.likely[0].n_topics)
     if "refine" in auto:
         rows = refit_rows(store, TopicModel, options, run)
-        as_decomposed = replace(options, refine=0, alpha="given")
+        alpha0 = known_alpha0(store, options, run)
+        as_decomposed = replace(options, alpha0=alpha0, refine=0, alpha="given")
         start = TopicModel.fit(replace(rows, halves=False), as_decomposed)
         rounds = predicting_rounds(HalfRows.of(rows), start.pair_topics(store.basis.core))
         run.tell(f"pairs held out take {rounds} rounds of refinement: more predict no better")
         options = replace(options, refine=rounds)
     return options
+
+
+def known_alpha0(store: StatisticsSource, options: TopicOptions, run: Run) -> float:
+    """The alpha0 of the options, or where they say "auto" what a fit would find; tells it."""
+    if options.alpha0 != AUTO:
+        return float(options.alpha0)
+    search = TopicModel.likeliest_alpha0(refit_rows(store, TopicModel, options, run), options)
+    run.tell(search.sentence)
+    return search.alpha0
 
 
 def most_coherent(

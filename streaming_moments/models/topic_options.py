@@ -38,6 +38,7 @@ class TopicOptions(FitOptions):
         "0: one topic a document; else LDA; auto: by pairs held out.",
         0.1,
         _require_alpha0,
+        auto=True,
         found=AUTO,
     )
     rows: str = option(
@@ -70,16 +71,13 @@ class TopicOptions(FitOptions):
             )
 
     @property
-    def _alpha0(self) -> str:
-        return self.alpha0 if isinstance(self.alpha0, str) else f"{self.alpha0:g}"
-
-    @property
     def said(self) -> str:
         """What a log says of the fit."""
         how = "" if self.rows == "third" else f", {self.rows} rows"
         rounds = "" if self.refine == ROUNDS else f", refined {self.refine} rounds"
         read = "" if self.alpha == "given" else f", alpha {self.alpha}"
-        return f"{super().said}, alpha0 {self._alpha0}{how}{rounds}{read}"
+        alpha0 = self.alpha0 if self.alpha0 == AUTO else f"{self.alpha0:g}"
+        return f"{super().said}, alpha0 {alpha0}{how}{rounds}{read}"
 
     @property
     def label(self) -> str:
@@ -87,4 +85,5 @@ class TopicOptions(FitOptions):
         how = "" if self.rows == "third" else f"-{self.rows}"
         rounds = "" if self.refine == ROUNDS else f"-r{self.refine}"
         read = "" if self.alpha == "given" else f"-{self.alpha}"
-        return f"k{self.topics}-a{self._alpha0}-{self.method}{how}{rounds}{read}"
+        alpha0 = "" if self.alpha0 == AUTO else f"-a{self.alpha0:g}"
+        return f"k{self.topics}{alpha0}-{self.method}{how}{rounds}{read}"
