@@ -58,7 +58,7 @@ class RefitSection:
 
     topics: Topics
     model: Family = DEFAULT_MODEL
-    alpha0: Alphas = (_TOPICS.alpha0,)
+    alpha0: Alphas = (cast("float", _TOPICS.alpha0),)
     method: Method = _TOPICS.method
     seed: Seed = _TOPICS.seed
     window_days: Days | None = None

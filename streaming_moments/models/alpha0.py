@@ -127,8 +127,8 @@ class Alpha0Search:
             return f"{found}, the largest of those tried: documents hardly differ in their topics"
         if not self.within_noise:
             return found
-        near = [self.tried[place] for place in sorted((self.best, *self.within_noise))]
-        return f"{found}; {near[0]:g} to {near[-1]:g} are within the noise"
+        near = [self.alpha0, *(self.tried[place] for place in (self.best, *self.within_noise))]
+        return f"{found}; {min(near):g} to {max(near):g} are within the noise"
 
 
 def highest_place(number: int, value: Callable[[int], float]) -> int:
@@ -235,17 +235,17 @@ def require_topics_of(rows: Rows, n_topics: int) -> None:
 
 def leading_pairs(statistics: Statistics) -> PairRows:
     """Pair counts of the leading words."""
-    return PairRows.of(statistics, words=min(statistics.basis.core, LEADING_WORDS))
+    return PairRows.of(statistics, leading=min(statistics.basis.core, LEADING_WORDS))
 
 
 def leading_even_pairs(statistics: Statistics) -> PairRows:
     """Those of the even half of the documents."""
-    return PairRows.of(statistics, half=0, words=min(statistics.basis.core, LEADING_WORDS))
+    return PairRows.of(statistics, half=0, leading=min(statistics.basis.core, LEADING_WORDS))
 
 
 def leading_odd_pairs(statistics: Statistics) -> PairRows:
     """Those of the odd half of the documents."""
-    return PairRows.of(statistics, half=1, words=min(statistics.basis.core, LEADING_WORDS))
+    return PairRows.of(statistics, half=1, leading=min(statistics.basis.core, LEADING_WORDS))
 
 
 def whitened_seen(seen: SeenMoments, basis: Basis, n_topics: int, form: Form) -> Whitening:
@@ -269,17 +269,17 @@ def topics_of(state: PairTopics) -> NDArray[np.float64]:
     return state.topics
 
 
-def with_alpha0_search(
-    model: Any, search: Alpha0Search, best: NDArray[np.float64], *near: NDArray[np.float64]
-) -> Any:
+def with_alpha0_search(model: Any, search: Alpha0Search, *topics: NDArray[np.float64]) -> Any:
     """The model with how its alpha0 was found, and bars that hold what that adds.
 
-    How far the topics of the leading words, (words, k), move between the likeliest alpha0 and
-    others within the noise is added to the bars in squares: the largest of these moves, of a topic
-    and of each probability. The other words of a topic are taken to move as it does in the mean.
+    `topics` of the leading words, (words, k), are those with the likeliest alpha0, then those with
+    others within the noise. How far they move is added to the bars in squares: the largest of these
+    moves, of a topic and of each probability. The other words of a topic are taken to move as it
+    does in the mean.
     """
-    if not near or model.topic_bars is None:
+    if len(topics) < 2 or model.topic_bars is None:
         return replace(model, alpha0_search=search)
+    best, *near = topics
     leading = model.topics[: len(best)] / model.topics[: len(best)].sum(axis=0)
     moves = np.zeros_like(leading)
     middle = best[:, _matched(leading, best)]

@@ -55,13 +55,13 @@ class PairRows:
         statistics: Statistics,
         dtype: type[np.floating[Any]] = np.float32,
         half: int | None = None,
-        words: int | None = None,
+        leading: int | None = None,
     ) -> PairRows:
         """Build the pair counts of one block of rows, of all documents or of one half.
 
         float32 is what fits take; float64 serves as reference. Half 0 is the even one, 1 the odd
         one; the scales are still those of all documents. Raises InvalidInput for a half of
-        statistics without halves. With `words` only pairs among so many first words, which are in
+        statistics without halves. With `leading` only pairs among so many first words, which are in
         the core.
 
         Examples
@@ -75,8 +75,8 @@ class PairRows:
 array([3], dtype=int32), array([1.], dtype=float32))
         """
         rows, core = statistics.pair_counts.shape
-        if words is not None:
-            rows, core = statistics.block.size(words), words
+        if leading is not None:
+            rows, core = statistics.block.size(leading), leading
         strips = [slice(start, min(start + _ROWS, rows)) for start in range(0, rows, _ROWS)]
         entries = np.empty(rows, dtype=np.int64)
         for strip in strips:
