@@ -190,7 +190,7 @@ class Store:
     def refit(
         self,
         topics: int | Literal["auto"] = "auto",
-        alpha0: float | Literal["auto"] = 0.1,
+        alpha0: float | Literal["auto"] = "auto",
         *,
         client: Client | None = None,
         method: Method = "joint",
@@ -261,7 +261,7 @@ class Store:
     def select(
         self,
         topics: Sequence[int],
-        alpha0: Sequence[float] = (0.1,),
+        alpha0: Sequence[float | Literal["auto"]] = ("auto",),
         *,
         client: Client | None = None,
         method: Method = "joint",

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Literal
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.models.alpha0 import AUTO
 from streaming_moments.models.halves import HalfRows, numbers_of_topics, predicting_rounds
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.refit import refit_rows
+from streaming_moments.pipelines.jobs.refit import known_alpha0, refit_rows
 from streaming_moments.pipelines.jobs.select import require_halves, select
 from streaming_moments.storage.operations.windows import StatisticsSource
 from streaming_moments.storage.store.store import MomentStore
@@ -33,10 +32,7 @@ def chosen_options(
     require_halves(store, auto)
     if "topics" in auto:
         method = options.method, options.seed, options.refine
-        numbers = numbers_of_topics(store.basis)
-        # a wrong number of topics hardly misleads the search
-        alpha0 = known_alpha0(store, replace(options, topics=numbers[len(numbers) // 2]), run)
-        selection = select(store, numbers, [alpha0], run, *method)
+        selection = select(store, numbers_of_topics(store.basis), [options.alpha0], run, *method)
         if not selection.likely:
             raise InvalidInput(
                 "a half of the documents, every other one of a shard, has no pair of words; give a "
@@ -55,18 +51,9 @@ def chosen_options(
     return options
 
 
-def known_alpha0(store: StatisticsSource, options: TopicOptions, run: Run) -> float:
-    """The alpha0 of the options, or where they say "auto" what a fit would find; tells it."""
-    if options.alpha0 != AUTO:
-        return float(options.alpha0)
-    search = TopicModel.likeliest_alpha0(refit_rows(store, TopicModel, options, run), options)
-    run.tell(search.sentence)
-    return search.alpha0
-
-
 def most_coherent(
     store: MomentStore,
-    alpha0: float,
+    alpha0: float | Literal["auto"],
     run: Run,
     method: str,
     seed: int,

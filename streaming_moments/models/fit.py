@@ -30,7 +30,7 @@ from streaming_moments.statistics.counts.weighted import Statistics
 def fit(
     statistics: Statistics,
     n_topics: int | Literal["auto"],
-    alpha0: float | Literal["auto"] = 0.0,
+    alpha0: float | Literal["auto"] = "auto",
     rotation: Rotation = "joint",
     refine: int | Literal["auto"] = ROUNDS,
     alpha: Literal["given", "auto"] = "given",
@@ -63,7 +63,7 @@ def fit(
 def fit_by(
     statistics: Statistics,
     n_topics: int | Literal["auto"],
-    alpha0: float | Literal["auto"] = 0.0,
+    alpha0: float | Literal["auto"] = "auto",
     method: str = "joint",
     seed: int = 0,
     refine: int | Literal["auto"] = ROUNDS,

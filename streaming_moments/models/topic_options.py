@@ -36,7 +36,7 @@ class TopicOptions(FitOptions):
 
     alpha0: float | Literal["auto"] = option(
         "0: one topic a document; else LDA; auto: by pairs held out.",
-        0.1,
+        AUTO,
         _require_alpha0,
         auto=True,
         found=AUTO,

@@ -100,7 +100,7 @@ class MomentTopics(MomentTransformer):
         self,
         n_components: int | Literal["auto"] = 2,
         *,
-        alpha0: float | Literal["auto"] = 0.1,
+        alpha0: float | Literal["auto"] = "auto",
         method: str = "joint",
         refine: int | Literal["auto"] = ROUNDS,
         alpha: Literal["given", "auto"] = "given",
