@@ -94,7 +94,7 @@ class Published:
         if not self.model.vocabulary:
             # made of arrays, it names no vocabulary
             batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
-        rows = self.model.transform(batch)
+        rows = self._topical.transform(batch)
         lengths = found.batch.lengths
         return [
             Inferred(
@@ -124,7 +124,7 @@ class Published:
         if self.index is None:
             return [() for _ in proportions]
         batch = self.index.counted(encoded([text])).batch
-        rows = self.model.topics[batch.words] * np.asarray(proportions)
+        rows = self._topical.topics[batch.words] * np.asarray(proportions)
         parts = batch.counts[:, None] * rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
         terms = self.index.vocabulary.terms
         found = []
@@ -139,3 +139,10 @@ class Published:
         """Compile, and fill what is filled once, before anyone waits for it."""
         if self.index is not None:
             self.infer([" ".join(self.index.vocabulary.terms[:20])])
+
+    @property
+    def _topical(self) -> TopicModel:
+        if self.index is None:
+            raise InvalidInput(f"model {self.name} has no topics")
+        model: TopicModel = self.model
+        return model
