@@ -36,9 +36,9 @@ def option(
     """Make a field of a frozen dataclass that becomes an option of commands and a key of files.
 
     `told` is its help. Without a `default` it must be given. `check` raises `InvalidInput` for an
-    invalid value. `more` may hold `choices`, where only some values are valid; `auto`, where a
-    refit can find one, and `found`, the value by which the fit does so itself; `also`, other names
-    of the option.
+    invalid value. `more` may hold `choices`, where only some values are valid; `auto`, the
+    words for which a refit finds one, and `found`, the value by which the fit does so itself;
+    `also`, other names of the option.
     """
     return field(default=default, metadata={"help": told, "check": check, **more})
 
@@ -56,9 +56,10 @@ class FitOptions:
     """
 
     topics: int = option(
-        "Number of topics, or auto: by pairs held out.",
+        "Number of topics; auto: the fewest after which one more tells little of pairs held out; "
+        "predict: the fewest that predict them best.",
         check=require_topics,
-        auto=True,
+        auto=("auto", "predict"),
         also=("components",),
     )
     method: str = option(

@@ -39,7 +39,7 @@ class MomentTopics(MomentTransformer):
 
     Parameters
     ----------
-    n_components : int or "auto"
+    n_components : int, "auto" or "predict"
         Number of topics k, or as `fit_by` finds it.
     alpha0 : float or "auto"
         Sum of the Dirichlet parameters; 0 is one topic a document. "auto" finds it by pairs held
@@ -98,7 +98,7 @@ class MomentTopics(MomentTransformer):
 
     def __init__(
         self,
-        n_components: int | Literal["auto"] = 2,
+        n_components: int | Literal["auto", "predict"] = 2,
         *,
         alpha0: float | Literal["auto"] = "auto",
         method: str = "joint",
@@ -142,8 +142,9 @@ class MomentTopics(MomentTransformer):
         return completion_perplexity(self.model_, batch, seed=self.random_state)
 
     def _begin(self, records: CountBatch) -> None:
-        least = 1 if self.n_components == "auto" else self.n_components
-        most = min(_MOST, records.n_words) if self.n_components == "auto" else least
+        found = isinstance(self.n_components, str)
+        least = 1 if isinstance(self.n_components, str) else self.n_components
+        most = min(_MOST, records.n_words) if found else least
         most = most if self.max_components is None else self.max_components
         self._basis = Basis.from_pilot(
             records, max(most, least), self.random_state, length_weights=self.length_weights
@@ -211,15 +212,16 @@ class MomentTopics(MomentTransformer):
         return CountBatch.from_csr(checked)
 
     def _require_parameters(self) -> None:
-        found = ("n_components", "refine")
+        found = {"n_components": ("auto", "predict"), "refine": ("auto",)}
         whole = (*found, "polish", "random_state")
         for name in (*whole, *(["max_components"] if self.max_components is not None else [])):
             value = getattr(self, name)
-            if name in found and isinstance(value, str) and value == "auto":
+            words = found.get(name, ())
+            if isinstance(value, str) and value in words:
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
-                or_auto = ' or "auto"' if name in found else ""
-                raise InvalidInput(f"{name} is {value!r}; give a whole number{or_auto}")
+                others = "".join(f' or "{word}"' for word in words)
+                raise InvalidInput(f"{name} is {value!r}; give a whole number{others}")
         if self.alpha0 != "auto" and not isinstance(self.alpha0, Real):
             raise InvalidInput(f'alpha0 is {self.alpha0!r}; give a number of at least 0 or "auto"')
         self._require_components()
