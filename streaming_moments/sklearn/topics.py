@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
@@ -10,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
@@ -140,6 +141,45 @@ class MomentTopics(MomentTransformer):
         """
         batch = self._read(X)
         return completion_perplexity(self.model_, batch, seed=self.random_state)
+
+    def top_words(
+        self,
+        number: int = 10,
+        names: Sequence[str] | None = None,
+        by: Literal["relevance", "probability", "lift"] = "relevance",
+    ) -> list[list[str]]:
+        """The words that say what each topic is about, best first.
+
+        Parameters
+        ----------
+        number : int
+            Of words.
+        names : sequence of str, optional
+            What the columns of X are called, as `CountVectorizer.get_feature_names_out` says; by
+            default the columns of the frame that was fitted, else their numbers.
+        by : {"relevance", "probability", "lift"}
+            As of `TopicModel.top_words`: by "probability" frequent words are among those of most
+            topics.
+
+        Raises
+        ------
+        InvalidInput
+            A number below 1, another ranking, or not a name for each column.
+
+        Examples
+        --------
+        >>> rows = [[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]] * 9
+        >>> MomentTopics(2, alpha0=0).fit(rows).top_words(2, names=["law", "tax", "sea", "ship"])
+        [['sea', 'ship'], ['law', 'tax']]
+        """
+        check_is_fitted(self)
+        if names is None:
+            names = getattr(self, "feature_names_in_", [*map(str, range(self.n_features_in_))])
+        if len(names) != self.n_features_in_:
+            raise InvalidInput(
+                f"{len(names)} names of {self.n_features_in_} columns; give a name for each"
+            )
+        return [[str(names[word]) for word in row] for row in self.model_.top_words(number, by)]
 
     def _begin(self, records: CountBatch) -> None:
         found = isinstance(self.n_components, str)
