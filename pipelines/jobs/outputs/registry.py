@@ -24,7 +24,7 @@ from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS, decode
 from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
 from streaming_moments.pipelines.jobs.outputs.read_vectors import read_components, read_factors
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
-from streaming_moments.pipelines.jobs.outputs.transform import write_proportions
+from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, write_proportions
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
@@ -47,7 +47,9 @@ class Output:
         Options that tell it anything, beside the method.
     """
 
-    write: Callable[[MomentStore, Any, Sequence[Shard], str, Run, OutputOptions], Written]
+    write: Callable[
+        [MomentStore, Any, Sequence[Shard], str, Run, OutputOptions], Written | TransformResult
+    ]
     methods: tuple[str, ...] = ()
     takes: frozenset[str] = frozenset()
 
