@@ -22,6 +22,7 @@ from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW
 from streaming_moments.pipelines.service.answers import DocumentRead
 from streaming_moments.pipelines.service.lines import as_shard
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -29,11 +30,11 @@ from streaming_moments.storage.counting.counting import CountedPassages
 from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.counting.named import read_named
 from streaming_moments.storage.formats import DEFAULT_LIMITS
+from streaming_moments.storage.proportions import said_of_documents
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.readers import ShardReader, reader_of
 from streaming_moments.storage.store.store import MomentStore
 
-FOREIGN = 0.2  # share of known words below which a document says little of its topics
 DIGITS = 6
 _SHARES = frozenset({"proportions", "probabilities"})
 
@@ -94,10 +95,8 @@ def said_of_texts(model: TopicModel, counted: CountedPassages) -> Columns:
     if not model.vocabulary:
         # made of arrays, it names no vocabulary
         batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
-    said = model.read(batch)
-    known = said["length"].array
-    words = known + counted.outside
-    return Columns.of(**said, words=words, foreign=known < FOREIGN * words)
+    said = said_of_documents(counted, model.read(batch), FOREIGN_BELOW)
+    return Columns.of(**said, words=said["length"].array + said["unknown"].array)
 
 
 def _records(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:

@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from streaming_moments.pipelines.cluster.memory import ReadingPlan
-from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputContext,
-    OutputOptions,
+    OutputJob,
     drawn,
     seed_of_batch,
     write_each,
@@ -26,7 +25,6 @@ from streaming_moments.storage.documents import ids_of
 from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.store import MomentStore
 
 # Columns of some rows, and numbers by name that are added up over a shard.
 Part = tuple[Mapping[str, Any], Mapping[str, Any]]
@@ -47,12 +45,7 @@ class ShardFiles:
 
 
 def write_records(
-    store: MomentStore,
-    model: Any,
-    shards: Sequence[Shard],
-    output: str,
-    run: Run,
-    options: OutputOptions,
+    job: OutputJob,
     step: str,
     plan: ReadingPlan,
     read: ReadShard,
@@ -65,11 +58,11 @@ def write_records(
     change a file, and `names_shard` says whether its metadata has its shard. Errors as of
     `transform`.
     """
-    folder = claim_output(store, model, shards, output, run, options, (*content, *drawn(options)))
+    folder = claim_output(job, (*content, *drawn(job.options)))
     # plain labels: those of a commit do not travel
-    own = replace(options, labels=dict(options.labels))
-    work = partial(_write_shard, read, names_shard), OutputContext, model, folder, own
-    each = sorted(write_each(store, shards, run, step, plan, *work), key=lambda one: one[0])
+    asked = replace(job.options, labels=dict(job.options.labels))
+    write = partial(_write_shard, read, names_shard)
+    each = sorted(write_each(job, step, plan, write, folder, asked), key=lambda one: one[0])
     files, totals = zip(*(found for _, found in each), strict=True)
     return ShardFiles(folder, files, [*totals])
 
