@@ -41,7 +41,7 @@ class OutputOptions:
     replace: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Written:
     """What a model wrote of some shards; its facts are attributes too, such as `documents`.
 
