@@ -30,11 +30,16 @@ _PROVENANCE, _SUMMARY = b"provenance", b"summary"
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a file of proportions is made of, as its metadata says; of the same it is the same file.
+    """What a file of proportions is made of, as its metadata says; equal provenance, same file.
 
-    `state` marks the files of the shard: their sizes, times and the storage's own marks; `digest`
-    is that of `WrittenBy`; `seeds` are the seed of the sampler and the place of the shard. The
-    model is "" where it is not kept, and then has no `fitted_version`.
+    state : a mark of the shard's files, from their sizes, times and the storage's own marks
+    model, digest : name of the model, empty if it is not stored, and SHA-256 of its topics
+    fitted_version : None if the model is not stored
+    method : as of `TopicModel.transform`
+    seeds : the sampler's seed and the place of the shard
+    passages : whether a row is a passage
+    foreign_below : share of known words below which a text is foreign
+    top_documents : representatives of each topic in the summary
     """
 
     shard: str
@@ -64,7 +69,13 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Summary:
-    """A file of proportions in numbers; `weights` are the token-weighted mean proportions."""
+    """Totals of one file of proportions.
+
+    tokens, unknown : words in the vocabulary, and outside
+    foreign, empty : documents with too few known words, and with none
+    weights : (k,) token-weighted mean proportions
+    representatives : the documents with the most of each topic
+    """
 
     documents: int = 0
     tokens: int = 0
@@ -175,13 +186,7 @@ def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, S
 def frame_of(
     files: Sequence[str], storage_options: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
-    """Files of proportions as one pandas frame, by `id`, with a column `share_J` for topic J.
-
-    Raises
-    ------
-    StoreError
-        A file is gone, or cannot be read: names it.
-    """
+    """Read proportions as one pandas frame by `id`, with a column `share_J` for topic J."""
     import pandas as pd
 
     tables = []
