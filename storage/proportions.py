@@ -105,7 +105,7 @@ class Summary:
 
 
 def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: float) -> Columns:
-    """What is said of documents by what a model says of their passages.
+    """Join what a model says of passages to what it says of documents.
 
     Proportions are means weighted by tokens. A text of whose words a share below `foreign_below` is
     known is foreign, and has no topic.
@@ -121,7 +121,7 @@ def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: fl
 
 
 def said_of_passages(counted: CountedPassages, said: Columns, documents: Columns) -> Columns:
-    """What is said of each passage, foreign where its document is."""
+    """What a model says of passages, each foreign where its document is."""
     foreign = np.repeat(documents["foreign"].array, counted.passages)
     return _said(said["length"].array, counted.outside, foreign, said["proportions"].array)
 

@@ -78,7 +78,7 @@ class Answering:
 
 
 def answers_of(said: Columns) -> Iterator[DocumentRead]:
-    """What is said of each document, as far as an answer has a field for it."""
+    """Answer for each row, with the columns for which an answer has a field."""
     names = {one.name: one.name for one in fields(DocumentRead)} | {"known": "length"}
     columns = {
         field: said[name].plain(DIGITS if name in _SHARES else None)
@@ -90,7 +90,7 @@ def answers_of(said: Columns) -> Iterator[DocumentRead]:
 
 
 def said_of_texts(model: TopicModel, counted: CountedPassages) -> Columns:
-    """What a model says of texts: of their words as well, and whether they are foreign."""
+    """Read texts by a model, with their numbers of words and whether they are foreign."""
     batch = counted.batch
     if not model.vocabulary:
         # made of arrays, it names no vocabulary
@@ -111,7 +111,7 @@ def _texts(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
 
 
 def _sequences(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
-    """A long sequence comes in pieces, which are joined."""
+    """Answer for whole sequences; the reader gives long ones in pieces."""
     batches = [read.batch for read in asked.reader.read(shard)]
     pieces = [asked.model.read(batch) for batch in batches]
     sequence = np.cumsum(np.concatenate([batch.begins for batch in batches])) - 1
@@ -144,7 +144,7 @@ def _edges(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
         yield DocumentRead(memberships=dict(zip(pair, said, strict=True)))
 
 
-# Records of all models are read alike, but for what is read in other parts than they are sent in.
+# All models are read alike, but where the reader gives other parts than the documents sent.
 ANSWERS: Mapping[str, Callable[[Answering, Shard], Iterator[DocumentRead]]] = MappingProxyType(
     {
         **dict.fromkeys(MODELS, _records),

@@ -164,8 +164,8 @@ class Model(Protocol):
         """What the commands show of it."""
 
     def read(self, batch: Any, method: str = "", seed: int | None = None) -> Columns:
-        """What it says of each record of a batch, which `transform` writes and the service answers.
+        """Say something of each record of a batch: `transform` writes it, the service answers it.
 
-        Columns of the same name are of the same thing in all models: the `length` in known words,
-        the likeliest `topic`, `proportions`, the `log_likelihood`.
+        A name means the same in all models: `length` in known words, the likeliest `topic`,
+        `proportions`, `log_likelihood`.
         """

@@ -37,7 +37,7 @@ _LARGEST = np.finfo(np.float64).max
 
 @dataclass(frozen=True)
 class _Nearest:
-    """Rows nearest to the mean of each component, so many at most; of two what both have."""
+    """At most `number` rows nearest to the mean of each component; `+` joins two."""
 
     number: int
     rows: tuple[tuple[NearRow, ...], ...]
@@ -52,8 +52,8 @@ class _Nearest:
 def read_components(job: OutputJob) -> Written:
     """Write one Parquet file a shard, a row for each record, null where it is no row of numbers.
 
-    By the option `top_documents` so many rows nearest to each mean are told, and written beside the
-    files; `id_column` is of what rows are called. Errors as of `transform`.
+    The option `top_documents` is the number of rows nearest to each mean to list, in a file beside
+    the others; `id_column` names the rows. Errors as of `transform`.
     """
     options, number = job.options, job.options.top_documents
     rows, k = shape_of(job.model)
@@ -68,19 +68,13 @@ def read_components(job: OutputJob) -> Written:
 
 
 def read_factors(job: OutputJob) -> Written:
-    """Write one Parquet file a shard, a row for each record, null where it is no row of numbers.
-
-    Options and errors as of `read_components`, but that no rows are told.
-    """
+    """As `read_components`, for factors; without `top_documents`."""
     plan = plan_transform(job.model.dimension, job.model.n_topics, *job.room)
     return rows_written(write_records(job, STEP, plan, read_records, NAMED))
 
 
 def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = ()) -> Written:
-    """What is said of rows that were read, with the rows nearest to the mean of each component.
-
-    The log likelihood of a row in the mean is told where the model says one.
-    """
+    """The result for rows of numbers, with their mean log likelihood where the model has one."""
     documents, without = found.added("documents"), found.added("outside")
     left_out = f", {without:,} of them no row of numbers" if without else ""
     likely, told = None, ""
@@ -99,7 +93,7 @@ def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = (
 
 
 def _with_nearest(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """As `read_records`, and the rows nearest to the mean of each component."""
+    """As `read_records`, adding up the rows nearest to the mean of each component."""
     means, number, first = context.model.means, context.asked.top_documents, 0
     for read, columns, numbers in each_record(shard, place, context):
         kept, ids = np.flatnonzero(read.kept), columns.get("id")

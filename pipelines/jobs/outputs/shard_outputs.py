@@ -43,16 +43,11 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class Written:
-    """What a model wrote of some shards; its facts are attributes too, such as `documents`.
+    """What a model without topics wrote; its facts, such as `documents`, are attributes too.
 
-    Parameters
-    ----------
-    facts : dict
-        All of it by name, the `files` among it.
-    said : str
-        Of all, for people.
-    more : tuple of str
-        Lines that follow.
+    facts : all numbers by name, and the `files`
+    said : a line for people
+    more : further lines
     """
 
     facts: dict[str, Any]
@@ -65,11 +60,11 @@ class Written:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def lines(self, output: str) -> list[str]:
-        """For people, with the folder where it lies."""
+        """Lines for people, with the folder of the files."""
         return [f"{self.said}; {len(self.files)} files in {output}", *self.more]
 
     def as_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """All facts by name."""
         return {**asdict(self)["facts"], "files": list(self.files)}
 
 
@@ -90,7 +85,7 @@ class OutputJob:
         return self.run.cluster.threads, self.run.cluster.memory, self.run.limits
 
     def plan(self, job: str, made: str, nbytes: int) -> ReadingPlan:
-        """Of the memory of a worker, where a task makes so many bytes beside what it reads."""
+        """Plan the memory of workers whose tasks hold `nbytes` of `made` beside what they read."""
         held = {"the model": _COPIES * held_bytes(self.model)}
         return plan_reading(*self.room, job, held=held, beside={made: nbytes})
 
@@ -115,9 +110,9 @@ def write_each(
     folder: OutputFolder,
     asked: Any,
 ) -> Generator[tuple[int, Any], None, None]:
-    """`write(shard, place, context)` of every shard as it is done, with its place.
+    """Yield place and `write(shard, place, context)` of each shard as it is done.
 
-    `step` is what it is called, `plan` says how much is read at a time. Errors as of `transform`.
+    Errors as of `transform`.
     """
     # Dask is loaded by who has something to compute
     from streaming_moments.pipelines.cluster.tasks import run_in_turn
@@ -145,7 +140,7 @@ def drawn(options: OutputOptions) -> tuple[str, ...]:
 
 
 def seed_of_batch(seeds: Sequence[int], number: int) -> int | None:
-    """Of a batch, of the seed of all and the place of the shard; None without these."""
+    """Seed of a batch, by the seed of the run and the place of its shard; None without them."""
     if not seeds:
         return None
     return int(np.random.SeedSequence([*seeds, number]).generate_state(1)[0])

@@ -14,10 +14,7 @@ from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
 from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex
-from streaming_moments.pipelines.jobs.outputs.proportions import (
-    Method,
-    transform_shard,
-)
+from streaming_moments.pipelines.jobs.outputs.proportions import Method, transform_shard
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     FOREIGN_BELOW,
     OutputJob,
@@ -26,14 +23,8 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     require_seed,
     write_each,
 )
-from streaming_moments.quality.representatives import (
-    Representatives,
-)
-from streaming_moments.storage.proportions import (
-    Provenance,
-    Summary,
-    frame_of,
-)
+from streaming_moments.quality.representatives import Representatives
+from streaming_moments.storage.proportions import Provenance, Summary, frame_of
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.storage.top_documents import write_top_documents
@@ -260,11 +251,7 @@ def write_proportions(job: OutputJob) -> TransformResult:
         for place, (url, summary, there) in finished:
             # more than a few numbers is held of no more shards than are at work
             best = best.joined(summary.representatives)
-            results[place] = (
-                url,
-                replace(summary, representatives=Representatives(0)),
-                there,
-            )
+            results[place] = url, replace(summary, representatives=Representatives(0)), there
     if number:
         write_top_documents(folder, best, asked)
     summaries = [summary for _, summary, _ in results]
