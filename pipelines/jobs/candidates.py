@@ -15,8 +15,8 @@ from streaming_moments.models.halves import HeldOut, likely, noise, telling
 from streaming_moments.models.sweeps import Evidence, TopicRows, slice_evidence, solve, topic_rows
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.jobs.refit import COHERENCE_WORDS, WordPairs
-from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths

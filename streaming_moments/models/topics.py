@@ -59,7 +59,7 @@ from streaming_moments.models.sweeps import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.notebook import html_table
-from streaming_moments.quality.relevance import telling_words
+from streaming_moments.numerics.relevance import telling_words
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
