@@ -107,7 +107,7 @@ def select(
             selection = select_topics(source, numbers, every, run, method, seed, refine)
     if plot_file is not None:
         plot(selection, plot_file)
-    best, apart = selection.best, selection.told_apart
+    best, apart = selection.best, selection.separable
     if json_output:
         print_json(
             {
@@ -119,11 +119,11 @@ def select(
                 **window_as_json(window),
                 "seconds": selection.seconds,
                 "best": None if best is None else as_json(best),
-                "told_apart": None if apart is None else as_json(apart),
+                "separable": None if apart is None else as_json(apart),
                 "taken": None if not selection.likely else as_json(selection.likely[0]),
                 "noise": selection.noise,
                 "why": selection.why,
-                "why_told_apart": selection.why_told_apart,
+                "why_separable": selection.why_separable,
                 "candidates": [as_json(one) for one in selection.candidates],
                 "plot": plot_file,
             }
@@ -143,7 +143,7 @@ def select(
     elif best is not None:
         say("", f"best by NPMI: {_refit(store, best, options)}")
     if apart is not None:
-        say(f"{selection.why_told_apart}: {_refit(store, apart, options, model)}")
+        say(f"{selection.why_separable}: {_refit(store, apart, options, model)}")
     if selection.likely:
         say(f"{selection.why}: {_refit(store, selection.likely[0], options, model)}")
     say(f"{selection.seconds:.1f} seconds in all{f'; {plot_file}' if plot_file else ''}")

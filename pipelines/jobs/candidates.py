@@ -107,35 +107,35 @@ class Selection:
         return {one.n_topics: one.held_out for one in self.candidates if one.held_out is not None}
 
     @property
-    def told_apart(self) -> Candidate | None:
+    def separable(self) -> Candidate | None:
         """The fewest after which one more gains little, by `telling`; None where nothing tells."""
         number = telling(self.curve)
         return next((one for one in self.candidates if one.n_topics == number), None)
 
     @property
-    def why_told_apart(self) -> str:
+    def why_separable(self) -> str:
         """How many are told apart and how many predict best, in a line; empty where nothing tells.
 
         Examples
         --------
         >>> curve = {1: -9.0, 2: -8.6, 3: -8.2, 5: -8.15}
         >>> candidates = [Candidate(k, 0.1, held_out=HeldOut(one, one)) for k, one in curve.items()]
-        >>> print(Selection(tuple(candidates), 0.0).why_told_apart)
-        pairs held out tell 3 topics apart, alpha0 0.1: one more gains less than a quarter of the \
-mean so far; 5, the most that were tried, predict best
+        >>> print(Selection(tuple(candidates), 0.0).why_separable)
+        chose 3 topics, alpha0 0.1: one more gains less than a quarter of the mean gain in \
+held-out likelihood; 5 predict best, the most that were tried
         """
-        apart = self.told_apart
+        apart = self.separable
         if apart is None:
             return ""
         number = self.number if apart.n_topics != 1 else self.number.removesuffix("s")
         alpha0 = f", alpha0 {apart.alpha0:g}" if self.number == "topics" or apart.alpha0 else ""
         most = max(one.n_topics for one in self.candidates)
         best = self.likely[0].n_topics
-        edge = ", the most that were tried," if best == most else ""
-        rest = f"{best}{edge} predict best" if best != apart.n_topics else "they predict best, too"
+        rest = f"{best} predict best" if best != apart.n_topics else "they also predict best"
+        edge = ", the most that were tried" if best == most else ""
         return (
-            f"{self.held} held out tell {apart.n_topics} {number} apart{alpha0}: one more gains "
-            f"less than a quarter of the mean so far; {rest}"
+            f"chose {apart.n_topics} {number}{alpha0}: one more gains less than a quarter of the "
+            f"mean gain in held-out likelihood; {rest}{edge}"
         )
 
     @property

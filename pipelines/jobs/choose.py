@@ -47,9 +47,9 @@ def chosen_options(
                 "number to --topics"
             )
         if auto["topics"] == "auto":
-            selection = told_apart(store, selection, options, run)
-            run.tell(selection.why_told_apart)
-            number = (selection.told_apart or selection.likely[0]).n_topics
+            selection = with_numbers_between(store, selection, options, run)
+            run.tell(selection.why_separable)
+            number = (selection.separable or selection.likely[0]).n_topics
         else:
             run.tell(selection.why)
             number = selection.likely[0].n_topics
@@ -65,7 +65,7 @@ def chosen_options(
     return options
 
 
-def told_apart(
+def with_numbers_between(
     store: StatisticsSource, selection: Selection, options: TopicOptions, run: Run
 ) -> Selection:
     """The selection with numbers between those compared, as many as tell which are told apart."""

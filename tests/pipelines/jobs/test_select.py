@@ -251,15 +251,15 @@ def test_as_many_topics_as_are_told_apart_are_taken_where_they_are_auto(run, sto
     assert code == 0
     expected = fit_by(store.load(), "auto", 0.5)
     assert json.loads(out)["n_topics"] == expected.n_topics
-    assert f"pairs held out tell {expected.n_topics} topics apart, alpha0 0.5: " in err
+    assert f"chose {expected.n_topics} topics, alpha0 0.5: " in err
     few = ("select", store.url, "--topics", "1,2,3,4,5", "--alpha0", "0.5")
     code, out, _ = run(*few)
     told = json.loads(run(*few, "--json")[1])
-    assert told["why_told_apart"] in out
-    assert f"--topics {told['told_apart']['n_topics']} --alpha0 0.5" in out
+    assert told["why_separable"] in out
+    assert f"--topics {told['separable']['n_topics']} --alpha0 0.5" in out
     # of two alpha0 no curve tells
     both = json.loads(run(*few[:-1], "0.1,0.5", "--json")[1])
-    assert (both["told_apart"], both["why_told_apart"]) == (None, "")
+    assert (both["separable"], both["why_separable"]) == (None, "")
 
 
 def test_every_number_may_have_rounds_of_its_own(run, store, embedded, monkeypatch):
