@@ -259,10 +259,13 @@ def s3():
 
 
 @pytest.mark.long
-def test_deletions_killed_at_any_operation_on_s3(s3, tmp_path, cluster, campaigns):
-    place = Place(tmp_path, "s3://deletions/place", s3)
-    names = of_few(place, cluster)
+@pytest.mark.parametrize("scene", [of_few, after_rollback])
+def test_deletions_killed_at_any_operation_on_s3(s3, tmp_path, cluster, campaigns, scene):
+    if scene is after_rollback and not campaigns.long:
+        pytest.skip("of the long form")
+    place = Place(tmp_path, f"s3://deletions/{scene.__name__}", s3)
+    names = scene(place, cluster)
     most = campaigns.size(1, 40)
     kills, operations = killed_anywhere(place, cluster, campaigns, names, most)
     note = f"{operations} operations of the storage"
-    campaigns.record("deletion on S3, killed", kills, kills, note)
+    campaigns.record(f"deletion on S3, {scene.__name__}, killed", kills, kills, note)

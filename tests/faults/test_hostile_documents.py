@@ -9,8 +9,10 @@ import random
 import time
 from dataclasses import dataclass, field
 
+import fsspec
 import pytest
 import requests
+from s3_server import s3_process, with_bucket
 from test_service_kills import Served
 
 from streaming_moments.pipelines.command_line.entry import main
@@ -186,22 +188,42 @@ class Caller:
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_request_keeps_the_documents_of_others_from_being_counted(kind, tmp_path, campaigns):
+    require_counted(kind, str(tmp_path / "store"), {}, tmp_path, campaigns)
+
+
+@pytest.mark.usefixtures("few_blocks")
+@pytest.mark.parametrize("kind", [of_ids, of_texts, of_views])
+def test_nor_does_one_on_s3(kind, tmp_path, campaigns):
+    if not campaigns.long:
+        pytest.skip("of the long form")
+    with s3_process() as (host, port):
+        options = with_bucket(host, port, "hostile")
+        require_counted(kind, "s3://hostile/store", options, tmp_path, campaigns)
+
+
+def require_counted(kind, url, options, folder, campaigns):
+    """Send hostile and honest documents to a service; fail unless all come to an end."""
     rng = random.Random(campaigns.seed)
     hostile = kind(rng)
     several = rng.sample(hostile.requests, campaigns.size(3, len(hostile.requests)))
     lines = (json.dumps(one) + "\n" for one in hostile.pilot)
-    (tmp_path / "pilot.jsonl").write_text("".join(lines))
-    told = ["create", tmp_path / "store", tmp_path / "pilot.jsonl", *hostile.options]
+    pilot = f"{url}-pilot.jsonl"
+    fsspec.filesystem(pilot.partition("://")[0] if "://" in pilot else "file", **options).pipe_file(
+        pilot, "".join(lines).encode()
+    )
+    told = ["create", url, pilot, *hostile.options]
+    told += ["--storage-options", json.dumps(options)] * bool(options)
     with pytest.raises(SystemExit) as ended:
         main([str(one) for one in told])
     assert ended.value.code == 0
-    (tmp_path / "service.toml").write_text(
-        f'store = "{tmp_path}/store"\n[listen]\nport = 0\n[limits]\nbody = "64MiB"\n'
-        '[accumulate]\nseal_after = "100ms"\n'
+    own = "".join(f"{name} = {json.dumps(value)}\n" for name, value in options.items())
+    (folder / "service.toml").write_text(
+        f'store = "{url}"\n[listen]\nport = 0\n[limits]\nbody = "64MiB"\n'
+        f'[accumulate]\nseal_after = "100ms"\n[storage_options]\n{own}'
     )
     honestly, taken = 0, 0
-    with open(tmp_path / "log", "w") as log:
-        served = Served(tmp_path / "service.toml", log)
+    with open(folder / "log", "w") as log:
+        served = Served(folder / "service.toml", log)
         try:
             caller = Caller(served.url)
             for documents in several:
@@ -218,11 +240,16 @@ def test_no_request_keeps_the_documents_of_others_from_being_counted(kind, tmp_p
             assert (ready.status_code, ready.json()["counting"]) == (200, True)
         finally:
             assert served.end() == 0
-    assert "Traceback" not in (tmp_path / "log").read_text()
-    assert "tried again" not in (tmp_path / "log").read_text()
-    store = MomentStore.open(str(tmp_path / "store"))
+    assert "Traceback" not in (folder / "log").read_text()
+    assert "tried again" not in (folder / "log").read_text()
+    store = MomentStore.open(url, storage_options=options)
     assert store.commit.documents >= honestly
     assert store.verify() == []
-    assert all_set_aside(Folder.at(str(tmp_path / "store-inbox"))) == ()
+    assert all_set_aside(Folder.at(f"{url}-inbox", options)) == ()
     note = f"{taken} requests accepted, {len(several) - taken} refused at the door"
-    campaigns.record(f"hostile documents {kind.__name__[3:]}", len(several), honestly, note)
+    campaigns.record(
+        f"hostile documents {kind.__name__[3:]}{' on S3' if options else ''}",
+        len(several),
+        honestly,
+        note,
+    )
