@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from streaming_moments.models.views.multi_view import ViewOptions as ViewOptions
     from streaming_moments.pipelines.interface.opening import create_store as create_store
     from streaming_moments.pipelines.interface.opening import open_store as open_store
-    from streaming_moments.pipelines.interface.readable import Topics as Topics
     from streaming_moments.pipelines.interface.store import Store as Store
+    from streaming_moments.pipelines.interface.topics_view import Topics as Topics
     from streaming_moments.pipelines.jobs.create import CountingOptions as CountingOptions
     from streaming_moments.pipelines.jobs.create import PilotOptions as PilotOptions
     from streaming_moments.pipelines.jobs.kinds.options import KindOptions as KindOptions

@@ -52,7 +52,7 @@ def pytest_configure_node(node):
 # Of the tests that other systems run, those that kill processes, limit them or look into /proc.
 LINUX = (
     *("faults", "deploy", "benchmarks", "paper", "storage/log/test_locks.py"),
-    *("pipelines/gathering", "pipelines/service", "pipelines/planning/planned_run.py"),
+    *("pipelines/aggregation", "pipelines/service", "pipelines/planning/planned_run.py"),
     *("pipelines/cluster/test_memory.py", "pipelines/cluster/test_worker_loss.py"),
 )
 

@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
-from streaming_moments.pipelines.cluster.asking import ask_workers
 from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
+from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
 
 # Ctrl-C on a terminal reaches the children too: it is the parent that ends them.
 _UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"

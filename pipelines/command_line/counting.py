@@ -32,7 +32,7 @@ from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, wi
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, VERSION, StoreName, declared_options
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of, sizes_text
-from streaming_moments.pipelines.reports.shown.registry import model_view
+from streaming_moments.pipelines.reports.model_pages.registry import model_view
 from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import documents_of
 from streaming_moments.pipelines.terminal import say, tell

@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from streaming_moments.pipelines.cluster.late import late_cluster
+from streaming_moments.pipelines.cluster.lazy_cluster import late_cluster
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import step_progress
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY, Run

@@ -26,7 +26,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.polish import polish as polish_model
 from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.pipelines.option_types import COUNT, StoreName
-from streaming_moments.pipelines.reports.shown.registry import model_view
+from streaming_moments.pipelines.reports.model_pages.registry import model_view
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards

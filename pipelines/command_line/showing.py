@@ -28,7 +28,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     status_as_json,
     status_of_any,
 )
-from streaming_moments.pipelines.reports.shown.registry import model_view, shown_of
+from streaming_moments.pipelines.reports.model_pages.registry import model_view, shown_of
 from streaming_moments.pipelines.reports.status import (
     since_text,
     stale_as_json,

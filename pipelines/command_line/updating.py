@@ -117,7 +117,7 @@ def update(
             listed = [*listed, stack.enter_context(_standard_input())]
         run = stack.enter_context(running(session, storage_options, limits, commit_every))
         if session.memory is not None:
-            from streaming_moments.pipelines.gathering.gathering import plan_of
+            from streaming_moments.pipelines.aggregation.aggregation import plan_of
 
             # refused now, not on the day that there is something to count
             plan_of(opened, run)

@@ -10,7 +10,7 @@ from distributed import Client
 
 from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.interface.given import given_as, name_of_sampled
+from streaming_moments.pipelines.interface.inputs import given_as, name_of_sampled
 from streaming_moments.pipelines.interface.reading import columns_counted
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.interface.store import Store, running

@@ -23,14 +23,14 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
 from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.interface.given import Given, given_as, require_all_there
-from streaming_moments.pipelines.interface.readable import Topics
+from streaming_moments.pipelines.interface.inputs import Given, given_as, require_all_there
 from streaming_moments.pipelines.interface.reading import (
     options_of,
     read_by,
     require_idle,
 )
 from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.pipelines.interface.topics_view import Topics
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
 from streaming_moments.pipelines.jobs.forget import forget

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.aggregation.aggregation import Gathering, gathering_on
+from streaming_moments.pipelines.aggregation.group_runner import gather_group
+from streaming_moments.pipelines.aggregation.partitioning import as_counted, by_days, with_days
 from streaming_moments.pipelines.cluster.memory import blocks_in_flight
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.divisions import as_counted, by_days, with_days
-from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
-from streaming_moments.pipelines.gathering.groups import gather_group
 from streaming_moments.pipelines.jobs.compact import replaced_by_sum
 from streaming_moments.pipelines.jobs.rebase import looked_for
 from streaming_moments.pipelines.jobs.recovered import recovered

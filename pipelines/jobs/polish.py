@@ -14,9 +14,9 @@ from streaming_moments.models.passes.families import Passes, passes_of
 from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.model_memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.storage.contents import changed, content_of
 from streaming_moments.storage.formats import START

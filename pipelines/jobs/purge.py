@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError, Unfinished
+from streaming_moments.pipelines.aggregation.aggregation import gathering_on
+from streaming_moments.pipelines.aggregation.partitioning import with_days
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.divisions import with_days
-from streaming_moments.pipelines.gathering.gathering import gathering_on
 from streaming_moments.pipelines.jobs.compact import summed
 from streaming_moments.pipelines.jobs.forget import gather_counted
 from streaming_moments.pipelines.jobs.rebase import counted_shard, looked_for

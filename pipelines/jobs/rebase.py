@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.aggregation.aggregation import Gathering, gathering_on
+from streaming_moments.pipelines.aggregation.group_runner import gather_group
+from streaming_moments.pipelines.aggregation.partitioning import by_days, with_days
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.divisions import by_days, with_days
-from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
-from streaming_moments.pipelines.gathering.groups import gather_group
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions

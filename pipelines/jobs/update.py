@@ -27,9 +27,9 @@ from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.gathering.bundles import Bundle
-    from streaming_moments.pipelines.gathering.gathering import Gathering
-    from streaming_moments.pipelines.gathering.groups import Gathered
+    from streaming_moments.pipelines.aggregation.aggregation import Gathering
+    from streaming_moments.pipelines.aggregation.bundles import Bundle
+    from streaming_moments.pipelines.aggregation.group_runner import Gathered
 
 _SHOWN = 20
 
@@ -129,7 +129,7 @@ def update(
     result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), forgotten=forgotten)
     if compared.new or compared.changed:
         # what counts is loaded by who has something to count
-        from streaming_moments.pipelines.gathering.gathering import gathering_on
+        from streaming_moments.pipelines.aggregation.aggregation import gathering_on
 
         with gathering_on(store, run, plan) as gathering:
             gathering = replace(gathering, keep_going=skip_bad_shards)
@@ -148,8 +148,8 @@ def _updated(
     again: bool,
     others_again: bool,
 ) -> UpdateResult:
-    from streaming_moments.pipelines.gathering.divisions import by_days, with_days
-    from streaming_moments.pipelines.gathering.groups import Gathered
+    from streaming_moments.pipelines.aggregation.group_runner import Gathered
+    from streaming_moments.pipelines.aggregation.partitioning import by_days, with_days
     from streaming_moments.pipelines.jobs.forget import replace_changed
 
     if compared.changed and old is not None:
@@ -198,7 +198,7 @@ def _commit_group(
     Shards of which pieces overlap, or for whose sums there is no room, are returned to be read in
     smaller groups; one alone is bad.
     """
-    from streaming_moments.pipelines.gathering.groups import Gathered, gather_group
+    from streaming_moments.pipelines.aggregation.group_runner import Gathered, gather_group
 
     before, shards = result.counted + len(result.bad), _shards_of(waiting)
     try:
@@ -253,7 +253,7 @@ def _without_room(
     full: SumExceeded,
 ) -> tuple[UpdateResult, Sequence[Shard]]:
     """What comes of a group for whose sums there is no room: smaller groups, or one bad shard."""
-    from streaming_moments.pipelines.gathering.groups import Gathered
+    from streaming_moments.pipelines.aggregation.group_runner import Gathered
 
     if not shards:
         raise full

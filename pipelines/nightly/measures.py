@@ -15,8 +15,8 @@ from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.states import Clusters, compares_states, states_of
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, window_perplexity
-from streaming_moments.pipelines.nightly.fitting import RefitSection
 from streaming_moments.pipelines.nightly.keys import STRICT
+from streaming_moments.pipelines.nightly.refit_config import RefitSection
 from streaming_moments.pipelines.quantities import Number, Share
 from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.clusters import furthest_move

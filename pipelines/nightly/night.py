@@ -139,13 +139,13 @@ def _night(
     if not news and store.commit.staged is None:
         return _of_store(idle, store)
     # what follows is loaded by a night with something to do
-    from streaming_moments.pipelines.nightly.judging import (
+    from streaming_moments.pipelines.nightly.gates import (
         chosen_model,
         source_of,
     )
-    from streaming_moments.pipelines.nightly.words import grown, rebased
+    from streaming_moments.pipelines.nightly.vocabulary_steps import grown, rebased
+    from streaming_moments.pipelines.reports.model_pages.registry import reported
     from streaming_moments.pipelines.reports.samples import sample_documents
-    from streaming_moments.pipelines.reports.shown.registry import reported
 
     published = None if report.published is None else store.load_any_model(report.published)
     drift = _drift(store, report.published, published, config, run, journal)

@@ -11,6 +11,9 @@ from streaming_moments.models.base import Model
 from streaming_moments.pipelines.nightly.history import Night, NightHistory, night_of
 from streaming_moments.pipelines.nightly.report import INDEX, NightReport
 from streaming_moments.pipelines.reports.kinds.registry import counted_facts
+from streaming_moments.pipelines.reports.model_pages.asked import Asked, Followed
+from streaming_moments.pipelines.reports.model_pages.following import notes_of
+from streaming_moments.pipelines.reports.model_pages.registry import reported, shown_of
 from streaming_moments.pipelines.reports.page import (
     LedgerRow,
     ReportPage,
@@ -20,9 +23,6 @@ from streaming_moments.pipelines.reports.page import (
     TopicChange,
     TopicReport,
 )
-from streaming_moments.pipelines.reports.shown.asked import Asked, Followed
-from streaming_moments.pipelines.reports.shown.following import notes_of
-from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
 from streaming_moments.pipelines.reports.status import Status
 from streaming_moments.pipelines.reports.store_page import ledger_rows, with_model
 from streaming_moments.pipelines.reports.topic_reports import topic_names

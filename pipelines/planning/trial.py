@@ -27,8 +27,8 @@ from streaming_moments.models.refinement import (
 from streaming_moments.models.sweeps import TopicRows, sweep
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.packing import packed_size
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.memory import BATCH_BYTES, LIMITS
-from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.create import Pilot, PilotOptions, choose
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import (

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from streaming_moments.pipelines.aggregation.aggregation import Pace
+from streaming_moments.pipelines.aggregation.reduction import pieces_of
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_update
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
-from streaming_moments.pipelines.gathering.gathering import Pace
-from streaming_moments.pipelines.gathering.reduction import pieces_of
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.planning.job import Job
 from streaming_moments.pipelines.planning.step_costs import StepCosts

@@ -12,10 +12,10 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS, counted_facts
+from streaming_moments.pipelines.reports.model_pages.asked import Asked, Shown
+from streaming_moments.pipelines.reports.model_pages.following import followed_in
+from streaming_moments.pipelines.reports.model_pages.registry import reported, shown_of
 from streaming_moments.pipelines.reports.page import LedgerRow, ReportPage
-from streaming_moments.pipelines.reports.shown.asked import Asked, Shown
-from streaming_moments.pipelines.reports.shown.following import followed_in
-from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
 from streaming_moments.pipelines.reports.states import no_bars
 from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.pipelines.reports.still_counted import still_counted

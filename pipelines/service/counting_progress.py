@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from streaming_moments.pipelines.service.accumulating.counted import counted_up_to
-from streaming_moments.pipelines.service.accumulating.steps import FailingStep
+from streaming_moments.pipelines.service.ingest_worker.counted import counted_up_to
+from streaming_moments.pipelines.service.ingest_worker.steps import FailingStep
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.set_aside import SetAside, all_set_aside
 

@@ -13,9 +13,9 @@ from prometheus_client import (
     generate_latest,
 )
 
-from streaming_moments.pipelines.service.accumulating.steps import NAMES
-from streaming_moments.pipelines.service.current import View
-from streaming_moments.pipelines.service.rates import Rates
+from streaming_moments.pipelines.service.ingest_worker.steps import NAMES
+from streaming_moments.pipelines.service.recent_counts import Rates
+from streaming_moments.pipelines.service.state_view import View
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST

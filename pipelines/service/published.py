@@ -10,8 +10,8 @@ import numpy as np
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.service.answering import DIGITS, Answering, said_of_texts
-from streaming_moments.pipelines.service.answers import DocumentRead, TextTopics
+from streaming_moments.pipelines.service.predict import DIGITS, Answering, said_of_texts
+from streaming_moments.pipelines.service.schemas import DocumentRead, TextTopics
 from streaming_moments.storage.counting.counting import WordIndex
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import encoded

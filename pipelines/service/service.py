@@ -11,9 +11,9 @@ from anyio import CapacityLimiter
 
 from streaming_moments.pipelines.service.budget import Budget
 from streaming_moments.pipelines.service.config import ServiceConfig
-from streaming_moments.pipelines.service.current import Current, View
 from streaming_moments.pipelines.service.gauges import Gauges
-from streaming_moments.pipelines.service.kept_pages import KeptPages
+from streaming_moments.pipelines.service.page_cache import KeptPages
+from streaming_moments.pipelines.service.state_view import Current, View
 from streaming_moments.pipelines.service.tracking import Tracker
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.group_commit import GroupCommit

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from streaming_moments.errors import StoreError
-from streaming_moments.pipelines.service.accumulating.counted import read_counted
-from streaming_moments.pipelines.service.answers import Receipt
+from streaming_moments.pipelines.service.ingest_worker.counted import read_counted
+from streaming_moments.pipelines.service.schemas import Receipt
 from streaming_moments.storage.inbox.batches import receipts_of_batch
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
-from streaming_moments.storage.inbox.left_out import read_left_out
 from streaming_moments.storage.inbox.receipts import seal_before
+from streaming_moments.storage.inbox.rejected import read_left_out
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import Seal, SealedShard, shard_file
 from streaming_moments.storage.inbox.set_aside import find_set_aside

@@ -18,9 +18,9 @@ from methods import CORES
 from ours import new_store
 from scaling import AMPLE_MEMORY, load_kernels
 
+from streaming_moments.pipelines.aggregation.aggregation import plan_of
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.listing import list_shards

@@ -32,11 +32,11 @@ from streaming_moments import (
 from streaming_moments.decompositions.svtd import Rotation
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.pipelines.aggregation.aggregation import plan_of
 from streaming_moments.pipelines.cluster.cluster import Cluster, connect
 from streaming_moments.pipelines.cluster.memory import plan_reading
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.update import update

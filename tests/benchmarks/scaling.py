@@ -17,13 +17,13 @@ from threadpoolctl import threadpool_limits
 
 from streaming_moments import Basis, RowBlock
 from streaming_moments.numerics.packing import packed_size
+from streaming_moments.pipelines.aggregation.aggregation import plan_of
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import Silent
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import run_bounded
-from streaming_moments.pipelines.gathering.gathering import plan_of
-from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.update import update

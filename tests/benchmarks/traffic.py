@@ -27,9 +27,9 @@ from distributed.comm import tcp
 from measure import Clock, peak_memory
 from scaling import AMPLE_MEMORY, load_kernels
 
+from streaming_moments.pipelines.aggregation.aggregation import plan_of
 from streaming_moments.pipelines.cluster.cluster import Cluster, connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading

@@ -13,7 +13,7 @@ import psutil
 from forking import Descriptor, forking, forking_again, running
 
 from streaming_moments.pipelines.command_line.entry import main
-from streaming_moments.pipelines.service.accumulating import children
+from streaming_moments.pipelines.service.ingest_worker import children
 
 PATIENCE = 120  # seconds to end
 

@@ -15,12 +15,12 @@ import psutil
 from distributed import Client, LocalCluster, Status, WorkerPlugin
 from forking import PATIENCE, forking, forking_again, running, serving
 
+from streaming_moments.pipelines.aggregation import group_runner
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
+from streaming_moments.pipelines.aggregation.reduction import Reduction
+from streaming_moments.pipelines.aggregation.sums import ProcessSums
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering import groups
-from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.gathering.reduction import Reduction
-from streaming_moments.pipelines.gathering.sums import ProcessSums
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
@@ -187,7 +187,7 @@ def coordinate_until(steps, *arguments):
         if next(taken) > steps:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    closing = (groups, "settle"), (Reduction, "run"), (Reduction, "seal")
+    closing = (group_runner, "settle"), (Reduction, "run"), (Reduction, "seal")
     watch(take, *closing, (Folder, "write"), (Folder, "create"))
     coordinate(*arguments)
 

@@ -6,9 +6,9 @@ import signal
 from campaigns import few_row_blocks
 from forking import forking
 
+from streaming_moments.pipelines.aggregation.reduction import Reduction
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.reduction import Reduction
 from streaming_moments.pipelines.jobs import rebase, update
 from streaming_moments.pipelines.jobs.kinds import counts
 from streaming_moments.storage.listing import list_shards

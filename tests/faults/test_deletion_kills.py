@@ -19,9 +19,9 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
-from streaming_moments.pipelines.service.accumulating.steps import read_steps
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
+from streaming_moments.pipelines.service.ingest_worker.steps import read_steps
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions

@@ -14,7 +14,7 @@ from measured_commands import measured
 from test_service_kills import Served
 
 from streaming_moments.pipelines.command_line.entry import main
-from streaming_moments.pipelines.service.accumulating.counted import note_reached
+from streaming_moments.pipelines.service.ingest_worker.counted import note_reached
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.owners import Owner

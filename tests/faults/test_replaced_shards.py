@@ -12,9 +12,9 @@ from faulty_disk import interposed
 from small_shards import jsonl, lda_c, parquet, separated
 
 from streaming_moments.errors import ShardError
-from streaming_moments.pipelines.gathering.counting import count_shards
-from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.gathering.sums import GroupSums, Opening
+from streaming_moments.pipelines.aggregation.counting import count_shards
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
+from streaming_moments.pipelines.aggregation.sums import GroupSums, Opening
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock

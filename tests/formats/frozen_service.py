@@ -17,10 +17,10 @@ from streaming_moments.models.states import states_of
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.pipelines.nightly.history import read_history
 from streaming_moments.pipelines.nightly.night import nightly
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.http.app import create_app
 from streaming_moments.pipelines.service.http.serving import server_of
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.pipelines.service.service import Service
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.store.store import MomentStore

@@ -29,7 +29,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import CountingOptions, create
 from streaming_moments.pipelines.jobs.purge import purge
 from streaming_moments.pipelines.nightly.night import nightly
-from streaming_moments.pipelines.service.accumulating.selecting import ask_selection
+from streaming_moments.pipelines.service.ingest_worker.selecting import ask_selection
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.sklearn import (
     MomentCommunities,

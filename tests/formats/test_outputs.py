@@ -10,7 +10,7 @@ from written_outputs import ASKED, CASES, RECORDED, answers_of, told_of
 
 from streaming_moments.models.doors import ABSENT
 from streaming_moments.models.registry import MODELS
-from streaming_moments.pipelines.service.answering import ANSWERS
+from streaming_moments.pipelines.service.predict import ANSWERS
 from streaming_moments.storage.proportions import frame_of
 
 STORES = [path.stem for path in sorted(ARCHIVES.glob("*.json"))]

@@ -24,7 +24,7 @@ from streaming_moments.pipelines.jobs.outputs.memberships import write_membershi
 from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.service.answering import Answering
+from streaming_moments.pipelines.service.predict import Answering
 from streaming_moments.storage.counting.symbols import sequences
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder

@@ -20,8 +20,8 @@ from streaming_moments.models.states import MATCHED
 from streaming_moments.pipelines.interface.reading import options_of
 from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS, output_of
 from streaming_moments.pipelines.nightly.config import config_of
-from streaming_moments.pipelines.reports.shown.registry import SHOWN
-from streaming_moments.pipelines.service.answering import ANSWERS, Answering
+from streaming_moments.pipelines.reports.model_pages.registry import SHOWN
+from streaming_moments.pipelines.service.predict import ANSWERS, Answering
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.kinds import KINDS
@@ -65,7 +65,7 @@ DOORS = {
     "topics": ("its class", lambda m: has(m, {"described"})),
     "transform": ("pipelines/jobs/outputs/registry.py", lambda m: m.name in OUTPUTS),
     "diff": ("streaming_moments/models/states.py", matched),
-    "page": ("pipelines/reports/shown/registry.py", lambda m: m.name in SHOWN),
+    "page": ("pipelines/reports/model_pages/registry.py", lambda m: m.name in SHOWN),
     "night": ("streaming_moments/models/registry.py", fitted_at_night),
     "service": ("its class", lambda m: m.name in ANSWERS and has(m, {"read"})),
     "estimator": ("streaming_moments/sklearn/", an_estimator),

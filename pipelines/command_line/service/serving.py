@@ -27,7 +27,7 @@ from streaming_moments.pipelines.service.config import ServiceConfig, night_of, 
 from streaming_moments.pipelines.terminal import event_logger, say, tell
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.service.accumulating.turns import Turn
+    from streaming_moments.pipelines.service.ingest_worker.turns import Turn
     from streaming_moments.storage.inbox.inbox import Inbox
 
 _LOOK = 0.2  # seconds between two looks whether to end
@@ -49,10 +49,10 @@ def serve(config: str, no_accumulate: bool) -> None:
         raise InvalidInput(
             f"{error.name} is not installed; pip install 'streaming-moments[serve]'"
         ) from error
-    from streaming_moments.pipelines.service.accumulating.children import kept_running
-    from streaming_moments.pipelines.service.accumulating.heartbeats import Heard
     from streaming_moments.pipelines.service.http.app import create_app
     from streaming_moments.pipelines.service.http.serving import server_of
+    from streaming_moments.pipelines.service.ingest_worker.children import kept_running
+    from streaming_moments.pipelines.service.ingest_worker.heartbeats import Heard
     from streaming_moments.pipelines.service.service import Service
 
     within = wanted.accumulate.within and not no_accumulate
@@ -109,11 +109,11 @@ def accumulate(
         end.by_signals()
         debug = ["--debug"] * bool(context.find_root().params.get("debug"))
         return _watched([*debug, "accumulate", config, "--until-closed"], wanted, end)
-    from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
-    from streaming_moments.pipelines.service.accumulating.accumulator import (
+    from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
+    from streaming_moments.pipelines.service.ingest_worker.accumulator import (
         accumulate as take_turns,
     )
-    from streaming_moments.pipelines.service.accumulating.heartbeats import Beating
+    from streaming_moments.pipelines.service.ingest_worker.heartbeats import Beating
 
     session = Session(**asdict(wanted.cluster))
     with running(session, wanted.storage_options or None) as run:
@@ -163,8 +163,8 @@ def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
 
 def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
     """Have a process of its own accumulate, and end as it does."""
-    from streaming_moments.pipelines.service.accumulating.children import watched
-    from streaming_moments.pipelines.service.accumulating.heartbeats import Heard
+    from streaming_moments.pipelines.service.ingest_worker.children import watched
+    from streaming_moments.pipelines.service.ingest_worker.heartbeats import Heard
 
     code = watched(arguments, tell, Heard(), wanted.accumulate.hung_after, lambda: end.asked)
     if end.number == signal.SIGINT and code == -signal.SIGTERM:

@@ -32,8 +32,8 @@ def set_aside(
     """
     if again and refused:
         raise InvalidInput("--retry counts shards again, --refuse never does; give one of them")
-    from streaming_moments.pipelines.service.accumulating.locking import locked
-    from streaming_moments.pipelines.service.accumulating.refusing import refuse
+    from streaming_moments.pipelines.service.ingest_worker.locking import locked
+    from streaming_moments.pipelines.service.ingest_worker.quarantine import refuse
     from streaming_moments.storage.inbox.inbox import Inbox
     from streaming_moments.storage.inbox.sealing import SealLog
     from streaming_moments.storage.inbox.set_aside import all_set_aside, retry

@@ -10,9 +10,9 @@ import numpy as np
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.memory import ReadingPlan, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import Shard

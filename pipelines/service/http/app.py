@@ -28,13 +28,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from streaming_moments.pipelines.service.current import TOKENS
-from streaming_moments.pipelines.service.http.calls import CALLS, Call
 from streaming_moments.pipelines.service.http.failing import failed
 from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
 from streaming_moments.pipelines.service.http.problems import Problem, problem_of
-from streaming_moments.pipelines.service.intake import Intake
+from streaming_moments.pipelines.service.http.routes import CALLS, Call
+from streaming_moments.pipelines.service.record_schema import Intake
 from streaming_moments.pipelines.service.service import Service
+from streaming_moments.pipelines.service.state_view import TOKENS
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal
 
 if TYPE_CHECKING:

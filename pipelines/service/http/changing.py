@@ -11,11 +11,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from streaming_moments.pipelines.service.accumulating.locking import locked
-from streaming_moments.pipelines.service.http.asking import named_number, principal
 from streaming_moments.pipelines.service.http.forms import form_token, own_form
 from streaming_moments.pipelines.service.http.pages import page
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.http.request_params import named_number, principal
+from streaming_moments.pipelines.service.ingest_worker.locking import locked
 from streaming_moments.storage.operations.history import Difference, difference, rollback
 from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.store import MomentStore

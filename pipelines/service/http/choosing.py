@@ -12,15 +12,15 @@ from starlette.responses import RedirectResponse, Response
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.reports.html_report import content_of
 from streaming_moments.pipelines.reports.page import ReportPage
-from streaming_moments.pipelines.service.accumulating.selecting import (
+from streaming_moments.pipelines.service.http.forms import form_token, own_form
+from streaming_moments.pipelines.service.http.pages import EACH, night_reports, page
+from streaming_moments.pipelines.service.ingest_worker.selecting import (
     Compared,
     ask_selection,
     found_selection,
     selection_is_asked,
     why_not_compared,
 )
-from streaming_moments.pipelines.service.http.forms import form_token, own_form
-from streaming_moments.pipelines.service.http.pages import EACH, night_reports, page
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service

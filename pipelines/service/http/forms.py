@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
 
-from streaming_moments.pipelines.service.http.asking import principal
 from streaming_moments.pipelines.service.http.bodies import FORM, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.http.request_params import principal
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service

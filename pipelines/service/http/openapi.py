@@ -9,16 +9,16 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from streaming_moments.pipelines.service.answers import (
+from streaming_moments.pipelines.service.http.arrow_bodies import STREAM
+from streaming_moments.pipelines.service.http.bodies import JSON
+from streaming_moments.pipelines.service.http.problems import CONTENT_TYPE, TITLES
+from streaming_moments.pipelines.service.http.routes import CALLS, Call, Parameter
+from streaming_moments.pipelines.service.schemas import (
     DocumentsRead,
     DocumentsToRead,
     ProblemDetails,
     TextsToRead,
 )
-from streaming_moments.pipelines.service.http.arrow_bodies import STREAM
-from streaming_moments.pipelines.service.http.bodies import JSON
-from streaming_moments.pipelines.service.http.calls import CALLS, Call, Parameter
-from streaming_moments.pipelines.service.http.problems import CONTENT_TYPE, TITLES
 from streaming_moments.storage.inbox.records import RecordShape
 
 _SCHEMAS = "#/components/schemas/"

@@ -16,16 +16,16 @@ from starlette.responses import Response
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.pipelines.reports.html_report import html_report, rendered
+from streaming_moments.pipelines.reports.model_pages.registry import shown_of
 from streaming_moments.pipelines.reports.page import ReportPage
-from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.store_page import ledger_rows, store_page
 from streaming_moments.pipelines.reports.tables import LogLine, log_lines, topic_lines
 from streaming_moments.pipelines.service.config import night_of
-from streaming_moments.pipelines.service.http.asking import LARGEST, number, principal
 from streaming_moments.pipelines.service.http.forms import read_form
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.reading import facts_of
-from streaming_moments.pipelines.service.rates import MINUTES
+from streaming_moments.pipelines.service.http.request_params import LARGEST, number, principal
+from streaming_moments.pipelines.service.recent_counts import MINUTES
 from streaming_moments.pipelines.service.tokens import Role
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.folders import Folder
@@ -34,9 +34,9 @@ from streaming_moments.storage.operations.lineages import vocabulary_of
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.nightly.history import Night
-    from streaming_moments.pipelines.service.current import View
     from streaming_moments.pipelines.service.published import Published
     from streaming_moments.pipelines.service.service import Service
+    from streaming_moments.pipelines.service.state_view import View
 
 EACH = "/topics/"
 _LINKS = (

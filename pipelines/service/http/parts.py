@@ -14,24 +14,24 @@ from starlette.responses import Response
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.reports.html_report import content_of
+from streaming_moments.pipelines.reports.model_pages.registry import reported, shown_of
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
-from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
 from streaming_moments.pipelines.reports.states import StateLine, no_bars, state_lines, visible
 from streaming_moments.pipelines.reports.still_counted import still_counted
 from streaming_moments.pipelines.reports.store_page import found_of
 from streaming_moments.pipelines.reports.topic_reports import topic_names
-from streaming_moments.pipelines.service.http.asking import choice, named_number
 from streaming_moments.pipelines.service.http.forms import form_token
 from streaming_moments.pipelines.service.http.pages import EACH, page, report_of
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.http.request_params import choice, named_number
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.staleness import forgotten_since
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.service.current import View
     from streaming_moments.pipelines.service.published import Published
     from streaming_moments.pipelines.service.service import Service
+    from streaming_moments.pipelines.service.state_view import View
 
 _LEFT_OUT = "Documents that were forgotten since the model was fitted are not shown."
 _MOST_PERIODS, _WORDS = 400, 30

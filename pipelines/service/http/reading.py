@@ -11,14 +11,19 @@ from starlette.responses import Response
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.reports.kinds.registry import status_as_json, status_of_any
-from streaming_moments.pipelines.reports.shown.registry import model_view, shown_of
+from streaming_moments.pipelines.reports.model_pages.registry import model_view, shown_of
 from streaming_moments.pipelines.reports.status import stale_as_json
 from streaming_moments.pipelines.reports.tables import (
     as_json,
     log_lines,
     periods_as_json,
 )
-from streaming_moments.pipelines.service.answers import (
+from streaming_moments.pipelines.service.gauges import CONTENT_TYPE
+from streaming_moments.pipelines.service.http.bodies import JSON, json_in, read_body
+from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.http.request_params import choice, json_answer, number
+from streaming_moments.pipelines.service.published import answering
+from streaming_moments.pipelines.service.schemas import (
     DocumentsRead,
     DocumentsToRead,
     Models,
@@ -28,12 +33,7 @@ from streaming_moments.pipelines.service.answers import (
     Transformed,
     Versions,
 )
-from streaming_moments.pipelines.service.current import COUNTING, INTAKE, TOKENS
-from streaming_moments.pipelines.service.gauges import CONTENT_TYPE
-from streaming_moments.pipelines.service.http.asking import choice, json_answer, number
-from streaming_moments.pipelines.service.http.bodies import JSON, json_in, read_body
-from streaming_moments.pipelines.service.http.problems import Problem
-from streaming_moments.pipelines.service.published import answering
+from streaming_moments.pipelines.service.state_view import COUNTING, INTAKE, TOKENS
 from streaming_moments.storage.dates import PERIODS
 from streaming_moments.storage.operations.lineages import store_counting
 from streaming_moments.storage.operations.shares_over_time import shares_over_time

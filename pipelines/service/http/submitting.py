@@ -15,16 +15,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.service.answers import Forgetting, Receipt
-from streaming_moments.pipelines.service.current import OWNER
-from streaming_moments.pipelines.service.http.asking import flag, json_answer, principal
 from streaming_moments.pipelines.service.http.bodies import JSON, documents_in, json_in, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.http.request_params import flag, json_answer, principal
+from streaming_moments.pipelines.service.schemas import Forgetting, Receipt
+from streaming_moments.pipelines.service.state_view import OWNER
 from streaming_moments.storage.inbox.batches import Submission
 from streaming_moments.storage.inbox.deletions import Deletion
-from streaming_moments.storage.inbox.left_out import LeftOut, note_left_out
 from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key, require_receipt
 from streaming_moments.storage.inbox.records import RecordRefused
+from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service

@@ -158,7 +158,7 @@ from types import SimpleNamespace
 import numpy as np
 from streaming_moments import Basis, CountBatch
 from streaming_moments.pipelines.cluster.memory import LIMITS, plan_update
-from streaming_moments.pipelines.gathering.sums import Opening, ProcessSums, SumsAstray
+from streaming_moments.pipelines.aggregation.sums import Opening, ProcessSums, SumsAstray
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.log.layout import SegmentLayout
 

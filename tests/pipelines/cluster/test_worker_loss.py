@@ -27,6 +27,7 @@ from distributed.core import Status
 
 from streaming_moments.errors import ShardError
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.aggregation import sums
 from streaming_moments.pipelines.cluster import tasks
 from streaming_moments.pipelines.cluster.cluster import connect, identity_of
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
@@ -35,7 +36,6 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import outcome_of, result_of, run_bounded
 from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.pipelines.command_line.entry import main
-from streaming_moments.pipelines.gathering import sums
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.update import update

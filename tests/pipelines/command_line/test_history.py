@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from streaming_moments import MomentStatistics
+from streaming_moments.pipelines.aggregation import group_runner as module
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering import groups as module
 from streaming_moments.pipelines.jobs import forget as forgetting
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create

@@ -101,7 +101,7 @@ def test_what_any_reader_may_say_names_the_command_of_an_option(known, named):
     """`update` is to name no option that `create` alone has as if it were its own."""
     everywhere = {option for option, own in known.items() if len(own) >= SHARED}
     assert "--memory" in everywhere
-    below = ("storage/", "streaming_moments/", "pipelines/gathering/", "pipelines/cluster/")
+    below = ("storage/", "streaming_moments/", "pipelines/aggregation/", "pipelines/cluster/")
     bare = [
         (place, option, text)
         for place, text in named

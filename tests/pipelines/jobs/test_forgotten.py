@@ -8,8 +8,8 @@ import pytest
 
 from streaming_moments import open_store
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.aggregation import group_runner
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering import groups
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.update import update
@@ -186,7 +186,7 @@ def test_a_writer_that_counts_what_is_forgotten_meanwhile_leaves_it_out(
     store, corpus, embedded, monkeypatch
 ):
     store = forget(store, list_shards([str(corpus / "1.txt")]), Run(embedded), allow_again=True)
-    before, told, gather = store.load(), [], groups.gather_group
+    before, told, gather = store.load(), [], group_runner.gather_group
 
     def slept(gathering, *given):
         found = gather(gathering, *given)
@@ -198,7 +198,7 @@ def test_a_writer_that_counts_what_is_forgotten_meanwhile_leaves_it_out(
 
     (corpus / "new.txt").write_text((corpus / "0.txt").read_text() * 2)
     with monkeypatch.context() as patch:
-        patch.setattr(groups, "gather_group", slept)
+        patch.setattr(group_runner, "gather_group", slept)
         result = update(store, list_shards([f"{corpus}/*.txt"]), Run(embedded, tell=told.append))
     assert [url for url, _ in result.forgotten] == [str(corpus / "1.txt")]
     assert names(store) == ["0.txt", "2.txt", "3.txt", "new.txt"]

@@ -14,10 +14,10 @@ import fsspec
 import pytest
 
 from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.aggregation.bundles import Bundle
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.progress import Silent
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.bundles import Bundle
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.update import update

@@ -11,9 +11,9 @@ import pytest
 
 from streaming_moments import polished
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.jobs import polish as job
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.polish import PassContext, count_group, polish

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from streaming_moments.errors import NoRoom, SumExceeded
+from streaming_moments.pipelines.aggregation.aggregation import plan_of
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.update import update
@@ -42,7 +42,7 @@ def spread(each):
 
 
 def bound_of(store, document):
-    from streaming_moments.pipelines.service.countable import Countable
+    from streaming_moments.pipelines.service.validation import Countable
 
     line = json.dumps({"w": document[0], "n": document[1]}).encode() + b"\n"
     return Countable(store).bound(line)

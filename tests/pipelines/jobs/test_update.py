@@ -12,11 +12,11 @@ from killed_jobs import require_killed, update_until
 
 from streaming_moments import MomentStatistics
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
+from streaming_moments.pipelines.aggregation import counting, group_runner
+from streaming_moments.pipelines.aggregation.aggregation import plan_of
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering import counting, groups
-from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.statistics.counts.batch import concatenate
@@ -184,17 +184,17 @@ def test_what_another_writer_counts_of_a_shard_meanwhile_must_be_the_same(
     shard = tmp_path / "a.txt"
     shard.write_text("\n".join(planted[:50]))
     listed = list_shards([str(shard)])
-    gather = groups.gather_group
+    gather = group_runner.gather_group
 
     def overtaken(*arguments):
-        monkeypatch.setattr(groups, "gather_group", gather)
+        monkeypatch.setattr(group_runner, "gather_group", gather)
         gathered = gather(*arguments)
         if other:
             shard.write_text("\n".join(planted[50:100]))
         update(store, list_shards([str(shard)]), Run(embedded))
         return gathered
 
-    monkeypatch.setattr(groups, "gather_group", overtaken)
+    monkeypatch.setattr(group_runner, "gather_group", overtaken)
     if other:
         with pytest.raises(InvalidInput, match=r"a\.txt was counted as sha256:\w+ and is now sha"):
             update(store, listed, Run(embedded))

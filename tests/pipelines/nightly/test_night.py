@@ -18,10 +18,10 @@ from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views import HiddenMarkovModel
+from streaming_moments.pipelines.aggregation import aggregation
+from streaming_moments.pipelines.aggregation.aggregation import plan_of
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
-from streaming_moments.pipelines.gathering import gathering
-from streaming_moments.pipelines.gathering.gathering import plan_of
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -29,7 +29,7 @@ from streaming_moments.pipelines.jobs.measure_drift import measure_drift
 from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.nightly.config import RefitSection, config_of
-from streaming_moments.pipelines.nightly.judging import chosen_model
+from streaming_moments.pipelines.nightly.gates import chosen_model
 from streaming_moments.pipelines.nightly.measures import GatesSection, judged, reasons_of
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -299,7 +299,7 @@ def test_a_bucket_that_is_empty_yet_is_no_error(place, capsys):
 
 def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, monkeypatch):
     monkeypatch.setattr(
-        gathering, "plan_of", lambda *of: dataclasses.replace(plan_of(*of), passes=2)
+        aggregation, "plan_of", lambda *of: dataclasses.replace(plan_of(*of), passes=2)
     )
     (place / "2026-11-21.txt").write_text((place / "2026-11-20.txt").read_text())
     text = configured(place)

@@ -14,7 +14,7 @@ from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.refit import refit_by
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.reports.shown.topics import documents_written
+from streaming_moments.pipelines.reports.model_pages.topics import documents_written
 from streaming_moments.pipelines.reports.still_counted import still_counted
 from streaming_moments.pipelines.reports.store_page import store_page
 from streaming_moments.storage.counting.tokens import TokenPolicy

@@ -16,20 +16,20 @@ import pytest
 from mortal_folder import Killed, mortal
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
+from streaming_moments.pipelines.aggregation import counting
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.gathering import counting
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly
 from streaming_moments.pipelines.service import config as config_module
-from streaming_moments.pipelines.service.accumulating import accumulator as module
-from streaming_moments.pipelines.service.accumulating import deleting, refusing, sealed_shards
-from streaming_moments.pipelines.service.accumulating.accumulator import (
+from streaming_moments.pipelines.service.config import night_of, read_service, service_of
+from streaming_moments.pipelines.service.ingest_worker import accumulator as module
+from streaming_moments.pipelines.service.ingest_worker import deleting, quarantine, sealed_shards
+from streaming_moments.pipelines.service.ingest_worker.accumulator import (
     Accumulator,
     accumulate,
 )
-from streaming_moments.pipelines.service.accumulating.locking import locked
-from streaming_moments.pipelines.service.config import night_of, read_service, service_of
+from streaming_moments.pipelines.service.ingest_worker.locking import locked
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.batches import Piece
 from streaming_moments.storage.inbox.deletions import Deletions
@@ -115,7 +115,7 @@ def test_a_turn_that_died_is_ended_by_the_next(accumulator, serve, monkeypatch):
         turn = again.look()
         assert (turn.sealed, turn.counted) == (0, 1)
         # counted but not noted: counted no more
-        monkeypatch.setattr(refusing, "note_reached", killed)
+        monkeypatch.setattr(quarantine, "note_reached", killed)
         client.send([{"text": "d e f"}])
         with pytest.raises(Killed):
             due(again)

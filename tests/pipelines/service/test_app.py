@@ -13,8 +13,8 @@ from structlog.testing import LogCapture
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.service.http import reading
 from streaming_moments.pipelines.service.http.app import _Door, _Logged, by_path, password_in
-from streaming_moments.pipelines.service.http.calls import CALLS
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.http.routes import CALLS
 from streaming_moments.pipelines.service.tokens import Role, add_token
 
 HEADERS = {

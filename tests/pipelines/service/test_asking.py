@@ -7,7 +7,8 @@ from urllib.parse import urlencode
 import pytest
 from starlette.requests import Request
 
-from streaming_moments.pipelines.service.http.asking import (
+from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.http.request_params import (
     LARGEST,
     choice,
     flag,
@@ -15,7 +16,6 @@ from streaming_moments.pipelines.service.http.asking import (
     named_number,
     number,
 )
-from streaming_moments.pipelines.service.http.problems import Problem
 
 
 def request(query=None, **path):

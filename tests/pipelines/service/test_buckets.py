@@ -8,8 +8,8 @@ from buckets import azure, google
 from unreliable_proxy import Fault
 
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.storage.store.store import MomentStore
 
 

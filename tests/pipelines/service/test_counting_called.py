@@ -9,32 +9,32 @@ from sent_documents import SHAPE, TODAY, sealed_texts, sent
 
 from streaming_moments.errors import KillsWorkers, NoRoom, ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.service.accumulating import (
+from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker import (
     accumulator,
     sealed_shards,
     selecting,
 )
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
-from streaming_moments.pipelines.service.accumulating.counted import (
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
+from streaming_moments.pipelines.service.ingest_worker.counted import (
     Counted,
     counted_up_to,
     read_counted,
 )
-from streaming_moments.pipelines.service.accumulating.deleting import Deleting, read_honoured
-from streaming_moments.pipelines.service.accumulating.refusing import (
+from streaming_moments.pipelines.service.ingest_worker.deleting import Deleting, read_honoured
+from streaming_moments.pipelines.service.ingest_worker.quarantine import (
     Outcomes,
     fails_alone,
     outcomes,
 )
-from streaming_moments.pipelines.service.accumulating.sealed_shards import count_sealed
-from streaming_moments.pipelines.service.accumulating.selecting import compare, found_selection
-from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker.sealed_shards import count_sealed
+from streaming_moments.pipelines.service.ingest_worker.selecting import compare, found_selection
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox.batches import Piece
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.gone import read_gone
-from streaming_moments.storage.inbox.left_out import LeftOut, note_left_out, read_left_out
 from streaming_moments.storage.inbox.receipts import new_receipt
+from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out, read_left_out
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.operations.history import rollback
 from streaming_moments.storage.store.store import MomentStore

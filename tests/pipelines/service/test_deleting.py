@@ -15,10 +15,10 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service import config as config_module
-from streaming_moments.pipelines.service.accumulating import sealed_shards
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator, accumulate
-from streaming_moments.pipelines.service.accumulating.steps import read_steps
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker import sealed_shards
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator, accumulate
+from streaming_moments.pipelines.service.ingest_worker.steps import read_steps
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.listing import list_shards

@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.service.accumulating import accumulator as module
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker import accumulator as module
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 
 
 def test_nothing_expires_while_a_deletion_waits_and_what_is_left_goes_on_at_once(

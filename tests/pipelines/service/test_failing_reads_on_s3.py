@@ -11,8 +11,8 @@ from unreliable_proxy import Fault, UnreliableProxy
 
 from streaming_moments.errors import StreamingMomentsError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.records import RecordShape
 from streaming_moments.storage.inbox.set_aside import all_set_aside

@@ -7,13 +7,13 @@ from time import monotonic
 import fsspec
 import pytest
 
-from streaming_moments.pipelines.service.accumulating.steps import NAMES, FailingStep
 from streaming_moments.pipelines.service.budget import Budget
 from streaming_moments.pipelines.service.counting_progress import Counting
 from streaming_moments.pipelines.service.gauges import Gauges
-from streaming_moments.pipelines.service.kept_pages import KeptPages
+from streaming_moments.pipelines.service.ingest_worker.steps import NAMES, FailingStep
 from streaming_moments.pipelines.service.lines import as_shard
-from streaming_moments.pipelines.service.rates import MINUTES, Rates
+from streaming_moments.pipelines.service.page_cache import KeptPages
+from streaming_moments.pipelines.service.recent_counts import MINUTES, Rates
 from streaming_moments.storage.inbox.inbox import Backlog
 from streaming_moments.storage.inbox.set_aside import SetAside
 

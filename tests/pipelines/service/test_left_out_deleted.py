@@ -3,8 +3,8 @@
 import time
 
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 
 
 def test_a_deletion_by_id_deletes_what_was_left_out_under_it(serve, place, embedded, planted):

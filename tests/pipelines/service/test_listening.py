@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from streaming_moments.pipelines.service.accumulating import children
 from streaming_moments.pipelines.service.http import serving
+from streaming_moments.pipelines.service.ingest_worker import children
 from streaming_moments.pipelines.service.tokens import Role, add_token
 
 ORIGIN = "https://pages.example"

@@ -8,7 +8,7 @@ from campaigns import Campaigns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streaming_moments.pipelines.service.http.calls import CALLS
+from streaming_moments.pipelines.service.http.routes import CALLS
 
 REQUESTS = Campaigns.asked_for().size(80, 5000)
 OPERATIONS = [(call.method.lower(), call.path) for call in CALLS]

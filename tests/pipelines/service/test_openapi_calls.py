@@ -2,8 +2,8 @@
 
 import pytest
 
-from streaming_moments.pipelines.service.http.calls import CALLS
 from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
+from streaming_moments.pipelines.service.http.routes import CALLS
 from streaming_moments.storage.inbox.records import RecordShape
 
 PROBLEM = {"$ref": "#/components/schemas/ProblemDetails"}

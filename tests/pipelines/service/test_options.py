@@ -8,13 +8,13 @@ import pytest
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.service.accumulating import accumulator as module
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
-from streaming_moments.pipelines.service.accumulating.deleting import Deleting
-from streaming_moments.pipelines.service.accumulating.selecting import Compared, ask_selection
-from streaming_moments.pipelines.service.accumulating.turns import Turn
 from streaming_moments.pipelines.service.config import night_of, service_of
 from streaming_moments.pipelines.service.http import pages
+from streaming_moments.pipelines.service.ingest_worker import accumulator as module
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
+from streaming_moments.pipelines.service.ingest_worker.deleting import Deleting
+from streaming_moments.pipelines.service.ingest_worker.selecting import Compared, ask_selection
+from streaming_moments.pipelines.service.ingest_worker.turns import Turn
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.expiry import Expired

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.commands import cli
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.storage.inbox.owners import InboxOfAnother, Owner, assign
 from streaming_moments.storage.store.store import MomentStore
 

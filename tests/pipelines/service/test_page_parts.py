@@ -11,16 +11,16 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.service.accumulating import selecting
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator, accumulate
-from streaming_moments.pipelines.service.accumulating.selecting import (
+from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.http import parts
+from streaming_moments.pipelines.service.ingest_worker import selecting
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator, accumulate
+from streaming_moments.pipelines.service.ingest_worker.selecting import (
     ask_selection,
     compare,
     found_selection,
     selection_is_asked,
 )
-from streaming_moments.pipelines.service.config import service_of
-from streaming_moments.pipelines.service.http import parts
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.store import MomentStore

@@ -15,15 +15,15 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.states import states_of
 from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
-from streaming_moments.pipelines.service.accumulating.selecting import (
+from streaming_moments.pipelines.service.http import changing, pages, parts
+from streaming_moments.pipelines.service.http.failing import prefers_page
+from streaming_moments.pipelines.service.http.pages import html, links_of
+from streaming_moments.pipelines.service.ingest_worker.selecting import (
     Compared,
     ask_selection,
     found_selection,
     why_not_compared,
 )
-from streaming_moments.pipelines.service.http import changing, pages, parts
-from streaming_moments.pipelines.service.http.failing import prefers_page
-from streaming_moments.pipelines.service.http.pages import html, links_of
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.files.sealed import seal

@@ -11,9 +11,9 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs import purge as module
 from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
-from streaming_moments.pipelines.service.accumulating import refusing
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker import quarantine
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.storage.files.sealed import unseal
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.store.store import MomentStore
@@ -110,7 +110,7 @@ def test_a_turn_that_died_before_a_purge_goes_on_after_it(
     accumulator = Accumulator.of(service_of(content, "service.toml"), run, lambda line: None)
     with serve() as client:
         client.send([{"text": planted[0]}])
-        monkeypatch.setattr(refusing, "note_counted", lambda *told: 1 / 0)
+        monkeypatch.setattr(quarantine, "note_counted", lambda *told: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             due(accumulator)
         monkeypatch.undo()

@@ -7,8 +7,8 @@ import pytest
 from sent_documents import sent
 
 from streaming_moments.errors import KillsWorkers, NoRoom, ShardError, StoreError
-from streaming_moments.pipelines.service.accumulating import refusing
-from streaming_moments.pipelines.service.accumulating.refusing import (
+from streaming_moments.pipelines.service.ingest_worker import quarantine
+from streaming_moments.pipelines.service.ingest_worker.quarantine import (
     due_again,
     fails_alone,
     outcomes,
@@ -48,9 +48,9 @@ def fails(log, monkeypatch):
 
     context = SimpleNamespace(prepared=prepared)
     monkeypatch.setattr(
-        refusing, "ReadingContext", SimpleNamespace(of=lambda store, limits, ids: context)
+        quarantine, "ReadingContext", SimpleNamespace(of=lambda store, limits, ids: context)
     )
-    monkeypatch.setattr(refusing, "as_shard", as_shard)
+    monkeypatch.setattr(quarantine, "as_shard", as_shard)
 
     def fail(shard, error):
         errors[log.inbox.folder.read(shard.path)] = error
@@ -103,7 +103,7 @@ def test_of_shards_that_are_due_again_a_turn_takes_some(log, monkeypatch):
         set_aside(log.inbox.folder, shard.path, 1, "full")
     retry(log.inbox.folder, paths)
     assert due_again(log) == tuple(shards)
-    monkeypatch.setattr(refusing, "_RETRIED", 2)
+    monkeypatch.setattr(quarantine, "_RETRIED", 2)
     assert due_again(log) == tuple(shards[:2])
     assert [one.path for one in all_set_aside(log.inbox.folder)] == paths
 

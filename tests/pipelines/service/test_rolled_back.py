@@ -9,8 +9,8 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.pipelines.service.tracking import Tracker
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.history import rollback

@@ -12,10 +12,10 @@ import pytest
 
 from streaming_moments.errors import KillsWorkers, StoreError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.service.accumulating import sealed_shards
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
-from streaming_moments.pipelines.service.countable import DOCUMENTS_OF_ROOM, Countable
+from streaming_moments.pipelines.service.ingest_worker import sealed_shards
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
+from streaming_moments.pipelines.service.validation import DOCUMENTS_OF_ROOM, Countable
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.records import RecordShape
 from streaming_moments.storage.inbox.set_aside import all_set_aside
@@ -149,7 +149,7 @@ def test_one_that_kills_workers_is_set_aside_and_counted_once_it_is_asked_for(
 
 
 def test_an_error_that_nobody_foresaw_is_of_its_shard_alone(accumulator, monkeypatch):
-    from streaming_moments.pipelines.gathering.reading import ReadingContext
+    from streaming_moments.pipelines.aggregation.reading import ReadingContext
 
     real = ReadingContext.prepared
 
@@ -218,7 +218,7 @@ def test_no_document_adds_more_than_a_part_of_what_a_store_has_room_for(serve, p
 
 
 def test_readiness_says_that_turns_fail(serve, accumulator, monkeypatch):
-    from streaming_moments.pipelines.service.accumulating.accumulator import accumulate
+    from streaming_moments.pipelines.service.ingest_worker.accumulator import accumulate
 
     left, now = [0, 1], [0.0]
     accumulator = replace(accumulator, clock=lambda: now[0])

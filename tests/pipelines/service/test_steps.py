@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 import pytest
 
 from streaming_moments.errors import StoreError
-from streaming_moments.pipelines.service.accumulating.selecting import Compared
-from streaming_moments.pipelines.service.accumulating.steps import (
+from streaming_moments.pipelines.service.ingest_worker.selecting import Compared
+from streaming_moments.pipelines.service.ingest_worker.steps import (
     NAMES,
     FailingStep,
     Steps,
     read_steps,
 )
-from streaming_moments.pipelines.service.accumulating.turns import Turn, lines_of
+from streaming_moments.pipelines.service.ingest_worker.turns import Turn, lines_of
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.expiry import Expired
 from streaming_moments.storage.inbox.inbox import Inbox

@@ -12,7 +12,7 @@ from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.submitting import _in_time, require_room
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.inbox import Backlog
-from streaming_moments.storage.inbox.left_out import read_left_out
+from streaming_moments.storage.inbox.rejected import read_left_out
 
 
 def problem(answer, status):

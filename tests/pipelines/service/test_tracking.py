@@ -10,14 +10,14 @@ from sent_documents import sent
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.service import tracking
-from streaming_moments.pipelines.service.accumulating.counted import (
+from streaming_moments.pipelines.service.ingest_worker.counted import (
     Counted,
     counted_up_to,
     note_counted,
     note_reached,
     read_counted,
 )
-from streaming_moments.pipelines.service.accumulating.refusing import (
+from streaming_moments.pipelines.service.ingest_worker.quarantine import (
     Outcomes,
     due_again,
     is_there,

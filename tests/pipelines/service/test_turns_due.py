@@ -9,29 +9,29 @@ from sent_documents import sent
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.service.accumulating import accumulator as module
-from streaming_moments.pipelines.service.accumulating.accumulator import (
+from streaming_moments.pipelines.service.config import (
+    AccumulateSection,
+    KeepSection,
+    service_of,
+)
+from streaming_moments.pipelines.service.ingest_worker import accumulator as module
+from streaming_moments.pipelines.service.ingest_worker.accumulator import (
     Accumulator,
     accumulate,
     is_due,
 )
-from streaming_moments.pipelines.service.accumulating.counted import note_reached
-from streaming_moments.pipelines.service.accumulating.deleting import (
+from streaming_moments.pipelines.service.ingest_worker.counted import note_reached
+from streaming_moments.pipelines.service.ingest_worker.deleting import (
     Deleting,
     Rollbacks,
     _shard_of,
     note_honoured,
     read_honoured,
 )
-from streaming_moments.pipelines.service.accumulating.locking import inbox_locked, locked
-from streaming_moments.pipelines.service.accumulating.selecting import Compared, ask_selection
-from streaming_moments.pipelines.service.accumulating.steps import read_steps
-from streaming_moments.pipelines.service.accumulating.turns import Turn
-from streaming_moments.pipelines.service.config import (
-    AccumulateSection,
-    KeepSection,
-    service_of,
-)
+from streaming_moments.pipelines.service.ingest_worker.locking import inbox_locked, locked
+from streaming_moments.pipelines.service.ingest_worker.selecting import Compared, ask_selection
+from streaming_moments.pipelines.service.ingest_worker.steps import read_steps
+from streaming_moments.pipelines.service.ingest_worker.turns import Turn
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.expiry import Expired, Retention

@@ -10,18 +10,18 @@ from sent_documents import SHAPE, TODAY, sent
 
 from streaming_moments.errors import NoRoom, ShardError, StoreError
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.service.accumulating import accumulator as module
-from streaming_moments.pipelines.service.accumulating import deleting, refusing
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
-from streaming_moments.pipelines.service.accumulating.counted import (
+from streaming_moments.pipelines.service.ingest_worker import accumulator as module
+from streaming_moments.pipelines.service.ingest_worker import deleting, quarantine
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
+from streaming_moments.pipelines.service.ingest_worker.counted import (
     Counted,
     counted_up_to,
     note_reached,
     read_counted,
 )
-from streaming_moments.pipelines.service.accumulating.deleting import Deleting, note_honoured
-from streaming_moments.pipelines.service.accumulating.steps import Steps, read_steps
-from streaming_moments.pipelines.service.accumulating.turns import Turn
+from streaming_moments.pipelines.service.ingest_worker.deleting import Deleting, note_honoured
+from streaming_moments.pipelines.service.ingest_worker.steps import Steps, read_steps
+from streaming_moments.pipelines.service.ingest_worker.turns import Turn
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.expiry import Expired
 from streaming_moments.storage.inbox.receipts import new_receipt
@@ -57,7 +57,7 @@ def counts(ours, monkeypatch):
         module, "compact_when_many", lambda store, after, run: SimpleNamespace(version=77)
     )
     # what any of them holds can be read
-    monkeypatch.setattr(refusing, "fails_alone", lambda *shard: None)
+    monkeypatch.setattr(quarantine, "fails_alone", lambda *shard: None)
     progress = SimpleNamespace(advance=lambda *step: told.steps.append(step))
     ours.run = Run("a cluster", progress=progress)
     return told

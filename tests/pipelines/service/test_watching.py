@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import pytest
 
-from streaming_moments.pipelines.service.accumulating import children, heartbeats
-from streaming_moments.pipelines.service.accumulating.children import _Watch, watched
-from streaming_moments.pipelines.service.accumulating.heartbeats import Beating, Heard
+from streaming_moments.pipelines.service.ingest_worker import children, heartbeats
+from streaming_moments.pipelines.service.ingest_worker.children import _Watch, watched
+from streaming_moments.pipelines.service.ingest_worker.heartbeats import Beating, Heard
 
 
 class Clock:

@@ -14,12 +14,12 @@ import cloudpickle
 import yaml
 from distributed import LocalCluster, WorkerPlugin
 
+from streaming_moments.pipelines.aggregation import group_runner
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.options import Session, running
-from streaming_moments.pipelines.gathering import groups
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.service.accumulating.accumulator import Accumulator
 from streaming_moments.pipelines.service.config import service_of
+from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.storage.counting import reading
 from streaming_moments.storage.inbox.receipts import new_receipt
@@ -90,7 +90,7 @@ def put(inbox, texts):
 
 def test_each_document_counts_once_while_workers_come_and_go(place, planted, embedded, monkeypatch):
     # shards of ten documents are soon counted
-    monkeypatch.setattr(groups, "_LOOK", 0.0)
+    monkeypatch.setattr(group_runner, "_LOOK", 0.0)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     shutil.copytree(place / "store", place / "twin")
     with LocalCluster(

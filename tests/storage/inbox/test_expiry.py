@@ -19,8 +19,8 @@ from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.gone import note_gone
 from streaming_moments.storage.inbox.inbox import Inbox
-from streaming_moments.storage.inbox.left_out import LeftOut, note_left_out
 from streaming_moments.storage.inbox.purging import left_in_inboxes, purge_inboxes
+from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out
 from streaming_moments.storage.inbox.sealing import SealedByAnother, SealLog
 from streaming_moments.storage.inbox.seals import seal_file, shard_file
 

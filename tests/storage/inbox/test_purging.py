@@ -16,7 +16,6 @@ from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Retention, expire
 from streaming_moments.storage.inbox.group_commit import GroupCommit
 from streaming_moments.storage.inbox.inbox import Inbox
-from streaming_moments.storage.inbox.left_out import LeftOut, note_left_out
 from streaming_moments.storage.inbox.owners import Owner
 from streaming_moments.storage.inbox.purging import (
     inboxes_of_others,
@@ -25,6 +24,7 @@ from streaming_moments.storage.inbox.purging import (
     require_no_deletion,
     sealed_in_inboxes,
 )
+from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import seal_file, shard_file
 

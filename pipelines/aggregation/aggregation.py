@@ -1,0 +1,153 @@
+"""Gathering: where and how shards are read on the cluster and added up."""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+from distributed import Client, Future
+from distributed.comm.core import CommClosedError
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.aggregation.bundles import Bundle, bundled
+from streaming_moments.pipelines.aggregation.freeze import keep_only_here, release_here
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
+from streaming_moments.pipelines.aggregation.sums import ProcessSums
+from streaming_moments.pipelines.cluster.cluster import limit_for
+from streaming_moments.pipelines.cluster.memory import UpdatePlan, plan_update
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.cluster.worker_rpc import ask_workers, give_plugin
+from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.segments.blocks import joining_bytes
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+_LEAST_SECONDS = 60.0
+_CLOSES = 20  # a group takes so many times as long as its close
+
+
+@dataclass
+class Pace:
+    """When a group closes; times in seconds.
+
+    `close` is how long the last group took to be added up and written, in all its passes.
+
+    Examples
+    --------
+    >>> Pace(600.0).seconds, Pace(1.0).seconds, Pace(60.0, close=30.0).seconds
+    (600.0, 60.0, 600.0)
+    """
+
+    commit_every: float
+    close: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the next group may be read."""
+        return max(self.commit_every, _LEAST_SECONDS, _CLOSES * self.close)
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """Where and how shards are gathered. Make one with `gathering_on`.
+
+    store : its foundation is that of the counts
+    context : of the `ReadingContext` of the tasks
+    owner : of the sums on the workers: the client's name, and a name of its own
+    numbers : of groups and of tasks
+    keep_going : whether shards that cannot be read are left out; else they are an error
+    names : URL by which a shard is recorded, if it is read at another one
+    dates : days of the documents of a shard by its URL, where known; a group has one range
+    unique : as `Ledger.contents`. A shard with one of these contents is bad, and so is the second
+        shard with the same content; None counts duplicates
+    """
+
+    store: MomentStore
+    run: Run
+    plan: UpdatePlan
+    context: Future[Any]
+    owner: str
+    pace: Pace
+    numbers: Iterator[int]
+    keep_going: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+    dates: Mapping[str, DateRange] = field(default_factory=dict)
+    unique: Mapping[tuple[str, int], str] | None = None
+
+    @property
+    def slots(self) -> int:
+        """Tasks that the cluster runs, or has waiting, at a time."""
+        return self.run.cluster.workers * self.plan.reads_in_flight
+
+    @property
+    def least_limit(self) -> int:
+        """Bytes of the memory limit that a worker needs, of those that join later too."""
+        return min(self.run.cluster.least_limit, limit_for(self.plan.peak_bytes))
+
+    def bundles(self, shards: Sequence[Shard]) -> deque[Bundle]:
+        """Shards by the task, in their order."""
+        threads = self.run.cluster.workers * self.run.cluster.threads
+        most = max(1, self.plan.group_shards // self.slots)
+        return deque(bundled(shards, self.dates, threads, most))
+
+
+@contextmanager
+def gathering_on(
+    store: MomentStore, run: Run, plan: UpdatePlan | None = None
+) -> Iterator[Gathering]:
+    """Plan the memory and send the cluster what all tasks need; all sums are given up at the end.
+
+    A memory budget that cannot hold the work raises BoundExceeded.
+    """
+    plan = plan or plan_of(store, run)
+    if plan.passes > 1:
+        run.tell(plan.in_passes(store.layout))
+    client = run.cluster.client
+    give_plugin(client, ProcessSums())
+    _give_up_those_of_the_dead(client)
+    bounds = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    context = client.submit(ReadingContext.of, store, bounds, run.storage_options, pure=False)
+    owner = f"{client.id}/{uuid.uuid4().hex}"
+    try:
+        yield Gathering(store, run, plan, context, owner, Pace(run.commit_every), count())
+    finally:
+        if client.status == "running":
+            # a scheduler that is gone has taken its workers with it; a worker that does not
+            # answer is told by the next job
+            with suppress(CommClosedError, WorkersLost):
+                ask_workers(client, release_here, owner)
+
+
+def plan_of(store: MomentStore, run: Run) -> UpdatePlan:
+    """Memory plan of gathering shards for this store on this cluster."""
+    cluster = run.cluster
+    joining = joining_bytes(store.commit.segments, store.layout)
+    return plan_update(store.layout, cluster.threads, cluster.memory, run.limits, joining)
+
+
+def _give_up_those_of_the_dead(client: Client) -> None:
+    """Free the sums of jobs that were killed: nobody told the workers."""
+    # a lambda goes by its value: a scheduler may be without this package
+    clients: Any = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
+    ask_workers(client, keep_only_here, frozenset(clients))
+
+
+def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
+    """One error that names all shards of a group that cannot be read."""
+    if len(bad) == 1:
+        return ShardError(
+            bad[0].url,
+            f"{bad[0].reason}. No shard of its group was counted: mend or remove this one, or "
+            "leave it out with `update --skip-bad-shards`",
+        )
+    lines = "; ".join(sorted(map(str, bad)))
+    return InvalidInput(
+        f"{len(bad)} shards cannot be read, no shard of their group was counted: {lines}; mend or "
+        "remove them, or leave them out with `update --skip-bad-shards`"
+    )

@@ -1,0 +1,76 @@
+"""Settling: which sums on the workers are whole, once nothing is added any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from distributed import Client, Worker
+
+from streaming_moments.pipelines.aggregation.bundles import Receipt
+from streaming_moments.pipelines.aggregation.sums import Frozen, Opening, process_sums
+from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The frozen sums that can be reduced.
+
+    sources : address of a worker, and the token of this freeze of its sums
+    void : tasks whose shards are no longer in any sums
+    bound : largest possible entry of all sums together
+    """
+
+    sources: tuple[tuple[str, str], ...]
+    void: frozenset[int]
+    bound: float = 0.0
+
+
+def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) -> Settled:
+    """Freeze all sums, and compare what they include with the receipts (by the number of the task).
+
+    Sums that include a task without a receipt, because it ran twice, are given up. Tasks sent from
+    now on have a later epoch.
+    """
+    asked = (opening.owner, opening.group, opening.epoch + 1)
+    answers = ask_workers(client, freeze_here, *asked)
+    given: dict[str, set[int]] = {}
+    for number, receipt in receipts.items():
+        given.setdefault(receipt.nonce, set()).add(number)
+    sources: list[tuple[str, str]] = []
+    whole: set[str] = set()
+    bound = 0.0
+    for address, answer in sorted(answers.items(), key=lambda item: str(item[0])):
+        if not isinstance(answer, Frozen):
+            continue
+        if set(answer.included) != given.get(answer.nonce, set()):
+            gone = (opening.owner, answer.nonce)
+            ask_workers(client, discard_here, *gone, workers=[address])
+            continue
+        whole.add(answer.nonce)
+        if answer.nonce in given:
+            sources.append((address, answer.token))
+            bound += answer.bound
+    void = (number for number, one in receipts.items() if one.nonce not in whole)
+    return Settled(tuple(sources), frozenset(void), bound)
+
+
+def freeze_here(owner: str, group: int, epoch: int, dask_worker: Worker) -> Any:
+    """`ProcessSums.freeze` in this process."""
+    return process_sums(dask_worker).freeze(owner, group, epoch)
+
+
+def discard_here(owner: str, nonce: str, dask_worker: Worker) -> None:
+    """`ProcessSums.discard` in this process."""
+    process_sums(dask_worker).discard(owner, nonce)
+
+
+def release_here(owner: str, dask_worker: Worker) -> None:
+    """`ProcessSums.release` in this process."""
+    process_sums(dask_worker).release(owner)
+
+
+def keep_only_here(owners: Set[str], dask_worker: Worker) -> None:
+    """`ProcessSums.keep_only` in this process."""
+    process_sums(dask_worker).keep_only(owners)

@@ -1,0 +1,275 @@
+"""Groups: shards read on the cluster and added up into one segment, not yet committed."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from itertools import chain, cycle, islice
+from typing import Any
+
+from distributed import Future, KilledWorker
+
+from streaming_moments.errors import KillsWorkers, ShardError
+from streaming_moments.pipelines.aggregation.aggregation import Gathering, refusal_of
+from streaming_moments.pipelines.aggregation.bundles import Bundle
+from streaming_moments.pipelines.aggregation.counting import count_bundle
+from streaming_moments.pipelines.aggregation.freeze import settle
+from streaming_moments.pipelines.aggregation.group_state import Group, Suspected, WithoutShard
+from streaming_moments.pipelines.aggregation.reduction import Reduction
+from streaming_moments.pipelines.aggregation.sums import Opening, SumsAstray
+from streaming_moments.pipelines.cluster.tasks import FinishedTasks, cancel, outcome_of
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.storage.segments.segments import Segment
+from streaming_moments.storage.shards import Shard
+
+_LOOK = 5.0  # seconds between two looks whether workers have joined
+_CONTEXT_DEATHS = 3  # of workers that were making what all tasks need, each time again
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """One group of shards.
+
+    Parameters
+    ----------
+    segment : Segment or None
+        With the records of the shards; None if none could be read.
+    shards : tuple of Shard
+        Those of the segment.
+    bad : tuple of ShardError
+        Shards left out.
+    """
+
+    segment: Segment | None
+    shards: tuple[Shard, ...]
+    bad: tuple[ShardError, ...]
+
+
+def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, total: int) -> Gathered:
+    """Read shards until the group is to close, and add them up in a segment.
+
+    Each worker process adds what it reads to sums of its own, shared by its threads. At the end
+    they are frozen and held to the receipts of the tasks: what a worker held that died is counted
+    again by the others. Then each row block is added up over the workers, and written. Where a
+    worker cannot hold all row blocks, the shards are read once for every share of them.
+
+    A worker that dies takes blame for all that it was doing. So shards whose readers died go to
+    the end of `waiting`, to be read alone in a group of their own, and halved until it is one; only
+    one that kills its workers there too is a bad one.
+
+    Parameters
+    ----------
+    gathering : Gathering
+        Where and how.
+    waiting : deque of Bundle
+        What is still to be read; those of the group are taken from its front.
+    before, total : int
+        Shards finished before and in all, for the progress.
+
+    Raises
+    ------
+    ShardError, InvalidInput
+        Shards that cannot be read: all of the group.
+    SumExceeded
+        A sum could pass 2^62.
+    StoreError
+        The store cannot be written.
+    """
+    late: list[ShardError] = []
+    while True:
+        bundles = list(waiting)
+        try:
+            return _gather_group(gathering, waiting, late, before, total)
+        except WithoutShard as spoilt:
+            if not gathering.keep_going:
+                raise refusal_of([spoilt.error]) from spoilt.error
+            late.append(spoilt.error)
+            _begin_again(waiting, bundles, {spoilt.url}, frozenset())
+        except Suspected as suspected:
+            _begin_again(waiting, bundles, set(), suspected.urls)
+
+
+def _begin_again(
+    waiting: deque[Bundle], bundles: Sequence[Bundle], leave: set[str], apart: frozenset[str]
+) -> None:
+    """Put back what a group has taken, but for shards left out; those apart are read alone.
+
+    Of those that were alone, halves.
+    """
+    known = {shard.url for bundle in waiting if bundle.alone for shard in bundle.shards}
+    alone: list[Bundle] = []
+    waiting.clear()
+    for bundle in bundles:
+        kept = bundle.without(leave)
+        shards = {shard.url for shard in kept.shards}
+        if not shards:
+            continue
+        if shards & apart and kept.alone:
+            alone.extend(kept.halves())
+        elif shards & (apart | known) and not kept.alone:
+            alone.append(replace(kept, alone=True))
+        else:
+            waiting.append(kept)
+    waiting.extend(alone)
+
+
+def _gather_group(
+    gathering: Gathering,
+    waiting: deque[Bundle],
+    late: Sequence[ShardError],
+    before: int,
+    total: int,
+) -> Gathered:
+    store, run = gathering.store, gathering.run
+    contents = None if gathering.unique is None else dict(gathering.unique)
+    passes = gathering.plan.blocks(store.row_blocks)
+    least = gathering.least_limit
+    opening = Opening(gathering.owner, next(gathering.numbers), 0, passes[0], least)
+    group = Group(gathering, list(late), opening, contents)
+    reduction, close = Reduction(store), 0.0
+    for number, blocks in enumerate(passes):
+        if number:
+            group.next_pass(blocks)
+        while True:
+            with closing(_read(group, waiting)) as reading:
+                for _ in reading:
+                    done = before + len(group.rows) + len(group.bad)
+                    run.progress.advance("reading shards", done, total)
+            if group.bad and not gathering.keep_going:
+                raise refusal_of(group.bad)
+            closed = time.monotonic()
+            if not group.rows:
+                return Gathered(None, (), tuple(group.bad))
+            receipts = {number: receipt for number, (_, receipt) in group.receipts.items()}
+            settled = settle(run.cluster.client, group.opening, receipts)
+            group.opening = replace(group.opening, epoch=group.opening.epoch + 1)
+            group.closed = True
+            group.void(settled.void)
+            if group.again:
+                # what was lost is counted once more
+                reduction.fruitless = 0
+                continue
+            store.foundation.require_bounded(settled.bound)
+            if reduction.run(gathering, group.opening, settled.sources):
+                break
+        close += time.monotonic() - closed
+    begun = time.monotonic()
+    segment = reduction.seal(run, group.totals(), group.records(), group.dates)
+    gathering.pace.close = close + time.monotonic() - begun
+    return Gathered(segment, tuple(group.shards.values()), tuple(group.bad))
+
+
+def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
+    """Count what the group is to count again, and new shards while it may take some.
+
+    After a bad shard that is an error it reads on, so that all bad ones are named at once.
+    """
+    gathering = group.gathering
+    cluster, client = gathering.run.cluster, gathering.run.cluster.client
+    running: dict[Future[Any], tuple[Bundle, int]] = {}
+    finished = FinishedTasks(cluster)
+    # workers may have joined, and more of them do meanwhile
+    known, each, looked = cluster.addresses(), gathering.plan.reads_in_flight, time.monotonic()
+    slots = max(gathering.slots, len(known) * each)
+    # Dask sends a task where the context lies already, which is one worker at first
+    turns: Iterator[str] = islice(cycle(known), slots)
+    # once frozen, the group takes no more
+    open_to_new = not group.closed
+    try:
+        while True:
+            bundle = None
+            if time.monotonic() - looked > _LOOK:
+                looked = time.monotonic()
+                with suppress(OSError):  # of a scheduler that is gone the client knows in a moment
+                    there = cluster.addresses()
+                    joined = [address for address in there if address not in known]
+                    slots, known = max(slots, len(there) * each), there
+                    turns = chain(islice(cycle(joined), len(joined) * each), turns)
+            if len(running) < slots:
+                if group.again:
+                    bundle = group.again.popleft()
+                elif open_to_new and waiting and group.may_take(waiting[0], running):
+                    bundle = waiting.popleft()
+                    group.take(bundle)
+            if bundle is not None:
+                number, place = next(gathering.numbers), next(turns, None)
+                lump = gathering.plan.lump_bytes
+                future = client.submit(
+                    count_bundle,
+                    *(bundle, gathering.context, group.opening, number, lump),
+                    pure=False,
+                    workers=place,
+                    allow_other_workers=place is not None,
+                )
+                running[future] = (bundle, number)
+                finished.add(future)
+                continue
+            if not running:
+                return
+            future = finished.next()
+            bundle, number = running.pop(future)
+            outcome = outcome_of(cluster, future)
+            if isinstance(outcome, KilledWorker) and outcome.task != future.key:
+                _make_context_again(group, outcome)
+                group.again.append(bundle)
+            else:
+                _take_in(group, waiting, bundle, number, outcome)
+            yield
+    finally:
+        cancel(cluster, running)
+
+
+def _make_context_again(group: Group, death: KilledWorker) -> None:
+    """Have what all tasks need made again, of whichever part of it workers died."""
+    context = group.gathering.context
+    # a worker may have died of what it read beside it, once the other copies were gone
+    if context.status == "error":
+        group.context_deaths += 1
+        if group.context_deaths > _CONTEXT_DEATHS:
+            raise WorkersLost(
+                "the workers died time and again before they read a shard; see their logs, and "
+                "run it again"
+            ) from death
+        context.retry()
+
+
+def _take_in(
+    group: Group, waiting: deque[Bundle], bundle: Bundle, number: int, outcome: Any
+) -> None:
+    """What came of a task: a receipt, deaths of its workers, or sums that were closed to it."""
+    if isinstance(outcome, SumsAstray):
+        group.again.append(bundle)
+    elif isinstance(outcome, KilledWorker):
+        _suspect(group, waiting, bundle, outcome)
+    elif isinstance(outcome, ShardError):
+        # what is to be taken away is there no longer
+        raise WithoutShard(bundle.shards[0].url, outcome)
+    elif isinstance(outcome, BaseException):
+        raise outcome
+    else:
+        group.note(number, bundle, outcome)
+
+
+def _suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
+    """Have shards whose readers died read alone; one that was alone is a bad one."""
+    if bundle.taken is not None:
+        raise WithoutShard(bundle.taken.url, bundle.taken.error) from death
+    counted = frozenset(shard.url for shard in bundle.shards if shard.url in group.rows)
+    if counted and not (bundle.alone and len(bundle.shards) == 1):
+        raise Suspected(counted) from death
+    if not bundle.alone:
+        waiting.append(replace(bundle, alone=True))
+    elif len(bundle.shards) > 1:
+        waiting.extend(bundle.halves())
+    else:
+        reason = (
+            "killed every worker that read it, though nothing else ran there; give workers more "
+            "memory, or cut it into smaller shards"
+        )
+        error = KillsWorkers(bundle.shards[0].url, reason)
+        if counted:
+            raise WithoutShard(error.url, error) from death
+        group.bad.append(error)

@@ -1,0 +1,89 @@
+"""Divisions: shards that no group may mix, as their documents or their vocabularies differ.
+
+New ones are divided by the days of their documents; counted ones also by the vocabulary that they
+were counted with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from streaming_moments.errors import ShardError
+from streaming_moments.pipelines.aggregation.aggregation import Gathering
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
+from streaming_moments.pipelines.cluster.tasks import completed
+from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.documents import days_of
+from streaming_moments.storage.files.parts import given_name
+from streaming_moments.storage.operations.growth import store_of_era
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+
+def with_days(
+    gathering: Gathering, shards: Sequence[Shard]
+) -> tuple[Gathering, tuple[ShardError, ...]]:
+    """Add the days of more shards to a gathering; a column of dates is read on the cluster.
+
+    Also returns the shards whose dates cannot be read. Unless the gathering leaves bad shards out,
+    these raise a ShardError instead.
+    """
+    store, run = gathering.store, gathering.run
+    source = store.dates
+    found: dict[str, DateRange] = {}
+    bad: list[ShardError] = []
+    if source.column is None:
+        for shard in shards:
+            days = source.in_url(given_name(gathering.names.get(shard.url, shard.url)))
+            if days is not None:
+                found[shard.url] = days
+        return replace(gathering, dates={**gathering.dates, **found}), ()
+    form = store.form
+    calls = [(shard, form, source, run.storage_options) for shard in shards]
+    in_flight = run.cluster.workers * run.cluster.threads
+    for done, (place, days) in enumerate(completed(run.cluster, days_of, calls, in_flight), 1):
+        if isinstance(days, ShardError) and gathering.keep_going:
+            bad.append(days)
+        elif isinstance(days, BaseException):
+            raise days
+        else:
+            found[shards[place].url] = days
+        run.progress.advance("reading dates", done, len(calls))
+    return replace(gathering, dates={**gathering.dates, **found}), tuple(bad)
+
+
+def by_days(shards: Sequence[Shard], dates: Mapping[str, DateRange]) -> list[Shard]:
+    """Shards without dates first, then the others by their days; else in their order."""
+    undated = [shard for shard in shards if shard.url not in dates]
+    dated = [shard for shard in shards if shard.url in dates]
+    return undated + sorted(dated, key=lambda shard: dates[shard.url])
+
+
+def as_counted(
+    gathering: Gathering, shards: Sequence[Shard]
+) -> Iterator[tuple[Gathering, list[Shard]]]:
+    """Yield counted shards by the vocabulary of their counts, each with its gathering."""
+    store = gathering.store
+    if not store.commit.lineage.eras:
+        yield gathering, list(shards)
+        return
+    names = {gathering.names.get(shard.url, shard.url): shard for shard in shards}
+    for words in dict.fromkeys(part.words for part in store.commit.segments):
+        own = [part for part in store.commit.segments if part.words == words]
+        urls = store.ledger().of_segments(own).counted(list(names))
+        if urls:
+            yield _in_era(gathering, words), [names[url] for url in urls]
+
+
+def _in_era(gathering: Gathering, words: int | None) -> Gathering:
+    if words is None:
+        return gathering
+    store = store_of_era(gathering.store, words)
+    client = gathering.run.cluster.client
+    context = client.submit(_with_store, gathering.context, store, pure=False)
+    return replace(gathering, store=store, context=context)
+
+
+def _with_store(context: ReadingContext, store: MomentStore) -> ReadingContext:
+    return ReadingContext.of(store, context.limits, context.storage_options)

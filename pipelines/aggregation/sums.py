@@ -1,0 +1,349 @@
+"""Sums: what a worker process has added up of the open group, shared by its threads."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from distributed import Worker, WorkerPlugin, get_worker
+from distributed.protocol.serialize import to_serialize
+from numpy.typing import NDArray
+
+from streaming_moments.errors import SumExceeded
+from streaming_moments.pipelines.aggregation.bundles import Receipt
+from streaming_moments.pipelines.aggregation.exchange import (
+    REDUCE,
+    TAKE,
+    Source,
+    SumsLost,
+    add_theirs,
+    ring_from,
+)
+from streaming_moments.statistics.base import Prepared, Sums
+from streaming_moments.storage.log.layout import SegmentLayout
+
+NAME = "streaming-moments-sums"
+_INT32 = np.iinfo(np.int32)
+_ROWS = 1024  # that are looked at together
+
+
+class SumsAstray(Exception):
+    """The sums that a task was to add to are gone, or closed: another task counts its shards."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Which sums a task adds to.
+
+    owner : the job
+    group : its group, or a pass of one; later ones have larger numbers
+    epoch : how often the sums of the group were frozen before; a task of an earlier epoch is too
+        late
+    blocks : row blocks that are added up
+    least_limit : bytes that the memory limit of a worker must have, by the plan
+    """
+
+    owner: str
+    group: int
+    epoch: int
+    blocks: range
+    least_limit: int = 0
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A description of sums that are frozen: nothing more is added to them.
+
+    nonce : of the sums
+    token : of this freeze; requests for rows must name it
+    included : tasks whose shards are added
+    bound : largest possible entry of the sums
+    """
+
+    nonce: str
+    token: str
+    included: tuple[int, ...]
+    bound: float = 0.0
+
+
+@dataclass(eq=False)
+class GroupSums:
+    """Sums of one group, or pass of one, in one process.
+
+    The nonce names them: where they are gone, whatever was added is counted again elsewhere. The
+    token names them as they were frozen last; while tasks may add they have none.
+    """
+
+    layout: SegmentLayout
+    opening: Opening
+    epoch: int
+    nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
+    included: dict[int, Receipt] = field(default_factory=dict)
+    running: set[int] = field(default_factory=set)
+    token: str = ""
+    bound: float = 0.0  # no entry is larger, once all that is being added is there
+    blocks: dict[int, Sums] = field(init=False)
+    _adding: float = 0.0  # bounds of what is being added
+    _locks: dict[int, Lock] = field(init=False)
+    _bound_lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        foundation, block = self.layout.foundation, self.layout.block
+        self.blocks = {index: foundation.sums(block(index)) for index in self.opening.blocks}
+        self._locks = {index: Lock() for index in self.opening.blocks}
+
+    def add(self, batches: Sequence[Prepared], most_bytes: int) -> None:
+        """Add batches to every block, joined while they have fewer than `most_bytes` together.
+
+        Raises SumsAstray if the sums are given up, and SumExceeded if a sum could pass 2^62; then
+        nothing of the batches is added.
+        """
+        self._each_lump(batches, most_bytes, lambda block, lump: block.add([lump]))
+
+    def take_away(self, batches: Sequence[Prepared], most_bytes: int) -> None:
+        """Take batches away again, exactly; other errors as `add`."""
+        self._each_lump(batches, most_bytes, lambda block, lump: block.take_away([lump]))
+
+    def give_up(self) -> None:
+        """Hold nothing any more, so that others may be held: who adds to a block is waited for."""
+        for index in self.opening.blocks:
+            with self._locks[index]:
+                self.blocks.pop(index, None)
+
+    def _each_lump(
+        self,
+        batches: Sequence[Prepared],
+        most_bytes: int,
+        work: Callable[[Sums, Prepared], None],
+    ) -> None:
+        own = float(sum(batch.bound for batch in batches))
+        try:
+            self._make_room(own)
+        except SumExceeded:
+            if len(batches) < 2:
+                raise
+            # what was added of the first ones is looked at before the others are
+            middle = len(batches) // 2
+            for part in (batches[:middle], batches[middle:]):
+                self._each_lump(part, most_bytes, work)
+            return
+        for lump in self.layout.foundation.joined(batches, most_bytes):
+            self._each_block(lump, work)
+            del lump  # before the next is made: of some kinds one is the sums of all blocks
+        with self._bound_lock:
+            self._adding -= own
+
+    def _make_room(self, gain: float) -> None:
+        """Note what is to be added; errors as `add`."""
+        foundation = self.layout.foundation
+        with self._bound_lock:
+            try:
+                foundation.require_bounded(self.bound + gain)
+            except SumExceeded:
+                foundation.require_bounded(gain)
+                # bounds add up to far more than the sums do: words share the tokens of documents
+                self.bound = self._adding + self._largest()
+                foundation.require_bounded(self.bound + gain)
+            self.bound += gain
+            self._adding += gain
+
+    def _largest(self) -> float:
+        """The largest magnitude of an entry of any block, read a few rows at a time."""
+        foundation, most = self.layout.foundation, 0
+        for index in self.opening.blocks:
+            rows = max(shape[0] for shape in foundation.shapes(self.layout.block(index)).values())
+            with self._locks[index]:
+                if index not in self.blocks:
+                    raise SumsAstray(self.nonce)
+                for start in range(0, rows, _ROWS):
+                    found = self.blocks[index].rows(slice(start, start + _ROWS)).values()
+                    most = max(most, *(_magnitude(array) for array in found))
+        return float(most)
+
+    def _each_block(self, lump: Prepared, work: Callable[[Sums, Prepared], None]) -> None:
+        """Work on every block once, those first that no other thread is adding to."""
+        waiting = list(self.opening.blocks)
+        while waiting:
+            index = next((i for i in waiting if self._locks[i].acquire(blocking=False)), None)
+            if index is None:
+                index = waiting[0]
+                self._locks[index].acquire()
+            try:
+                waiting.remove(index)
+                if index not in self.blocks:
+                    raise SumsAstray(self.nonce)
+                work(self.blocks[index], lump)
+            finally:
+                self._locks[index].release()
+
+
+class ProcessSums(WorkerPlugin):
+    """The sums that a worker process holds, by the job that owns them."""
+
+    name = NAME
+    idempotent = True  # a second job of the cluster finds it there
+
+    def setup(self, worker: Worker) -> None:
+        """Begin with none, and let the other workers take rows of them, and have some added up."""
+        self._worker = worker
+        self._reducing = asyncio.Lock()
+        self._held: dict[str, GroupSums] = {}
+        self._released: set[str] = set()
+        self._lock = Lock()
+        worker.handlers[TAKE] = self.take
+        worker.handlers[REDUCE] = self.reduce
+
+    def teardown(self, worker: Worker) -> None:
+        """Give them up."""
+        self._held.clear()
+
+    @contextmanager
+    def counting(self, opening: Opening, layout: SegmentLayout, number: int) -> Iterator[GroupSums]:
+        """Yield the sums that task `number` may add to; they are given up if it fails on the way.
+
+        Raises SumsAstray if the group is closed, or was frozen after the task was sent.
+        """
+        sums = self._entered(opening, layout, number)
+        try:
+            yield sums
+        except BaseException:
+            self.discard(opening.owner, sums.nonce)
+            raise
+
+    def finished(self, sums: GroupSums, opening: Opening, number: int, receipt: Receipt) -> None:
+        """Record what a task has added; SumsAstray if the sums were frozen or given up before."""
+        with self._lock:
+            if self._held.get(opening.owner) is not sums or sums.epoch != opening.epoch:
+                raise SumsAstray(number)
+            sums.running.discard(number)
+            sums.included[number] = receipt
+
+    def freeze(self, owner: str, group: int, epoch: int) -> Frozen | None:
+        """Refuse all tasks before `epoch`, and whoever was to read what was frozen before.
+
+        None where there are no sums of the group. Sums to which a task adds just now, which
+        nobody waits for, are given up.
+        """
+        with self._lock:
+            sums = self._held.get(owner)
+            if sums is None or sums.opening.group != group:
+                return None
+            sums.epoch = epoch
+            if sums.running:
+                self._give_up(owner)
+                return None
+            sums.token = uuid.uuid4().hex
+            return Frozen(sums.nonce, sums.token, tuple(sums.included), sums.bound)
+
+    def discard(self, owner: str, nonce: str) -> None:
+        """Give up the sums of that nonce."""
+        with self._lock:
+            if owner in self._held and self._held[owner].nonce == nonce:
+                self._give_up(owner)
+
+    def release(self, owner: str) -> None:
+        """Give up what a job holds, for ever."""
+        with self._lock:
+            self._give_up(owner)
+            self._released.add(owner)
+
+    def keep_only(self, owners: Set[str]) -> None:
+        """Give up what jobs hold whose client is gone; an owner begins with its client's name."""
+        with self._lock:
+            for owner in list(self._held):
+                if owner.partition("/")[0] not in owners:
+                    self._give_up(owner)
+
+    def rows(
+        self, owner: str, token: str, index: int, rows: slice
+    ) -> dict[str, NDArray[np.int64]] | None:
+        """Some rows of a block of frozen sums; None where they are gone, or were not left so."""
+        sums = self._held.get(owner)
+        if sums is None or not token or sums.token != token:
+            return None
+        block = sums.blocks.get(index)
+        return None if block is None else block.rows(rows)
+
+    async def take(
+        self, owner: str, token: str, index: int, start: int, stop: int
+    ) -> dict[str, Any] | None:
+        """`rows` for another worker, with 4 bytes an entry where they fit."""
+        found = self.rows(owner, token, index, slice(start, stop))
+        return None if found is None else _sent(found)
+
+    async def reduce(
+        self, owner: str, sources: Sequence[Source], index: int, start: int, stop: int
+    ) -> dict[str, Any] | None:
+        """Rows added up over the workers that hold some, for the one that writes the block.
+
+        One message's at a time, which bounds the memory. None where sums are gone.
+        """
+        here, others = ring_from(sources, self._worker.address)
+        async with self._reducing:
+            mine = here and self.rows(owner, here[1], index, slice(start, stop))
+            if not mine:
+                return None
+            sums = own(mine)
+            try:
+                for address, token in others:
+                    asked = {"op": TAKE, "owner": owner, "token": token, "index": index}
+                    await add_theirs(self._worker, address, asked, start, sums)
+            except SumsLost:
+                return None
+            return _sent(sums)
+
+    def _give_up(self, owner: str) -> None:
+        """Forget sums and what they hold: a task that still runs would keep it beside the next."""
+        sums = self._held.pop(owner, None)
+        if sums is not None:
+            sums.give_up()
+
+    def _entered(self, opening: Opening, layout: SegmentLayout, number: int) -> GroupSums:
+        owner = opening.owner
+        with self._lock:
+            sums = self._held.get(owner)
+            place = None if sums is None else (sums.opening.group, sums.epoch)
+            late = place is not None and (opening.group, opening.epoch) < place
+            if owner in self._released or late:
+                raise SumsAstray(number)
+            if sums is not None and number in sums.running:
+                # the same task a second time: the first is not waited for
+                sums = None
+            if sums is None or sums.opening.group != opening.group:
+                self._give_up(owner)
+                sums = self._held[owner] = GroupSums(layout, opening, opening.epoch)
+            sums.epoch, sums.token = opening.epoch, ""
+            if number not in sums.included:
+                sums.running.add(number)
+            return sums
+
+
+def process_sums(worker: Worker | None = None) -> ProcessSums:
+    """The sums of the process that the task runs in."""
+    plugin: Any = (worker or get_worker()).plugins[NAME]
+    held: ProcessSums = plugin
+    return held
+
+
+def own(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
+    """The arrays to be changed: copies of those that are views."""
+    return {name: np.require(array, requirements="O") for name, array in arrays.items()}
+
+
+def _sent(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, Any]:
+    return {name: to_serialize(_narrow(array)) for name, array in arrays.items()}
+
+
+def _magnitude(array: NDArray[np.int64]) -> int:
+    return max(int(array.max(initial=0)), -int(array.min(initial=0)))
+
+
+def _narrow(array: NDArray[np.int64]) -> NDArray[Any]:
+    fits = not array.size or (array.min() >= _INT32.min and array.max() <= _INT32.max)
+    return array.astype(np.int32) if fits else np.ascontiguousarray(array)

@@ -1,0 +1,198 @@
+"""Given: what a caller gives as documents, as shards with or without a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from textwrap import shorten
+from typing import Any, cast
+
+from dask.base import is_dask_collection
+from distributed import Client
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.interface.partition_transfer import BringingClient, Partition
+from streaming_moments.pipelines.interface.partitions import (
+    Held,
+    Lazy,
+    collected,
+    is_collection,
+    marked,
+    source_url,
+    windows,
+)
+from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex, Typed, Whole
+from streaming_moments.pipelines.jobs.outputs.transform import TransformResult
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.ledger import Ledger
+from streaming_moments.storage.shards import Shard
+
+_PILOT = "pilot"  # source of documents that are sampled only
+_SHOWN = 5
+_LONGEST = 200  # characters of what is wrong with texts that are no URLs
+
+
+@dataclass(frozen=True)
+class Given:
+    """Shards, and the contents of those that are partitions.
+
+    parts : of all of the shards, or empty
+    own_index : what pandas or Dask call the documents
+    """
+
+    shards: Sequence[Shard]
+    parts: tuple[Held | Lazy, ...] = ()
+    own_index: OwnIndex | None = None
+
+    @classmethod
+    def of(cls, parts: Sequence[Held | Lazy], own_index: OwnIndex | None = None) -> Given:
+        """Of partitions."""
+        return cls([part.shard for part in parts], tuple(parts), own_index)
+
+    @classmethod
+    def joined(cls, several: Iterator[Given]) -> Given:
+        """All at once; none is an InvalidInput."""
+        listed = list(several)
+        if len(listed) == 1:
+            return listed[0]
+        if not listed:
+            raise InvalidInput("there are no documents; give some")
+        return cls.of([part for one in listed for part in one.parts], listed[0].own_index)
+
+    def labelled(self, result: TransformResult) -> TransformResult:
+        """The result of a transform of these, whose frame calls documents as the caller does."""
+        if self.own_index is not None or not all(isinstance(one, Held) for one in self.parts):
+            return replace(result, own_index=self.own_index)
+        called = [name for one in self.parts if isinstance(one, Held) for name in one.called]
+        return replace(result, own_index=Whole.of_values(called) if called else None)
+
+    def on(self, run: Run) -> Run:
+        """The run on a client that brings the partitions to their tasks."""
+        if not self.parts:
+            return run
+        partitions = cast("Mapping[str, Partition]", {one.shard.url: one for one in self.parts})
+        bringing = BringingClient(run.cluster.client, partitions)
+        return replace(run, cluster=replace(run.cluster, client=cast("Client", bringing)))
+
+    def uncounted(self, ledger: Ledger) -> Sequence[Shard]:
+        """Return the shards without partitions that are counted already.
+
+        Partitions that were counted with other content raise InvalidInput.
+        """
+        if not self.parts:
+            return self.shards
+        left: list[Shard] = []
+        changed: list[str] = []
+        for part in self.parts:
+            record = ledger.find(part.shard.url)
+            if record is None:
+                left.append(part.shard)
+            elif part.mark and record.fingerprint != part.mark:
+                changed.append(part.shard.url)
+        if changed:
+            raise InvalidInput(
+                f"{len(changed)} partitions were counted with other content: {_some(changed)}; "
+                "give them as they were, forget them as they were first with allow_again=True, or "
+                "give the new documents a source of their own"
+            )
+        return left
+
+
+def require_all_there(source: str, given: Set[str], ledger: Ledger) -> None:
+    """Refuse a collection that lacks partitions that were counted of its source.
+
+    `source` is the caller's name of it, and `given` the URLs of all its partitions with documents.
+    """
+    gone = [url for url in ledger.under(f"{source_url(source)}/") if url not in given]
+    if gone:
+        raise InvalidInput(
+            f"{len(gone)} partitions that were counted are not there any more: {_some(gone)}; give "
+            "all that were counted, forget these as they were first, or give the new documents a "
+            "source of their own"
+        )
+
+
+def _some(urls: Sequence[str]) -> str:
+    return f"{', '.join(urls[:_SHOWN])}{', ...' if len(urls) > _SHOWN else ''}"
+
+
+def given_as(
+    documents: Any,
+    source: str | None,
+    fields: Fields,
+    run: Run,
+    kind: str | None = None,
+    counted: Callable[[str], bool] | None = None,
+    keep_going: bool = False,
+    apart: Callable[[str], bool] | None = None,
+) -> Iterator[Given]:
+    """Yield the documents of the caller as shards, some at a time.
+
+    Documents of an unknown type, or without a source, raise InvalidInput; shards that cannot be
+    listed or encoded raise a ShardError, as `list_shards`, `marked` and `windows`.
+    """
+    urls = [documents] if isinstance(documents, str) else documents
+    if source is None and isinstance(urls, Sequence) and urls:
+        if all(isinstance(one, str) for one in urls):
+            yield Given(_listed(urls, run, kind, counted, apart))
+            return
+        shards = [one for one in urls if isinstance(one, Shard)]
+        if len(shards) == len(urls):
+            yield Given(shards)
+            return
+    if source is None or not isinstance(source, str):
+        raise InvalidInput(
+            f"the documents are of type {type(documents).__name__}, the source is "
+            f"{source!r}; give the URLs of shards, or name texts and collections by source='NAME'"
+        )
+    if is_collection(documents):
+        parts = marked(collected(documents, source, fields), run, keep_going)
+        if parts:
+            yield Given.of(parts, own_index_of(documents, fields))
+        return
+    for window in windows(documents, source, fields):
+        yield Given.of(window, own_index_of(documents, fields))
+
+
+def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:
+    """What a frame or series of pandas or Dask calls its rows; None of anything else."""
+    import pandas as pd
+
+    lazy = is_dask_collection(documents) and hasattr(documents, "divisions")
+    if not fields.named or not (lazy or isinstance(documents, (pd.DataFrame, pd.Series))):
+        return None
+    own = documents.index if fields.id is None else documents[fields.id]
+    if lazy:
+        return Typed(own.dtype, own.name)
+    # a row without an id is called by its place
+    known = fields.id is None or bool(own.notna().all())
+    return Whole(own if isinstance(own, pd.Index) else pd.Index(own)) if known else None
+
+
+def _listed(
+    urls: Sequence[str],
+    run: Run,
+    kind: str | None,
+    counted: Callable[[str], bool] | None,
+    apart: Callable[[str], bool] | None,
+) -> Sequence[Shard]:
+    try:
+        return list_shards(list(urls), run.storage_options, kind, counted=counted, apart=apart)
+    except (InvalidInput, ShardError) as error:
+        if not any(" " in one for one in urls):
+            raise
+        told = shorten(str(error), _LONGEST, placeholder=" ...")
+        raise InvalidInput(
+            f"texts without a source are taken for URLs of shards: {told}; name documents by "
+            "source='NAME', or check the URLs"
+        ) from error
+
+
+def name_of_sampled(documents: Any) -> str | None:
+    """A name for documents that are sampled only, unless they may be URLs."""
+    listed = [documents] if isinstance(documents, str) else documents
+    if isinstance(listed, (list, tuple)) and all(isinstance(one, (str, Shard)) for one in listed):
+        return None
+    return _PILOT if not isinstance(listed, Sequence) or listed else None

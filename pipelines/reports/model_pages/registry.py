@@ -1,0 +1,96 @@
+"""Shown: what pages and reports show of models, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from streaming_moments.models.base import Model
+from streaming_moments.models.communities.blockmodel import Blockmodel
+from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.factors.independent_factors import IndependentFactors
+from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
+from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.views.multi_view import MultiViewMixture
+from streaming_moments.pipelines.reports.model_pages import clusters, factors, states, topics
+from streaming_moments.pipelines.reports.model_pages.asked import Shown
+from streaming_moments.pipelines.reports.model_pages.model_view import (
+    ModelView,
+    states_view,
+    topics_view,
+)
+from streaming_moments.pipelines.reports.page import TopicReport
+from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
+from streaming_moments.quality.weight_bars import weight_bars
+from streaming_moments.storage.store.store import MomentStore
+
+_TOPICS = Shown(
+    "topic",
+    topics.parts_of,
+    topics.with_topics,
+    True,
+    topics.documents_written,
+    topics.sampled,
+    topics.periods_of,
+    topics_view,
+    topics.facts_of,
+    weight_bars,
+    True,
+)
+_STATES = Shown("state", states.parts_of, states.with_states)
+SHOWN: Mapping[str, Shown] = MappingProxyType(
+    {
+        TopicModel.name: _TOPICS,
+        PoissonMixture.name: _TOPICS,
+        IndependentIntensities.name: _TOPICS,
+        Communities.name: _TOPICS,
+        MultiViewMixture.name: _STATES,
+        HiddenMarkovModel.name: _STATES,
+        LatentTree.name: _STATES,
+        Blockmodel.name: _STATES,
+        GaussianMixture.name: Shown(
+            "cluster", clusters.parts_of, clusters.with_clusters, True, clusters.rows_written
+        ),
+        IndependentFactors.name: Shown("factor", factors.parts_of, factors.with_factors),
+    }
+)
+
+
+def shown_of(model: Model) -> Shown:
+    """How a model is shown; one that is not of the registry by its states."""
+    return SHOWN.get(model.name, _STATES)
+
+
+def model_view(
+    store: MomentStore,
+    model: Any,
+    words: int,
+    weight: float = RELEVANCE_WEIGHT,
+    labels: Mapping[int, str] = MappingProxyType({}),
+) -> ModelView:
+    """Return the view of any model of a store with the model's foundation.
+
+    words : number of words shown of each part
+    weight : ranks words of topics: 1 by probability, 0 by how much more probable than elsewhere
+    labels : of the parts, by number
+    """
+    shown = shown_of(model)
+    view = shown.view or partial(states_view, shown.what)
+    return view(store, model, words, weight, labels)
+
+
+def reported(
+    store: MomentStore, name: str, model: Model, found: Mapping[int, Any] = MappingProxyType({})
+) -> tuple[TopicReport, ...]:
+    """Return the parts of a model of a store as a report stores them.
+
+    States have only what is needed to name and follow them; a model without words has no parts.
+    `found` has the examples of each part, by number.
+    """
+    return shown_of(model).parts(store, name, model, found)

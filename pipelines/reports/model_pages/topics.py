@@ -1,0 +1,112 @@
+"""Topics, as pages show them: how far apart, how often together, how much of each period."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.reports.model_pages.asked import Asked, Facts
+from streaming_moments.pipelines.reports.page import (
+    ReportPage,
+    SampleDocument,
+    ShareOverTime,
+    TopicReport,
+)
+from streaming_moments.pipelines.reports.topic_reports import topics_of
+from streaming_moments.quality.topic_map import topic_distances
+from streaming_moments.storage.dates import Period
+from streaming_moments.storage.operations.lineages import store_counting, store_for, vocabulary_of
+from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
+from streaming_moments.storage.store.store import MomentStore
+
+
+def parts_of(
+    store: MomentStore, name: str, model: TopicModel, found: Mapping[int, Sequence[SampleDocument]]
+) -> tuple[TopicReport, ...]:
+    """The topics, with documents of those that have some."""
+    first = {topic: some[0] for topic, some in found.items() if some}
+    topics = topics_of(model, vocabulary_of(store, model), first, store.models[name].labels)
+    return tuple(replace(one, further=tuple(found.get(one.topic, ())[1:])) for one in topics)
+
+
+def with_topics(page: ReportPage, asked: Asked) -> ReportPage:
+    """Add all data of topics to a page."""
+    model: TopicModel = asked.model
+    return replace(
+        page,
+        topics=tuple(asked.parts),
+        distances=tuple(tuple(row) for row in topic_distances(model.topics).tolist()),
+        correlations=()
+        if not model.refined
+        else tuple(tuple(row) for row in model.correlations.tolist()),
+        periods=periods_of(asked.store, asked.name, model),
+        chosen=(model.n_topics, model.alpha0),
+        spectrum=tuple(model.spectrum.tolist()),
+        exact_spectrum=tuple(model.exact_spectrum.tolist()),
+    )
+
+
+def facts_of(name: str, model: TopicModel) -> Facts:
+    """How many, alpha0, and what the spectrum and the pairs say."""
+    facts: Facts = {"model": name, "topics": model.n_topics, "alpha0": model.alpha0}
+    facts["captured spectrum"] = round(model.captured, 3)
+    if model.implied_alpha0 is not None:
+        facts["alpha0 that pairs imply"] = round(model.implied_alpha0, 3)
+    return facts
+
+
+def documents_written(
+    folder: str, storage_options: Mapping[str, object] | None
+) -> tuple[str, dict[int, tuple[SampleDocument, ...]]]:
+    """The model, and the documents of each topic that a transform wrote."""
+    from streaming_moments.storage.top_documents import read_top_documents
+
+    model, found = read_top_documents(folder, storage_options)
+    return model, {
+        topic: tuple(
+            SampleDocument(one.source, one.row + 1, one.share, one.text, one.id)
+            for one in some
+            if one.text
+        )
+        for topic, some in enumerate(found.topics)
+    }
+
+
+def sampled(
+    store: MomentStore,
+    name: str,
+    model: TopicModel,
+    storage_options: Mapping[str, object] | None,
+) -> dict[int, tuple[SampleDocument, ...]]:
+    """A document of each topic, from some of the shards."""
+    # looked for by nobody who shows none
+    from streaming_moments.pipelines.reports.samples import sample_documents
+
+    found = sample_documents(store, store_for(store, name, model), model, storage_options)
+    return {topic: (one,) for topic, one in found.items()}
+
+
+def periods_of(
+    store: MomentStore, name: str, model: TopicModel, by: Period | None = None
+) -> ShareOverTime:
+    """Return shares in the documents of each period, by default the finest; empty without days.
+
+    InvalidInput if segments are of no such period.
+    """
+    counted = store_counting(store, name, model)
+    by = by or finest_period(counted)
+    if by is None:
+        return ShareOverTime()
+    found = shares_over_time(counted, model, by)
+    policy = counted.policy
+    cut = ""
+    if policy is not None and policy.passage_words is not None:
+        cut = " Documents are cut into passages, so how long each is was estimated for them."
+    return ShareOverTime(
+        tuple(str(one.days.first) for one in found),
+        tuple(one.shares for one in found),
+        f"{by.capitalize()} by {by}, of the tokens, from the stored counts alone; whiskers are "
+        f"their standard errors, with the scatter from document to document.{cut}",
+        tuple(one.bars for one in found),
+    )

@@ -1,0 +1,383 @@
+"""Calls: every address of the service, who may ask it, what it takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streaming_moments.pipelines.service.http import (
+    changing,
+    choosing,
+    pages,
+    parts,
+    reading,
+    submitting,
+)
+from streaming_moments.pipelines.service.http.bodies import FORM, JSON
+from streaming_moments.pipelines.service.http.request_params import LARGEST
+from streaming_moments.pipelines.service.schemas import (
+    Confirmed,
+    DocumentSent,
+    DocumentsToForget,
+    Forgetting,
+    LabelGiven,
+    Models,
+    Readiness,
+    Receipt,
+    ReturnConfirmed,
+    Shares,
+    TextsToRead,
+    TextTried,
+    Transformed,
+    Versions,
+)
+from streaming_moments.pipelines.service.tokens import Role
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.service.service import Service
+
+Handler = Callable[["Service", Request], Coroutine[Any, Any, Response]]
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a call, as the OpenAPI document describes it.
+
+    `place` is "path", "query" or "header"; `says` describes it; `schema` is the JSON Schema of
+    values.
+    """
+
+    name: str
+    place: str
+    says: str
+    schema: Mapping[str, Any]
+
+
+RECEIPT = Parameter(
+    "receipt",
+    "path",
+    "as it was answered",
+    {"type": "string", "pattern": r"^(k[0-9a-f]{32}|b[0-9a-f]{32}-[0-9]{1,19})$"},
+)
+_TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
+RECEIPTS = Parameter("receipt", "query", "receipts; or give ids", _TEXTS)
+IDS = Parameter("id", "query", "ids of documents, as they were sent; or give receipts", _TEXTS)
+DELETION = Parameter(
+    "deletion", "path", "as it was answered", {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+)
+KEY = Parameter(
+    "Idempotency-Key",
+    "header",
+    "the same key again gets the same receipt and adds nothing; needed to send again safely",
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+)
+SKIP_BAD = Parameter(
+    "skip_bad",
+    "query",
+    "leave out documents that are refused, and list them, in place of refusing all",
+    {"type": "boolean", "default": False},
+)
+WORDS = Parameter(
+    "words",
+    "query",
+    "words of each topic",
+    {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10},
+)
+MODEL = Parameter(
+    "model", "query", "name or tag of a model; by default that which answers", {"type": "string"}
+)
+BY = Parameter(
+    "by",
+    "query",
+    "how long a period is",
+    {"type": "string", "enum": ["day", "week", "month"], "default": "day"},
+)
+TOPIC = Parameter(
+    "topic",
+    "path",
+    "number of a topic, state, cluster or factor",
+    {"type": "integer", "minimum": 0},
+)
+VERSION_KEPT = Parameter(
+    "version", "path", "a version that is kept", {"type": "integer", "minimum": 0}
+)
+VERSION = {"type": "integer", "minimum": 1, "maximum": LARGEST}
+LIMIT = Parameter(
+    "limit",
+    "query",
+    "how many of the latest",
+    {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A method and a path of the service.
+
+    role : least role that is required; None for anyone
+    says : what it does
+    status : of a good answer
+    gives : a dataclass of `schemas`, sent as JSON, or a content type
+    takes : dataclass of `schemas` of the body
+    several : whether the body is a list of those, or one a line
+    refusals : status codes beside those of every call
+    encoding : content type of the body
+    """
+
+    method: str
+    path: str
+    role: Role | None
+    says: str
+    handler: Handler
+    gives: Any
+    status: int = 200
+    takes: Any = None
+    several: bool = False
+    parameters: tuple[Parameter, ...] = ()
+    refusals: tuple[int, ...] = ()
+    encoding: str = JSON
+
+
+CALLS: tuple[Call, ...] = (
+    Call(
+        "POST",
+        "/v1/documents",
+        Role.WRITER,
+        "Take documents; the receipt is answered once they outlast a power cut.",
+        submitting.documents,
+        Receipt,
+        202,
+        DocumentSent,
+        True,
+        (KEY, SKIP_BAD),
+        (400, 408, 413, 415, 422, 429, 507),
+    ),
+    Call(
+        "DELETE",
+        "/v1/documents",
+        Role.ADMIN,
+        "Let documents be forgotten, of receipts or of ids: no later version counts them.",
+        submitting.forget,
+        Forgetting,
+        202,
+        parameters=(RECEIPTS, IDS),
+        refusals=(422, 507),
+    ),
+    Call(
+        "POST",
+        "/v1/deletions",
+        Role.ADMIN,
+        "As DELETE /v1/documents, of more names than an address can hold.",
+        submitting.forget_several,
+        Forgetting,
+        202,
+        takes=DocumentsToForget,
+        refusals=(400, 408, 413, 415, 422, 507),
+    ),
+    Call(
+        "GET",
+        "/v1/deletions/{deletion}",
+        Role.ADMIN,
+        "What became of a deletion.",
+        submitting.deletion,
+        Forgetting,
+        parameters=(DELETION,),
+        refusals=(404, 422),
+    ),
+    Call(
+        "GET",
+        "/v1/receipts/{receipt}",
+        Role.WRITER,
+        "What became of documents that were sent.",
+        submitting.receipt,
+        Receipt,
+        parameters=(RECEIPT,),
+        refusals=(404, 422),
+    ),
+    Call(
+        "POST",
+        "/v1/transform",
+        Role.READER,
+        "What the published model says: topics of texts, states, components.",
+        reading.transform,
+        Transformed,
+        takes=TextsToRead,
+        refusals=(400, 404, 408, 413, 415, 422),
+    ),
+    Call(
+        "GET",
+        "/v1/topics",
+        Role.READER,
+        "Topics of a model with their words, as `streaming-moments topics --json`.",
+        reading.topics,
+        dict[str, Any],
+        parameters=(MODEL, WORDS),
+        refusals=(404, 422),
+    ),
+    Call(
+        "GET",
+        "/v1/models",
+        Role.READER,
+        "Models of the store, and which answers.",
+        reading.models,
+        Models,
+    ),
+    Call(
+        "GET",
+        "/v1/status",
+        Role.READER,
+        "The store in numbers, as `streaming-moments status --json`, and what waits.",
+        reading.status,
+        dict[str, Any],
+    ),
+    Call(
+        "GET",
+        "/v1/versions",
+        Role.READER,
+        "Commits of the store, the latest first.",
+        reading.versions,
+        Versions,
+        parameters=(LIMIT,),
+        refusals=(422,),
+    ),
+    Call(
+        "GET",
+        "/v1/shares",
+        Role.READER,
+        "Shares of topics in the documents of days, weeks or months.",
+        reading.shares,
+        Shares,
+        parameters=(BY, MODEL),
+        refusals=(404, 422),
+    ),
+    Call("GET", "/metrics", Role.READER, "Metrics for Prometheus.", reading.metrics, "text/plain"),
+    Call("GET", "/healthz", None, "Whether the process lives.", reading.alive, dict[str, Any]),
+    Call(
+        "GET",
+        "/readyz",
+        None,
+        "Whether the store is read, the inbox read and written, and the model loaded, if the store "
+        "has one; else 503.",
+        reading.ready,
+        Readiness,
+    ),
+    Call(
+        "GET",
+        "/v1/openapi.json",
+        None,
+        "This document.",
+        reading.described,
+        dict[str, Any],
+    ),
+    Call("GET", "/docs", None, "The calls, for people.", pages.docs, "text/html"),
+    Call("GET", "/", Role.READER, "Page of the topics.", pages.topics, "text/html"),
+    Call(
+        "GET",
+        "/topics/{topic}",
+        Role.READER,
+        "Page of a topic, state, cluster or factor of the model that answers.",
+        parts.part,
+        "text/html",
+        parameters=(TOPIC,),
+        refusals=(404,),
+    ),
+    Call(
+        "POST",
+        "/topics/{topic}/label",
+        Role.ADMIN,
+        "Let it be called by a text: the form of its page.",
+        changing.labelled,
+        "text/html",
+        303,
+        takes=LabelGiven,
+        parameters=(TOPIC,),
+        refusals=(400, 403, 404, 408, 413, 415, 422),
+        encoding=FORM,
+    ),
+    Call(
+        "GET",
+        "/time",
+        Role.READER,
+        "Page of the shares of topics over time.",
+        parts.over_time,
+        "text/html",
+        parameters=(BY,),
+        refusals=(404, 422),
+    ),
+    Call(
+        "GET",
+        "/choice",
+        Role.READER,
+        "Page of the numbers of topics that were compared.",
+        choosing.choice_of_k,
+        "text/html",
+    ),
+    Call(
+        "POST",
+        "/choice",
+        Role.ADMIN,
+        "Let what accumulates compare numbers of topics: the form of the page.",
+        choosing.selection_asked,
+        "text/html",
+        303,
+        takes=Confirmed,
+        refusals=(400, 403, 408, 413, 415, 422),
+        encoding=FORM,
+    ),
+    Call(
+        "GET",
+        "/versions",
+        Role.READER,
+        "Page of the commits, and of what differs between two.",
+        pages.versions,
+        "text/html",
+        parameters=(
+            Parameter("before", "query", "version", VERSION),
+            Parameter("after", "query", "a later version", VERSION),
+        ),
+        refusals=(404, 422),
+    ),
+    Call(
+        "GET",
+        "/versions/{version}/rollback",
+        Role.ADMIN,
+        "Page that names what a rollback to a version changes.",
+        changing.return_asked,
+        "text/html",
+        parameters=(VERSION_KEPT,),
+        refusals=(404, 409),
+    ),
+    Call(
+        "POST",
+        "/versions/{version}/rollback",
+        Role.ADMIN,
+        "Make the store what it was at a version, as `streaming-moments rollback`: the form of "
+        "that page.",
+        changing.returned,
+        "text/html",
+        303,
+        takes=ReturnConfirmed,
+        parameters=(VERSION_KEPT,),
+        refusals=(400, 403, 404, 408, 409, 413, 415, 422),
+        encoding=FORM,
+    ),
+    Call("GET", "/health", Role.READER, "Page of store and inbox.", pages.health, "text/html"),
+    Call("GET", "/try", Role.READER, "Page to paste a text in.", pages.asked, "text/html"),
+    Call(
+        "POST",
+        "/try",
+        Role.READER,
+        "Page of the topics of a text that was pasted.",
+        pages.tried,
+        "text/html",
+        takes=TextTried,
+        refusals=(400, 404, 408, 413, 415, 422),
+        encoding=FORM,
+    ),
+)

@@ -1,0 +1,353 @@
+"""The accumulator: seals what waits and counts it, as updates do, under the lock of the store.
+
+Of several one accumulates at a time, each turn under the lock: who finds it held waits for its
+next turn. One that slept past its time commits no more, and of two that seal one wins.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
+from streaming_moments.pipelines.nightly.config import NightlyConfig
+from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
+from streaming_moments.pipelines.nightly.night import nightly
+from streaming_moments.pipelines.service.config import AccumulateSection, ServiceConfig, night_of
+from streaming_moments.pipelines.service.ingest_worker.counted import (
+    COUNTED,
+    counted_up_to,
+)
+from streaming_moments.pipelines.service.ingest_worker.deleting import Deleting, Rollbacks
+from streaming_moments.pipelines.service.ingest_worker.locking import inbox_locked
+from streaming_moments.pipelines.service.ingest_worker.quarantine import (
+    due_again,
+    note_outcomes,
+    outcomes,
+)
+from streaming_moments.pipelines.service.ingest_worker.sealed_shards import count_sealed
+from streaming_moments.pipelines.service.ingest_worker.selecting import (
+    Compared,
+    compare,
+    selection_is_asked,
+)
+from streaming_moments.pipelines.service.ingest_worker.steps import Steps, read_steps
+from streaming_moments.pipelines.service.ingest_worker.turns import Done, Turn, lines_of
+from streaming_moments.storage.inbox.deletions import Deletion, Deletions
+from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
+from streaming_moments.storage.inbox.inbox import Backlog, Inbox
+from streaming_moments.storage.inbox.owners import Owner
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.log.locks import LockHeld
+from streaming_moments.storage.store.store import MomentStore
+
+_TURNS = 10  # in the time after which what waits is sealed
+_MOST_SEALS = 100  # of a turn
+_ASKING = 10.0  # seconds between two looks at what is set aside
+_EXPIRING = 6 * 3600.0  # seconds between two looks for what is old
+
+
+@dataclass
+class Accumulator:
+    """Seals and counts pending documents, cycle by cycle. Make one with `of`.
+
+    tell : called with a line about each action
+    clock : seconds since any fixed time
+    """
+
+    config: ServiceConfig
+    run: Run
+    seals: SealLog
+    tell: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    night: NightlyConfig | None = None
+    _since: int = field(default=0)
+    _fitted: float = field(default=0.0)
+    _expired: float | None = field(default=None)
+    _asked: float | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        inbox = self.seals.inbox
+        self.steps = Steps(inbox, self.tell, self.clock, self.pause)
+        self._rollbacks = Rollbacks(inbox)
+
+    @classmethod
+    def of(
+        cls,
+        config: ServiceConfig,
+        run: Run,
+        tell: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Accumulator:
+        """One of the configuration's inbox; errors as `Inbox.open` and `night_of`."""
+        options = config.storage_options or None
+        owner = Owner.at(config.store, options)
+        inbox = Inbox.open(config.inbox_url, options, owner)
+        night = night_of(config)
+        return cls(config, run, SealLog(inbox), tell, clock, night, _fitted=clock())
+
+    @property
+    def rules(self) -> AccumulateSection:
+        """When what waits is sealed."""
+        return self.config.accumulate
+
+    @property
+    def deletions(self) -> Deletions:
+        """What is asked to be forgotten."""
+        return Deletions(self.seals)
+
+    @property
+    def pause(self) -> float:
+        """Seconds between two looks at what waits."""
+        return max(0.05, self.rules.seal_after.total_seconds() / _TURNS)
+
+    @property
+    def lags(self) -> bool:
+        """Whether anything is sealed that is not counted."""
+        return self.seals.latest() > counted_up_to(self.seals.inbox)
+
+    def compare_if_asked(self) -> Compared | None:
+        """Compare numbers of topics, if a page asked for it; errors as `compare`."""
+        inbox = self.seals.inbox
+        if not selection_is_asked(inbox):
+            return None
+        self._look_at_workers()
+        return compare(self._opened(), inbox, self.run)
+
+    def look(self) -> Turn | None:
+        """Run a cycle if a step is due; None if none is, or another process holds the lock."""
+        backlog, steps = self.seals.inbox.backlog(), self.steps
+        lags = self.lags or is_due(backlog, self.rules) or self._is_asked_again()
+        counts = lags and steps.is_due("count")
+        deletes = any(steps.is_due(f"delete {one}") for one in self.deletions.waiting())
+        again = steps.is_due("delete again") and self._rollbacks.found(self._opened)
+        if not counts and not deletes and not again:
+            return None
+        try:
+            return self.turn()
+        except LockHeld:
+            return None
+
+    def _is_asked_again(self) -> bool:
+        """Whether shards that are set aside are to be counted again; looked at now and then."""
+        now = self.clock()
+        if self._asked is not None and now - self._asked < _ASKING:
+            return False
+        self._asked = now
+        return bool(due_again(self.seals))
+
+    def turn(self) -> Turn:
+        """Seal and count pending documents, and carry out deletions.
+
+        Each step fails alone, and so does each deletion: `Turn.failed` lists them. LockHeld if
+        another process runs a cycle or a night.
+        """
+        steps = self.steps
+        steps.failed.clear()
+        with inbox_locked(self.config) as journal:
+            self._look_at_workers()
+            # before anything is sealed: what came before it was asked for is in a shard then
+            asked = self.deletions.waiting()
+            # first, as what a rollback brought back would be no content that can be deleted from
+            steps.attempt("delete again", partial(self._deleted_again, journal))
+            found = steps.attempt("count", partial(self._sealed_and_counted, journal))
+            if found is None:
+                # deletions do not wait for counting; what came before them must be sealed alone
+                sealing = steps.attempt("seal", partial(self._sealed, journal)) if asked else None
+                sealed, whole = sealing or (0, False)
+                found = Turn(sealed), whole
+            turn, whole = found
+            forgotten = self._forgotten(asked, journal) if whole else 0
+        return replace(turn, forgotten=forgotten, failed=tuple(steps.failed))
+
+    def refit_if_due(self) -> str | None:
+        """Run the night if it is due, and return its outcome; None if not, or if another one runs.
+
+        Errors are those of `nightly`; it is tried again when it is next due.
+        """
+        if self.night is None:
+            return None
+        documents, every = self.rules.refit_documents, self.rules.refit_every
+        late = every is not None and self.clock() - self._fitted >= every.total_seconds()
+        if not late and (documents is None or self._since < documents):
+            return None
+        before, self._since, self._fitted = self._since, 0, self.clock()
+        self._look_at_workers()
+        try:
+            report = nightly(self.night, self.run.cluster, lambda step: None, self.run.progress)
+        except LockHeld:
+            self._since = before
+            return None
+        return report.outcome
+
+    def _look_at_workers(self) -> None:
+        """Plan with the workers that a scheduler has now: they come and go between turns."""
+        if self.config.cluster.scheduler is not None:
+            now = self.run.cluster.now(self.config.cluster.memory)
+            self.run = replace(self.run, cluster=now)
+
+    def _sealed(self, journal: Journal) -> tuple[int, bool]:
+        """Seal what waits; how many documents, and whether it was all that waited at first."""
+        waits = {batch.name for batch in self.seals.inbox.pending()}
+        documents = 0
+        for _ in range(_MOST_SEALS):
+            found = self.seals.seal_next(self.rules.seal_documents, self.rules.seal_bytes)
+            if found is None:
+                return documents, True
+            documents += found.documents
+            journal.beat()
+            waits -= {batch.name for batch in found.batches}
+            if not waits:
+                return documents, True
+        return documents, False
+
+    def expire_if_due(self) -> Expired | None:
+        """Delete expired data; None if that is not due, or another process works.
+
+        If the storage fails, the next call resumes.
+        """
+        keep, now = self.config.keep, self.clock()
+        retention = Retention(keep.keys, keep.documents)
+        early = self._expired is not None and now - self._expired < _EXPIRING
+        if early or retention == Retention():
+            return None
+        inbox = self.seals.inbox
+        try:
+            with inbox_locked(self.config) as journal:
+                failing = {one.step for one in read_steps(inbox)}
+                if any(f"delete {one}" not in failing for one in self.deletions.unplanned()):
+                    return None  # it may find its documents in shards that are old
+                # what is deleted from is needed until that is done
+                begun = self.deletions.begun()
+                ledger = self._opened().ledger()
+                found = expire(
+                    self.seals,
+                    retention,
+                    counted_up_to(inbox),
+                    lambda path: (
+                        path not in begun and ledger.find(inbox.folder.shard(path)) is not None
+                    ),
+                    (COUNTED,),
+                    journal.beat,
+                )
+        except LockHeld:
+            return None
+        self._expired = None if found.more else now
+        return found
+
+    def _lagging(self, journal: Journal) -> Turn:
+        """Count what others sealed, of whom the last may have died before its shards were there."""
+        self.seals.finish(self.seals.latest())
+        return self._counted(journal)
+
+    def _counted(self, journal: Journal) -> Turn:
+        inbox = self.seals.inbox
+        first, latest = counted_up_to(inbox) + 1, self.seals.latest()
+        seals = [self.seals.read_anew(number) for number in range(first, latest + 1)]
+        again = due_again(self.seals)
+        shards = (*again, *(shard for one in seals for shard in one.shards))
+        if not seals and not again:
+            return Turn()
+        store = journal.fenced(self._opened())
+        run = self._beating(journal)
+        result = count_sealed(store.writable(), inbox, shards, run)
+        self._since += result.documents
+        found = outcomes(result.store, inbox, shards, result.bad, self.run)
+        note_outcomes(self.seals, seals, again, found, result.store.version)
+        found.require_none_failing(inbox)
+        # once all is noted: what fails here keeps nobody from counting
+        after = compact_when_many(result.store, COMPACT_AFTER, self.run)
+        refused, aside = found.named(inbox)
+        return Turn(
+            counted=result.documents, version=after.version, left_out=refused, set_aside=aside
+        )
+
+    def _sealed_and_counted(self, journal: Journal) -> tuple[Turn, bool]:
+        """Seal and count; and whether all that was pending at first is sealed."""
+        # while that fails nothing more is sealed, so that what waits grows old and is seen to
+        before = self._lagging(journal) if self.lags else Turn()
+        sealed, whole = self._sealed(journal)
+        turn = self._counted(journal)
+        both = Turn(
+            sealed,
+            before.counted + turn.counted,
+            before.version if turn.version is None else turn.version,
+            before.left_out + turn.left_out,
+            before.set_aside + turn.set_aside,
+        )
+        return both, whole
+
+    def _forgotten(self, asked: Mapping[str, Deletion], journal: Journal) -> int:
+        """Carry out deletions, each of which fails alone; how many documents they deleted."""
+        deleting, steps, documents = self._deleting(journal), self.steps, 0
+        for identity, deletion in asked.items():
+            act = partial(deleting.delete, identity, deletion)
+            documents += steps.attempt(f"delete {identity}", act) or 0
+        if asked:
+            steps.keep(frozenset(self.deletions.waiting()))
+        return documents
+
+    def _deleted_again(self, journal: Journal) -> int | None:
+        if not self._rollbacks.found(self._opened):
+            return None
+        shards = self._deleting(journal).delete_again()
+        self._rollbacks.honoured()
+        if shards:
+            self.tell(f"deleted documents were counted again in {shards} shards: taken out again")
+        return shards
+
+    def _deleting(self, journal: Journal) -> Deleting:
+        return Deleting(
+            self.deletions, lambda: journal.fenced(self._opened()), self._beating(journal)
+        )
+
+    def _opened(self) -> MomentStore:
+        options = self.config.storage_options or None
+        return MomentStore.open(self.config.store, storage_options=options)
+
+    def _beating(self, journal: Journal) -> Run:
+        return replace(self.run, progress=Heartbeat(journal, self.run.progress))
+
+
+def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
+    """Whether what waits is to be sealed: it is old enough, or enough.
+
+    Examples
+    --------
+    >>> from datetime import timedelta
+    >>> rules = AccumulateSection(seal_after="10s", seal_documents=100)
+    >>> is_due(Backlog(1, 5, 900, timedelta(seconds=3)), rules)
+    False
+    >>> is_due(Backlog(1, 5, 900, timedelta(seconds=11)), rules)
+    True
+    """
+    if not backlog.batches:
+        return False
+    enough = backlog.documents >= rules.seal_documents or backlog.nbytes >= rules.seal_bytes
+    return enough or backlog.age >= rules.seal_after
+
+
+def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
+    """Run cycles until `over`; steps that fail are reported and tried again.
+
+    `over` waits for a number of seconds, and returns whether to end.
+    """
+    steps: tuple[tuple[str, Callable[[], Done | None], bool], ...] = (
+        ("look", accumulator.look, True),
+        ("expire", accumulator.expire_if_due, False),
+        # a night that failed is tried again when it is due again
+        ("night", accumulator.refit_if_due, accumulator.night is None),
+        ("compare", accumulator.compare_if_asked, True),
+    )
+    while not over(accumulator.pause):
+        for step, act, idle_is_fine in steps:
+            try:
+                found: Done | None = accumulator.steps.attempt(step, act, idle_is_fine)
+            except LockHeld:
+                continue  # another process has it: this one looks again
+            if found is not None:
+                for line in lines_of(found):
+                    accumulator.tell(line)

@@ -1,0 +1,130 @@
+"""Children: a process that accumulates, killed when it hangs and begun anew when it dies."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic, sleep
+
+from streaming_moments.pipelines.service.ingest_worker.heartbeats import Heard
+
+_FIRST, _LONGEST = 1.0, 60.0  # seconds before it is begun anew
+_LOOK = 0.5  # seconds between two looks at one that says nothing
+_ENDING = 30.0  # seconds to end a turn; one that is killed is ended by the next
+
+
+@contextmanager
+def kept_running(
+    arguments: Sequence[str], tell: Callable[[str], None], heard: Heard, patience: timedelta
+) -> Iterator[None]:
+    """Run this program with other arguments, and restart it when it ends, until the context ends.
+
+    The child's standard input stays open as long as this process lives, and the child ends with it.
+    On its standard output it reports that it is alive: `heard` notes that, and after `patience` of
+    silence it is killed. `tell` gets a line when it ended unexpectedly.
+    """
+    over = threading.Event()
+    watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over.is_set, _ENDING)
+    child = watch.begin()
+    thread = threading.Thread(
+        target=watch.keep,
+        args=(child, lambda code: True),
+        name="keeping what accumulates",
+        daemon=True,
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(2 * _ENDING)
+
+
+def watched(
+    arguments: Sequence[str],
+    tell: Callable[[str], None],
+    heard: Heard,
+    patience: timedelta,
+    over: Callable[[], bool],
+) -> int:
+    """Run this program with other arguments until it ends or is asked to; returns its exit code.
+
+    A child that is silent for too long is killed. A killed child, whoever killed it, is restarted.
+    One that ends by itself has a reason, which its exit code tells the caller; below 0 it is the
+    signal, as of `subprocess`. When `over` is true, it is asked to end, and completes its cycle.
+    Other arguments as of `kept_running`.
+    """
+    watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over, math.inf)
+    return watch.keep(watch.begin(), lambda code: code < 0)
+
+
+@dataclass(frozen=True)
+class _Watch:
+    arguments: tuple[str, ...]
+    tell: Callable[[str], None]
+    heard: Heard
+    patience: float
+    over: Callable[[], bool]
+    ending: float
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        self.heard.beat()
+        command = [sys.executable, "-m", "streaming_moments", *self.arguments]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def keep(self, child: subprocess.Popen[bytes], anew: Callable[[int], bool]) -> int:
+        """Begin it anew where it ended with such a code, until it is over; the last code."""
+        delay = _FIRST
+        while True:
+            begun = monotonic()
+            code = self._ended(child)
+            if self.over() or not anew(code):
+                return code
+            if monotonic() - begun > _LONGEST:
+                delay = _FIRST
+            told, another = f"what accumulates ended with code {code}", None
+            while another is None:
+                self.tell(f"{told}; begun anew in {delay:g} s")
+                until = monotonic() + delay
+                while (left := until - monotonic()) > 0:
+                    if self.over():
+                        return code
+                    sleep(min(left, _LOOK))
+                delay = min(2 * delay, _LONGEST)
+                try:
+                    another = self.begin()
+                except OSError as error:  # of memory or processes: there may be some in a moment
+                    told = f"what accumulates cannot be begun ({error})"
+            child = another
+
+    def _ended(self, child: subprocess.Popen[bytes]) -> int:
+        """Wait until it ends, or kill it if it says nothing for too long; its exit code."""
+        assert child.stdout is not None
+        assert child.stdin is not None
+        until = math.inf
+        with child.stdout as said, child.stdin as lifeline:
+            while child.poll() is None:
+                if self.over() and not lifeline.closed:
+                    until = monotonic() + self.ending
+                    lifeline.close()
+                    # before it listens to its standard input
+                    child.terminate()
+                if select.select([said], [], [], _LOOK)[0]:
+                    if not os.read(said.fileno(), 1 << 12):
+                        break
+                    self.heard.beat()
+                elif self.heard.silence() >= self.patience:
+                    silence = self.heard.silence()
+                    self.tell(f"what accumulates has said nothing for {silence:.0f} s; killed")
+                    child.kill()
+                if monotonic() >= until:
+                    child.kill()
+        return child.wait()

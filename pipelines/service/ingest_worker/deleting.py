@@ -1,0 +1,210 @@
+"""Deleting: documents are taken out of their shards and, exactly, out of the statistics.
+
+A rollback to a version of before a deletion counts its documents again. The text is gone by then,
+and stays so: the statistics that go are copied from another version of the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from pydantic import TypeAdapter
+
+from streaming_moments.errors import StoreError, StreamingMomentsError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.forget import forget_counted
+from streaming_moments.pipelines.jobs.rebase import looked_for
+from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.inbox.deletions import Deletion, Deletions
+from streaming_moments.storage.inbox.gone import cut_shards, read_gone
+from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.rejected import forget_left_out, forget_left_out_ids
+from streaming_moments.storage.inbox.seals import SealedShard, seal_of_shard
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.log.layout import commit_file
+from streaming_moments.storage.log.schema import Count, checked
+from streaming_moments.storage.operations.history import ROLLBACK
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+_HONOURED = "deletions-honoured.json"  # a version up to which no rollback counts what was deleted
+_VERSIONS = 50  # between two notes of it
+_NUMBER: TypeAdapter[int] = TypeAdapter(Count)
+
+
+@dataclass(frozen=True)
+class Deleting:
+    """Takes documents out of shards and store, under the lock of the store.
+
+    `store` opens the store at its latest version, writable under the lock.
+    """
+
+    deletions: Deletions
+    store: Callable[[], MomentStore]
+    run: Run
+
+    @property
+    def _inbox(self) -> Inbox:
+        return self.deletions.seals.inbox
+
+    def delete(self, identity: str, deletion: Deletion) -> int:
+        """Carry out a deletion, and return how many documents it deleted.
+
+        After an error the next call resumes.
+        """
+        if self.deletions.done(identity) is not None:
+            self.deletions.withdraw(identity)
+            return 0
+        plan = self.deletions.plan(identity, deletion, self._beat("searching for ids"))
+        text = f"forget: {plan.documents} documents by request"
+        version = None
+        for one in plan.shards:
+            store = self.store()
+            name = self._inbox.folder.shard(one.path)
+            old, new = self.deletions.set_aside(one)
+            if store.ledger().find(name) is not None:
+                copies = self._listed(old, store) if self._inbox.folder.exists(old) else []
+                if new is None:
+                    store = forget_counted(store, [name], self.run, text, copies, True)
+                else:
+                    store = self._replaced(store, one.path, copies)
+            version = store.version
+        if deletion.by == "receipt":
+            forget_left_out(self._inbox.folder, deletion.names)
+        else:
+            forget_left_out_ids(self._inbox.folder, deletion.names)
+        self.deletions.finish(identity, plan, version, self._beat("deleting old content"))
+        return plan.documents
+
+    def delete_again(self) -> int:
+        """Remove documents from the latest version that it counts again although they were deleted.
+
+        Returns the number of shards with such documents. Raises the error of the first shard that
+        fails, after all others are done.
+        """
+        store, folder = self.store(), self._inbox.folder
+        version = store.version
+        # those that are being deleted from are replaced by that deletion
+        begun, ledger = self.deletions.begun(), store.ledger()
+        paths = {folder.shard(path): path for path in cut_shards(folder) if path not in begun}
+        records = [record for name in paths if (record := ledger.find(name)) is not None]
+        there = looked_for(records, self.run)
+        changed = [one.url for one, (shard, _) in zip(records, there, strict=True) if not shard]
+        done, failed = 0, list[StreamingMomentsError]()
+        for name in changed:
+            try:
+                done += self._delete_again(paths[name], name)
+            except StreamingMomentsError as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+        note_honoured(self._inbox, version)
+        return done
+
+    def _delete_again(self, path: str, name: str) -> int:
+        seals, folder = self.deletions.seals, self._inbox.folder
+        shard = _shard_of(self.deletions, path)
+        if shard is None:
+            return 0  # purged
+        gone, content = read_gone(folder, path), folder.find(path)
+        if content is not None:
+            if gone.left not in (None, hashlib.sha256(content).hexdigest()):
+                raise StoreError(
+                    f"{name} is not what deletions have left of it; restore it from a copy"
+                )
+            self._replaced(self.store(), path, [])
+        elif len(gone.lines) < shard.documents:
+            raise StoreError(
+                f"seal {seal_of_shard(path)} of {seals.inbox.folder.url}: since a rollback the "
+                f"store counts deleted documents of {name} again, and what was left of it is no "
+                "longer kept; `streaming-moments purge` it, or roll back to a later version"
+            )
+        else:
+            text = "forget: documents by request, after a rollback"
+            forget_counted(self.store(), [name], self.run, text, (), True)
+        return 1
+
+    def _replaced(self, store: MomentStore, path: str, old: list[Shard]) -> MomentStore:
+        new = self._listed(path, store)
+        return update(store, new, self.run, old=old, others_again=True).store
+
+    def _listed(self, path: str, store: MomentStore) -> list[Shard]:
+        names = [self._inbox.folder.shard(path)]
+        return list(list_shards(names, self.run.storage_options, store.form.kind))
+
+    def _beat(self, step: str) -> Callable[[int, int], None]:
+        return partial(self.run.progress.advance, step)
+
+
+@dataclass
+class Rollbacks:
+    """Finds rollbacks since deletions were last carried out.
+
+    `inbox` has the note of the last version that was checked.
+    """
+
+    inbox: Inbox
+    _seen: MomentStore | None = None
+    _noted: int | None = None
+
+    def found(self, opened: Callable[[], MomentStore]) -> bool:
+        """Return whether a rollback may have made the latest version count deleted documents.
+
+        `opened` opens the store at its latest version.
+        """
+        seen = self._seen
+        noted = read_honoured(self.inbox) if seen is None else self._noted
+        if noted is None:
+            return self._found_first(opened())
+        if seen is None:
+            store, first = opened(), noted
+        elif seen.folder.exists(commit_file(seen.version + 1)):
+            store, first = seen.latest(), seen.version
+        else:
+            return False
+        self._noted = noted
+        log = store.log(first + 1) if first < store.version else ()
+        # versions may have expired, or the store be another one
+        if len(log) != store.version - first or any(one.operation == ROLLBACK for one in log):
+            return True
+        self._seen = store
+        if store.version >= noted + _VERSIONS:
+            note_honoured(self.inbox, store.version)
+            self._noted = store.version
+        return False
+
+    def _found_first(self, store: MomentStore) -> bool:
+        """As `found`, of an inbox without the note, which earlier versions did not write."""
+        if cut_shards(self.inbox.folder):
+            return True
+        note_honoured(self.inbox, store.version)
+        return False
+
+    def honoured(self) -> None:
+        """Begin again from the note, which `Deleting.delete_again` has written."""
+        self._seen = None
+
+
+def read_honoured(inbox: Inbox) -> int | None:
+    """A version up to which no rollback counts what was deleted; None where none is noted."""
+    data, where = inbox.folder.find(_HONOURED), f"{inbox.folder.url}/{_HONOURED}"
+    if data is None:
+        return None
+    return checked(_NUMBER, unseal(data, where).get("version"), f"{where} names no version")
+
+
+def note_honoured(inbox: Inbox, version: int) -> None:
+    """Note such a version."""
+    inbox.folder.write(_HONOURED, seal({"version": version}))
+
+
+def _shard_of(deletions: Deletions, path: str) -> SealedShard | None:
+    number = seal_of_shard(path)
+    if number <= deletions.seals.expired():
+        return None
+    shards = deletions.seals.read_anew(number).shards
+    return next((one for one in shards if one.path == path), None)

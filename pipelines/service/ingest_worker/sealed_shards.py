@@ -1,0 +1,55 @@
+"""Sealed shards: counted as an update counts them, but for those that fail whoever reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from streaming_moments.errors import ShardError, StoreError
+from streaming_moments.pipelines.cluster.cluster import SchedulerLost
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.jobs.update import UpdateResult, update
+from streaming_moments.pipelines.service.ingest_worker.quarantine import fails_alone, is_there
+from streaming_moments.storage.inbox.inbox import Inbox
+from streaming_moments.storage.inbox.seals import SealedShard
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.store.store import MomentStore
+
+
+def count_sealed(
+    store: MomentStore, inbox: Inbox, shards: Sequence[SealedShard], run: Run
+) -> UpdateResult:
+    """Count the shards that the ledger does not hold; `bad` has those that were left out.
+
+    `store` is writable. A shard whose documents were all deleted is skipped. If the storage or the
+    cluster fails, no shard is judged; other errors are as of `update`, where no shard fails alone.
+    """
+    ledger = store.ledger()
+    names = {inbox.folder.shard(shard.path): shard for shard in shards}
+    # a counted shard may have new content, of a deletion that was cut off and goes on later
+    new = {
+        name: shard
+        for name, shard in names.items()
+        if ledger.find(name) is None and is_there(inbox, shard)
+    }
+    bad = list[ShardError]()
+    while True:
+        left_out = {error.url for error in bad}
+        wanted = [name for name in new if name not in left_out]
+        if not wanted:
+            return UpdateResult(store, 0, 0, 0, 0, 0, tuple(bad))
+        listed = list_shards(wanted, run.storage_options, store.form.kind)
+        try:
+            result = update(store, listed, run, skip_bad_shards=True)
+        except (StoreError, WorkersLost, SchedulerLost, OSError):
+            raise
+        except Exception:
+            # whatever it is: a shard that fails in this process too keeps no other from counting
+            alone = (fails_alone(store, inbox, new[name], run) for name in wanted)
+            found = [error for error in alone if error is not None]
+            if not found:
+                raise
+            bad += found
+        else:
+            return replace(result, bad=(*bad, *result.bad))

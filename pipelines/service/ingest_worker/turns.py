@@ -1,0 +1,57 @@
+"""Turns: what the steps of an accumulator did, and how its log says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from streaming_moments.pipelines.service.ingest_worker.selecting import Compared
+from streaming_moments.storage.inbox.expiry import Expired
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The result of a cycle.
+
+    sealed, counted : documents sealed, and counted
+    version : of the store after it; None where nothing was to be counted
+    left_out : refused shards, which no one can read, with the reason
+    set_aside : shards that cannot be counted in the store as it is, with the reason
+    forgotten : documents that are not counted any more
+    failed : steps that failed, with the reason; the others are done
+    """
+
+    sealed: int = 0
+    counted: int = 0
+    version: int | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
+    set_aside: tuple[tuple[str, str], ...] = ()
+    forgotten: int = 0
+    failed: tuple[tuple[str, Exception], ...] = ()
+
+
+Done: TypeAlias = Turn | Expired | Compared | str
+
+
+def lines_of(found: Done) -> Iterator[str]:
+    """Lines of the log about what a step did."""
+    if isinstance(found, Turn):
+        if found.failed and found == Turn(failed=found.failed):
+            return  # told as it failed
+        version = "" if found.version is None else f", version {found.version}"
+        gone = f", forgotten {found.forgotten}" if found.forgotten else ""
+        yield f"sealed {found.sealed}, counted {found.counted}{gone}{version}"
+        for url, reason in found.left_out:
+            yield f"left out {url}: {reason}"
+        for url, reason in found.set_aside:
+            yield f"set aside {url}: {reason}"
+    elif isinstance(found, Expired):
+        if found:
+            yield (
+                f"no longer kept: {found.shards} shards, {found.seals} seals, {found.claims} keys"
+            )
+    elif isinstance(found, Compared):
+        yield f"compared numbers of topics of version {found.version}"
+    else:
+        yield f"night: {found}"

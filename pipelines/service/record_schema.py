@@ -1,0 +1,52 @@
+"""Intake: what a document of a store of each kind is, as it is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.service.config import LimitsSection
+from streaming_moments.pipelines.service.validation import Countable
+from streaming_moments.storage.dates import NO_PATTERN
+from streaming_moments.storage.inbox.records import RecordShape
+from streaming_moments.storage.kinds.registry import fields_of, takes_texts
+from streaming_moments.storage.store.store import MomentStore
+
+
+def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
+    """Return the fields of a document of a store.
+
+    InvalidInput if the store reads shards other than JSON Lines, or days by a pattern of its own,
+    or if its records cannot be sent one by one.
+    """
+    form = store.form
+    if form.kind not in (None, "jsonl"):
+        raise InvalidInput(
+            f"{store.url} was created with --format {form.kind}, and the service seals JSON Lines; "
+            "create a store without it"
+        )
+    dates = store.dates
+    if dates.pattern not in (None, NO_PATTERN):
+        raise InvalidInput(
+            f"{store.url} finds days in URLs by {dates.pattern!r}, and the service names shards by "
+            "2026-11-23; create a store without --date-pattern"
+        )
+    counted, judge = fields_of(store), Countable(store)
+    days, light = limits.days, judge.light
+    return RecordShape(counted, dates.column, limits.document, days, judge.why_not, light)
+
+
+@dataclass(frozen=True, eq=False)
+class Intake:
+    """The documents that a store takes, until its lineage changes. Make one with `of`.
+
+    `shape` has the fields of a document, and judges whether a long one can be counted.
+    """
+
+    shape: RecordShape
+    takes_texts: bool
+
+    @classmethod
+    def of(cls, store: MomentStore, limits: LimitsSection) -> Intake:
+        """The documents that a store takes; errors as `shape_of`."""
+        return cls(shape_of(store, limits), takes_texts(store))

@@ -1,0 +1,232 @@
+"""What the service knows now: store, model, tokens and inbox, looked at again every few seconds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
+from streaming_moments.pipelines.service.config import ServiceConfig
+from streaming_moments.pipelines.service.counting_progress import Counting, counting_now
+from streaming_moments.pipelines.service.ingest_worker.steps import FailingStep, read_steps
+from streaming_moments.pipelines.service.published import Published, answering
+from streaming_moments.pipelines.service.record_schema import Intake
+from streaming_moments.pipelines.service.tokens import TokenFile, Tokens
+from streaming_moments.storage.inbox.inbox import Backlog, Inbox
+from streaming_moments.storage.inbox.owners import InboxOfAnother, Owner, require_owner
+from streaming_moments.storage.inbox.sealing import SealLog
+from streaming_moments.storage.log.layout import commit_file
+from streaming_moments.storage.store.store import MomentStore
+
+T = TypeVar("T")
+# what could not be looked at
+STORE, INBOX, OWNER, TOKENS, INTAKE = "store", "inbox", "owner", "tokens", "documents"
+_MODEL, _SEALS, _STEPS = "model", "seals", "steps"
+COUNTING = "counting"
+
+
+@dataclass(frozen=True)
+class View:
+    """What the service knows at some time; it never changes.
+
+    store : at the latest version
+    intake : the documents that this version takes; None where the service takes none
+    published : the model that answers
+    tokens : who may call; None if anyone on this machine may
+    backlog : pending documents of the inbox
+    sealed : number of an existing seal
+    steps : failing steps of the accumulator
+    problems : what could not be checked, with the reason, while its last known state stays.
+        "counting" is why no documents are counted
+    counting : whether sealed documents are counted, and what is set aside
+    """
+
+    store: MomentStore
+    intake: Intake | None = None
+    published: Published | None = None
+    tokens: Tokens | None = None
+    backlog: Backlog = field(default_factory=Backlog)
+    sealed: int = 0
+    steps: tuple[FailingStep, ...] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)
+    counting: Counting = field(default_factory=Counting)
+
+
+class Current:
+    """The latest view, renewed by threads of its own once it is started.
+
+    Tokens have their own thread, so that a removed token is refused even while the storage hangs.
+    `tell` gets a line about each problem that is new, or over. `replaced` is called when the store
+    at the URL is no longer the same. A store, inbox or token file that cannot be read raises an
+    error.
+    """
+
+    def __init__(
+        self,
+        config: ServiceConfig,
+        tell: Callable[[str], None],
+        replaced: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._config = config
+        self._tell = tell
+        self._replaced = replaced
+        self._options = config.storage_options or None
+        store = MomentStore.open(config.store, storage_options=self._options)
+        self._owner = Owner.at(config.store, self._options)
+        self.inbox = Inbox.open(config.inbox_url, self._options, self._owner)
+        self.seals = SealLog(self.inbox)
+        self._token_file = None if config.tokens is None else TokenFile(config.tokens)
+        tokens = None if self._token_file is None else self._token_file.read()
+        self.view = View(store, Intake.of(store, config.limits), tokens=tokens)
+        self._over, self._looking = threading.Event(), threading.Lock()
+        self._setting = threading.Lock()
+        self._looked = time.monotonic()
+        self._threads = [
+            threading.Thread(target=self._keep, args=(look,), name=name, daemon=True)
+            for look, name in (
+                (self.look, "looking at the store"),
+                (self.look_at_tokens, "looking at the tokens"),
+            )
+        ]
+        self.look()
+
+    @property
+    def intake(self) -> Intake:
+        """Return the documents that the store takes; a StoreError says why it takes none now."""
+        view = self.view
+        if view.intake is None:
+            raise StoreError(view.problems.get(INTAKE, "the store takes no documents"))
+        return view.intake
+
+    @property
+    def silence(self) -> float:
+        """Seconds since a look has ended; they grow while the storage does not answer."""
+        return time.monotonic() - self._looked
+
+    def start(self) -> None:
+        """Renew the view from now on."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Renew it no more."""
+        self._over.set()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+
+    def look(self) -> View:
+        """Renew the view now; what cannot be looked at stays as it was, but for tokens."""
+        self.look_at_tokens()
+        with self._looking:
+            self._look()
+        self._looked = time.monotonic()
+        return self.view
+
+    def look_at_tokens(self) -> None:
+        """Renew the tokens now; without a file that can be read none is valid."""
+        if self._token_file is None:
+            return
+        with self._setting:
+            tokens, problems = Tokens(), dict[str, str]()
+            try:
+                tokens = self._token_file.read()
+            except InvalidInput as error:
+                problems[TOKENS] = str(error)
+            before = self.view.problems
+            others = {name: why for name, why in before.items() if name != TOKENS}
+            self.view = replace(self.view, tokens=tokens, problems=others | problems)
+        self._tell_news(before, self.view.problems, {TOKENS})
+
+    def _look(self) -> None:
+        before, problems = self.view, dict[str, str]()
+
+        def tried(name: str, look: Callable[[], T], otherwise: T) -> T:
+            try:
+                return look()
+            except StreamingMomentsError as error:
+                problems[name] = str(error)
+            except Exception as error:  # a service goes on with what it has, and says so
+                problems[name] = f"{type(error).__name__}: {error}"
+            return otherwise
+
+        store = tried(STORE, lambda: self._latest(before.store), before.store)
+        intake, published = before.intake, before.published
+        if store.commit.lineage != before.store.commit.lineage or INTAKE in before.problems:
+            # what the words were before must not judge what these count
+            intake = tried(INTAKE, lambda: Intake.of(store, self._config.limits), None)
+        if published is None or store is not before.store or _MODEL in before.problems:
+            published = tried(_MODEL, lambda: self._published(store, before), published)
+        backlog = tried(INBOX, self._backlog, before.backlog)
+        try:
+            require_owner(self.inbox.folder, self._owner)
+        except InboxOfAnother as error:
+            problems[OWNER] = str(error)
+        except StoreError as error:
+            problems.setdefault(INBOX, str(error))
+        sealed = tried(_SEALS, self.seals.latest, before.sealed)
+        steps = tried(_STEPS, lambda: read_steps(self.inbox), before.steps)
+        counting = tried(
+            COUNTING,
+            lambda: counting_now(self.inbox, sealed, steps, before.counting),
+            before.counting,
+        )
+        problem = counting.problem(self._config.limits.inbox_age.total_seconds())
+        if problem is not None:
+            problems[COUNTING] = problem
+        with self._setting:
+            now = self.view
+            if TOKENS in now.problems:
+                problems[TOKENS] = now.problems[TOKENS]
+            self.view = View(
+                store, intake, published, now.tokens, backlog, sealed, steps, problems, counting
+            )
+        self._tell_news(before.problems, problems, problems.keys() | before.problems.keys())
+
+    def _tell_news(
+        self, before: Mapping[str, str], after: Mapping[str, str], names: set[str]
+    ) -> None:
+        for name in sorted(names):
+            if after.get(name) != before.get(name):
+                self._tell(f"{name}: {after.get(name, 'looked at again')}")
+
+    def _keep(self, look: Callable[[], object]) -> None:
+        while not self._over.wait(self._config.refresh.total_seconds()):
+            look()
+
+    def _latest(self, store: MomentStore) -> MomentStore:
+        """The store at its latest version; two looks where that is the same, however long the log.
+
+        All of it is read again where its lineage is another, or another store lies there.
+        """
+        if not store.is_there():
+            found = MomentStore.open(store.url, storage_options=self._options)
+            self._owner = Owner.at(store.url, self._options)
+            self._replaced()
+            return found
+        if not store.folder.exists(commit_file(store.version + 1)):
+            return store
+        latest = store.latest()
+        if latest.commit.lineage == store.commit.lineage:
+            return latest
+        return MomentStore.open(store.url, storage_options=self._options)
+
+    def _published(self, store: MomentStore, before: View) -> Published | None:
+        known = before.published
+        name = answering(store, self._config.tag)
+        if known is not None and known.name == name and known.reference == store.models.get(name):
+            return replace(known, version=store.version)
+        found = Published.of(store, self._config.tag)
+        if found is not None:
+            found.warm()
+        return found
+
+    def _backlog(self) -> Backlog:
+        found = self.inbox.backlog()
+        if not found.batches:
+            # the age of what waits is asked by writing: who is ready can before anything came
+            self.inbox.folder.clock()
+        return found

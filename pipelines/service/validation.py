@@ -1,0 +1,57 @@
+"""Countable: judges a large document by what will count it, before it is acknowledged.
+
+A document that cannot be counted spoils its shard, and with it what others sent in the same
+seconds; one that fills the sums of the store leaves no room for the documents of others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from streaming_moments.errors import ShardError
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
+from streaming_moments.pipelines.service.lines import as_shard
+from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
+from streaming_moments.storage.formats import DEFAULT_LIMITS
+from streaming_moments.storage.inbox.records import LIGHT
+from streaming_moments.storage.store.store import MomentStore
+
+# The part of a sum that one document may fill: shards of fewer documents never pass 2^62.
+DOCUMENTS_OF_ROOM = 1 << 14
+_MOST = LARGEST_TOTAL // DOCUMENTS_OF_ROOM
+
+
+@dataclass(frozen=True)
+class Countable:
+    """Judges whether the store can count lines of documents."""
+
+    store: MomentStore
+
+    def why_not(self, line: bytes) -> str | None:
+        """What keeps a line from being counted; None where nothing does."""
+        try:
+            bound = self.bound(line)
+        except ShardError as error:
+            return error.reason
+        if bound < _MOST:
+            return None
+        return (
+            f"it may add {bound:.3g} to a sum, above {_MOST:.3g}, a part in {DOCUMENTS_OF_ROOM:,} "
+            "of what the store has room for (2^62); send it as several documents, or count "
+            "passages of texts in a store made with --passage-words"
+        )
+
+    def bound(self, line: bytes) -> float:
+        """Return a bound of what a line adds to any sum; ShardError if it cannot be counted."""
+        with as_shard(line) as shard:
+            return float(sum(one.bound for one, _ in self._context.prepared(shard)))
+
+    @cached_property
+    def light(self) -> int:
+        """Bytes of a line, and tokens of it, up to which no document is too large."""
+        return int(self.store.foundation.tokens_below(_MOST, LIGHT))
+
+    @cached_property
+    def _context(self) -> ReadingContext:
+        return ReadingContext.of(self.store, DEFAULT_LIMITS, None)
