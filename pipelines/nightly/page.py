@@ -11,8 +11,8 @@ from streaming_moments.models.base import Model
 from streaming_moments.pipelines.nightly.history import Night, NightHistory, night_of
 from streaming_moments.pipelines.nightly.report import INDEX, NightReport
 from streaming_moments.pipelines.reports.kinds.registry import counted_facts
-from streaming_moments.pipelines.reports.model_pages.asked import Asked, Followed
 from streaming_moments.pipelines.reports.model_pages.following import notes_of
+from streaming_moments.pipelines.reports.model_pages.page_specs import PageRequest, PreviousModel
 from streaming_moments.pipelines.reports.model_pages.registry import reported, shown_of
 from streaming_moments.pipelines.reports.page import (
     LedgerRow,
@@ -81,20 +81,24 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         return page
     topics = report.topics or _shown_before(store, name, model, history)
     followed = _followed(report, store, history)
-    page = with_model(page, Asked(store, model_called(store.commit, name), model, topics, followed))
+    page = with_model(
+        page, PageRequest(store, model_called(store.commit, name), model, topics, followed)
+    )
     if report.matching is None or page.changes:
         return page
     bars = _change_bars(store, model, _before(report, history))
     return _with_changes(page, topics, report, history, bars)
 
 
-def _followed(report: NightReport, store: MomentStore, history: NightHistory) -> Followed | None:
+def _followed(
+    report: NightReport, store: MomentStore, history: NightHistory
+) -> PreviousModel | None:
     """The model that was published before, where it is still kept."""
     before = report.published_before
     if report.matching is None or before is None or before not in store.models:
         return None
     since, labels = _since(report, history), store.models[before].labels
-    return Followed(store.load_any_model(before), report.matching, since, labels)
+    return PreviousModel(store.load_any_model(before), report.matching, since, labels)
 
 
 def _before(report: NightReport, history: NightHistory) -> Night | None:

@@ -12,8 +12,8 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS, counted_facts
-from streaming_moments.pipelines.reports.model_pages.asked import Asked, Shown
 from streaming_moments.pipelines.reports.model_pages.following import followed_in
+from streaming_moments.pipelines.reports.model_pages.page_specs import PageRequest, PageSpec
 from streaming_moments.pipelines.reports.model_pages.registry import reported, shown_of
 from streaming_moments.pipelines.reports.page import LedgerRow, ReportPage
 from streaming_moments.pipelines.reports.states import no_bars
@@ -102,7 +102,7 @@ def store_page(
     parts = reported(store, called, model, found)
     clusters = isinstance(states_of(model), Clusters)
     followed = followed_in(store, called, model, shown.what) if clusters else None
-    return with_model(page, Asked(store, called, model, parts, followed))
+    return with_model(page, PageRequest(store, called, model, parts, followed))
 
 
 def found_of(
@@ -122,7 +122,7 @@ def found_of(
     return {}
 
 
-def with_model(page: ReportPage, asked: Asked) -> ReportPage:
+def with_model(page: ReportPage, asked: PageRequest) -> ReportPage:
     """A page that shows a model as well, by the line of its family in `SHOWN`.
 
     Raises
@@ -140,7 +140,7 @@ def with_model(page: ReportPage, asked: Asked) -> ReportPage:
 
 
 def _written(
-    shown: Shown,
+    shown: PageSpec,
     folder: str,
     called: str,
     model: Model,

@@ -1,4 +1,4 @@
-"""Kept pages: what took a while to make for them, while it stays what it is."""
+"""PageCache: what took long to make for pages, while it is still valid."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ _MOST = 16
 
 
 @dataclass(frozen=True)
-class KeptPages:
-    """What pages show, by what it is of; those asked for last.
+class PageCache:
+    """Contents of pages by their key; the least recently used go first.
 
     Examples
     --------
-    >>> pages = KeptPages()
-    >>> pages.kept(("/", 3), lambda: "made"), pages.kept(("/", 3), lambda: "made anew")
-    ('made', 'made')
+    >>> pages = PageCache()
+    >>> pages.get_or_create(("/", 3), lambda: "made")
+    'made'
+    >>> pages.get_or_create(("/", 3), lambda: "made anew")
+    'made'
     """
 
     _pages: dict[Hashable, Any] = field(default_factory=dict, repr=False)
     _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What is shown by a key, made if it is not there; one is made at a time."""
+    def get_or_create(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return the content of a key, or make it; one is made at a time."""
         with self._making:
             found = self._pages.pop(key) if key in self._pages else make()
             self._pages[key] = found  # the last of all

@@ -12,7 +12,7 @@ from anyio import CapacityLimiter
 from streaming_moments.pipelines.service.budget import Budget
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.pipelines.service.gauges import Gauges
-from streaming_moments.pipelines.service.page_cache import KeptPages
+from streaming_moments.pipelines.service.page_cache import PageCache
 from streaming_moments.pipelines.service.state_view import Current, View
 from streaming_moments.pipelines.service.tracking import Tracker
 from streaming_moments.storage.inbox.deletions import Deletions
@@ -45,7 +45,7 @@ class Service:
     budget: Budget
     now: Callable[[], datetime]
     secret: bytes = field(default_factory=lambda: token_bytes(32), repr=False)
-    pages: KeptPages = field(default_factory=KeptPages)
+    pages: PageCache = field(default_factory=PageCache)
     taking: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_READERS))
     silence: Callable[[], float] | None = None
 
@@ -54,7 +54,7 @@ class Service:
         cls, config: ServiceConfig, now: Callable[[], datetime], tell: Callable[[str], None]
     ) -> Service:
         """A service of a store that is there; errors as `Current`."""
-        pages = KeptPages()
+        pages = PageCache()
         current = Current(config, tell, pages.clear)
         commits = GroupCommit(current.inbox, config.window.total_seconds())
         budget = Budget(_BODIES * config.limits.body)

@@ -27,10 +27,10 @@ from streaming_moments.storage.inbox.receipts import Claim, seal_before
 from streaming_moments.storage.inbox.seals import (
     SEALED,
     SEALS,
-    Kept,
     Seal,
+    SealedBatch,
     SealedShard,
-    Taken,
+    SealedSubmission,
     gone_file,
     seal_file,
     seal_of_shard,
@@ -286,7 +286,7 @@ class SealLog:
             found.append(batch.name)
         return found
 
-    def _taken(self, contents: _Contents, number: int) -> tuple[Taken, ...]:
+    def _taken(self, contents: _Contents, number: int) -> tuple[SealedBatch, ...]:
         """Of each batch the submissions that came for the first time."""
         claims = self._claims([one for batch in contents.values() for one in batch], number)
         looked_for = {
@@ -304,15 +304,15 @@ class SealLog:
         seen = set(sealed)
         taken = []
         for name, submissions in contents.items():
-            kept, refused = list[Kept](), list[str]()
+            kept, refused = list[SealedSubmission](), list[str]()
             for place, one in enumerate(submissions):
                 claim = claims.get(one.receipt)
                 if claim is not None and claim.digest != one.digest:
                     refused.append(one.receipt)
                 elif one.receipt not in seen:
                     seen.add(one.receipt)
-                    kept.append(Kept(one.receipt, place, one.pieces))
-            taken.append(Taken(name, tuple(kept), tuple(refused)))
+                    kept.append(SealedSubmission(one.receipt, place, one.pieces))
+            taken.append(SealedBatch(name, tuple(kept), tuple(refused)))
         return tuple(taken)
 
     def _renew(self, receipt: str, claim: Claim) -> None:
@@ -348,7 +348,7 @@ class SealLog:
 
 
 def _shards(
-    number: int, taken: Sequence[Taken], contents: _Contents
+    number: int, taken: Sequence[SealedBatch], contents: _Contents
 ) -> Iterator[tuple[SealedShard, bytes]]:
     """Each shard with its lines: all that follows from a seal."""
     days: dict[date, list[tuple[int, bytes]]] = {}

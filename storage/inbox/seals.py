@@ -19,7 +19,7 @@ GONE = "gone"  # notes of lines that went
 
 
 @dataclass(frozen=True)
-class Kept:
+class SealedSubmission:
     """A submission whose documents are in the shards of a seal.
 
     place : in the batch, from 0
@@ -32,7 +32,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Taken:
+class SealedBatch:
     """A batch in a seal.
 
     kept : submissions whose documents are in the shards, in order
@@ -40,7 +40,7 @@ class Taken:
     """
 
     name: Path
-    kept: tuple[Kept, ...]
+    kept: tuple[SealedSubmission, ...]
     refused: tuple[ReceiptId, ...] = ()
 
 
@@ -65,7 +65,7 @@ class Seal:
         From 1 on, without gaps.
     transaction : str
         Of who made it.
-    batches : tuple of Taken
+    batches : tuple of SealedBatch
         What it is made of.
     shards : tuple of SealedShard
         What it makes; none where all had come before.
@@ -73,7 +73,7 @@ class Seal:
 
     number: Count
     transaction: Identity
-    batches: tuple[Taken, ...]
+    batches: tuple[SealedBatch, ...]
     shards: tuple[SealedShard, ...]
 
     @cached_property

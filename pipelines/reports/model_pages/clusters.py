@@ -11,9 +11,9 @@ import numpy as np
 
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.states import Clusters, states_of
-from streaming_moments.pipelines.reports.model_pages.asked import Asked, Followed
 from streaming_moments.pipelines.reports.model_pages.coordinates import column_names, largest
 from streaming_moments.pipelines.reports.model_pages.following import notes_of
+from streaming_moments.pipelines.reports.model_pages.page_specs import PageRequest, PreviousModel
 from streaming_moments.pipelines.reports.page import (
     ClusterPlane,
     Measure,
@@ -62,7 +62,7 @@ def parts_of(
     )
 
 
-def with_clusters(page: ReportPage, asked: Asked) -> ReportPage:
+def with_clusters(page: ReportPage, asked: PageRequest) -> ReportPage:
     """A page with the clusters of a mixture, beside those of an earlier one."""
     model, followed, parts = asked.model, asked.followed, asked.parts
     moves = {} if followed is None else _moves(model, followed)
@@ -91,7 +91,7 @@ def rows_written(
     return model, dict(enumerate(found))
 
 
-def _moves(model: GaussianMixture, followed: Followed) -> dict[int, ClusterMove]:
+def _moves(model: GaussianMixture, followed: PreviousModel) -> dict[int, ClusterMove]:
     """Of the clusters that were there before."""
     both = (cast("Clusters", states_of(one)) for one in (followed.model, model))
     before, after = both
@@ -104,7 +104,7 @@ def _with_move(part: TopicReport, move: ClusterMove | None) -> TopicReport:
     return replace(part, told={**part.told, "spreads moved": move.spreads})
 
 
-def _plane(model: GaussianMixture, followed: Followed | None) -> ClusterPlane:
+def _plane(model: GaussianMixture, followed: PreviousModel | None) -> ClusterPlane:
     plane = principal_plane(model.means, model.weights)
     before: list[tuple[float, float] | None] = []
     if followed is not None:
@@ -169,7 +169,7 @@ def _bars(model: GaussianMixture) -> dict[int, float]:
 def _changes(
     model: GaussianMixture,
     parts: Sequence[TopicReport],
-    followed: Followed,
+    followed: PreviousModel,
     moves: Mapping[int, ClusterMove],
 ) -> tuple[TopicChange, ...]:
     """What became of each cluster, those that are gone last."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from streaming_moments.models.factors.independent_factors import IndependentFactors
-from streaming_moments.pipelines.reports.model_pages.asked import Asked
 from streaming_moments.pipelines.reports.model_pages.coordinates import column_names, largest
+from streaming_moments.pipelines.reports.model_pages.page_specs import PageRequest
 from streaming_moments.pipelines.reports.page import Measure, ReportPage, TopicReport
 from streaming_moments.storage.store.store import MomentStore
 
@@ -42,7 +42,7 @@ def parts_of(
     )
 
 
-def with_factors(page: ReportPage, asked: Asked) -> ReportPage:
+def with_factors(page: ReportPage, asked: PageRequest) -> ReportPage:
     """A page with the factors, and their cumulants beside those of noise."""
     model: IndependentFactors = asked.model
     bars = () if model.bars is None else tuple(model.bars.tolist())

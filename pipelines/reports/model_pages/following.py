@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streaming_moments.pipelines.reports.model_pages.asked import Followed
+from streaming_moments.pipelines.reports.model_pages.page_specs import PreviousModel
 from streaming_moments.pipelines.reports.page import ShareOverTime
 from streaming_moments.quality.matching import TopicMatching
 from streaming_moments.quality.moves import with_moves
@@ -15,7 +15,7 @@ from streaming_moments.storage.store.store import MomentStore
 _MOST = 30  # models
 
 
-def followed_in(store: MomentStore, name: str, model: Any, what: str) -> Followed | None:
+def followed_in(store: MomentStore, name: str, model: Any, what: str) -> PreviousModel | None:
     """Return the previous stored model of the family, of an earlier version of what is counted.
 
     Of several models of one version it is the last; None where none can be compared. `what` is the
@@ -47,7 +47,9 @@ def followed_in(store: MomentStore, name: str, model: Any, what: str) -> Followe
         "followed; one that was not there yet has 0."
     )
     shares_of = ShareOverTime(tuple(date for date, _ in rows), tuple(row for _, row in rows), note)
-    return Followed(older, matching, _date(store, called), store.models[called].labels, shares_of)
+    return PreviousModel(
+        older, matching, _date(store, called), store.models[called].labels, shares_of
+    )
 
 
 def notes_of(matching: TopicMatching) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Shown: what pages and reports show of models, one line each."""
+"""Registry: what pages and reports show of each model, one line each."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.pipelines.reports.model_pages import clusters, factors, states, topics
-from streaming_moments.pipelines.reports.model_pages.asked import Shown
 from streaming_moments.pipelines.reports.model_pages.model_view import (
     ModelView,
     states_view,
     topics_view,
 )
+from streaming_moments.pipelines.reports.model_pages.page_specs import PageSpec
 from streaming_moments.pipelines.reports.page import TopicReport
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
 from streaming_moments.quality.weight_bars import weight_bars
 from streaming_moments.storage.store.store import MomentStore
 
-_TOPICS = Shown(
+_TOPICS = PageSpec(
     "topic",
     topics.parts_of,
     topics.with_topics,
@@ -43,8 +43,8 @@ _TOPICS = Shown(
     weight_bars,
     True,
 )
-_STATES = Shown("state", states.parts_of, states.with_states)
-SHOWN: Mapping[str, Shown] = MappingProxyType(
+_STATES = PageSpec("state", states.parts_of, states.with_states)
+SHOWN: Mapping[str, PageSpec] = MappingProxyType(
     {
         TopicModel.name: _TOPICS,
         PoissonMixture.name: _TOPICS,
@@ -54,15 +54,15 @@ SHOWN: Mapping[str, Shown] = MappingProxyType(
         HiddenMarkovModel.name: _STATES,
         LatentTree.name: _STATES,
         Blockmodel.name: _STATES,
-        GaussianMixture.name: Shown(
+        GaussianMixture.name: PageSpec(
             "cluster", clusters.parts_of, clusters.with_clusters, True, clusters.rows_written
         ),
-        IndependentFactors.name: Shown("factor", factors.parts_of, factors.with_factors),
+        IndependentFactors.name: PageSpec("factor", factors.parts_of, factors.with_factors),
     }
 )
 
 
-def shown_of(model: Model) -> Shown:
+def shown_of(model: Model) -> PageSpec:
     """How a model is shown; one that is not of the registry by its states."""
     return SHOWN.get(model.name, _STATES)
 

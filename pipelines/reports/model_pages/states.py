@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from streaming_moments.pipelines.reports.model_pages.asked import Asked
+from streaming_moments.pipelines.reports.model_pages.page_specs import PageRequest
 from streaming_moments.pipelines.reports.page import ReportPage, TopicReport
 from streaming_moments.pipelines.reports.states import shown_words, state_lines, visible
 from streaming_moments.storage.store.store import MomentStore
@@ -31,7 +31,7 @@ def parts_of(
     return tuple(made)
 
 
-def with_states(page: ReportPage, asked: Asked) -> ReportPage:
+def with_states(page: ReportPage, asked: PageRequest) -> ReportPage:
     """A page with the numbers of each state and its most probable words, or with a picture."""
     said = asked.model.described()
     columns = {column: tuple(values.tolist()) for column, values in said.columns.items()}

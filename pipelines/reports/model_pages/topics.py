@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.reports.model_pages.asked import Asked, Facts
+from streaming_moments.pipelines.reports.model_pages.page_specs import Facts, PageRequest
 from streaming_moments.pipelines.reports.page import (
     ReportPage,
     SampleDocument,
@@ -30,7 +30,7 @@ def parts_of(
     return tuple(replace(one, further=tuple(found.get(one.topic, ())[1:])) for one in topics)
 
 
-def with_topics(page: ReportPage, asked: Asked) -> ReportPage:
+def with_topics(page: ReportPage, asked: PageRequest) -> ReportPage:
     """Add all data of topics to a page."""
     model: TopicModel = asked.model
     return replace(

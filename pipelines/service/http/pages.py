@@ -158,7 +158,9 @@ def _outside_since(service: Service, view: View) -> float | None:
         return outside_share(sum(one.tokens for one in new), sum(one.outside for one in new))
 
     try:
-        found: float | None = service.pages.kept(("outside", store.version, published.name), made)
+        found: float | None = service.pages.get_or_create(
+            ("outside", store.version, published.name), made
+        )
     except StoreError:
         return None  # the version has expired
     return found
@@ -215,7 +217,9 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
         return replace(report, each=EACH)
 
-    found: ReportPage = service.pages.kept(("report", view.store.version, published.name), made)
+    found: ReportPage = service.pages.get_or_create(
+        ("report", view.store.version, published.name), made
+    )
     return found
 
 

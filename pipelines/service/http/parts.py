@@ -161,11 +161,13 @@ class _Known:
 def _known(service: Service, view: View, published: Published) -> _Known:
     store, name, model = view.store, published.name, published.model
     pages, reference, folder = service.pages, store.models[name], service.config.documents
-    forgotten = pages.kept(("forgotten", store.version, name), lambda: forgotten_since(store, name))
+    forgotten = pages.get_or_create(
+        ("forgotten", store.version, name), lambda: forgotten_since(store, name)
+    )
     # of the shards they are good until something is forgotten, however much is counted meanwhile
     # and what is forgotten goes with it, whatever else was forgotten before
     when = reference.id if folder is None and not forgotten else store.version
-    found, note = pages.kept(
+    found, note = pages.get_or_create(
         ("documents", when, forgotten), lambda: _found(service, view, published)
     )
 
@@ -174,7 +176,7 @@ def _known(service: Service, view: View, published: Published) -> _Known:
         words = {one.state: _words_of(one) for one in state_lines(model, store, _WORDS)}
         return _Known(parts, note, *_apart(model), words)
 
-    kept: _Known = pages.kept(("parts", store.version, name), made)
+    kept: _Known = pages.get_or_create(("parts", store.version, name), made)
     return kept
 
 
@@ -275,7 +277,7 @@ def _periods(service: Service, view: View, published: Published, by: Period) -> 
             f"there are documents of {number:,} {by}s, and a page shows {_MOST_PERIODS} at most; "
             "ask for longer periods, or for all of them by GET /v1/shares"
         )
-    found: ShareOverTime = service.pages.kept(
+    found: ShareOverTime = service.pages.get_or_create(
         ("periods", store.version, published.name, by),
         lambda: periods(store, published.name, published.model, by),
     )

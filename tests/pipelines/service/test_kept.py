@@ -12,7 +12,7 @@ from streaming_moments.pipelines.service.counting_progress import Counting
 from streaming_moments.pipelines.service.gauges import Gauges
 from streaming_moments.pipelines.service.ingest_worker.steps import NAMES, FailingStep
 from streaming_moments.pipelines.service.lines import as_shard
-from streaming_moments.pipelines.service.page_cache import KeptPages
+from streaming_moments.pipelines.service.page_cache import PageCache
 from streaming_moments.pipelines.service.recent_counts import MINUTES, Rates
 from streaming_moments.storage.inbox.inbox import Backlog
 from streaming_moments.storage.inbox.set_aside import SetAside
@@ -52,10 +52,10 @@ def test_rates_are_of_the_last_minutes_with_the_one_that_runs():
 
 
 def test_of_pages_sixteen_are_held_those_asked_for_last():
-    pages, made = KeptPages(), []
+    pages, made = PageCache(), []
 
     def kept(key):
-        return pages.kept(key, lambda: made.append(key) or f"page {key}")
+        return pages.get_or_create(key, lambda: made.append(key) or f"page {key}")
 
     assert [kept(number) for number in range(16)] == [f"page {number}" for number in range(16)]
     assert kept(0) == "page 0"
@@ -70,13 +70,13 @@ def test_of_pages_sixteen_are_held_those_asked_for_last():
 
 
 def test_what_is_held_is_not_shown_and_lines_are_in_memory_for_a_while():
-    budget, rates, pages = Budget(3), Rates(), KeptPages()
+    budget, rates, pages = Budget(3), Rates(), PageCache()
     budget.take(2)
     rates.add("planted")
-    pages.kept("planted", lambda: "planted")
+    pages.get_or_create("planted", lambda: "planted")
     assert repr(budget) == "Budget(nbytes=3)"
     assert "planted" not in repr(rates)
-    assert repr(pages) == "KeptPages()"
+    assert repr(pages) == "PageCache()"
     with as_shard(b"abc") as shard:
         assert shard.size == 3
         url = shard.url

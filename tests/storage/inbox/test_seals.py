@@ -9,10 +9,10 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage.inbox.batches import Piece
 from streaming_moments.storage.inbox.receipts import receipt_of_key
 from streaming_moments.storage.inbox.seals import (
-    Kept,
     Seal,
+    SealedBatch,
     SealedShard,
-    Taken,
+    SealedSubmission,
     gone_file,
     seal_file,
     seal_of_shard,
@@ -31,8 +31,12 @@ def shard(day, documents):
 def seal():
     """Two submissions in two batches: one of two days, one of the second; a third was refused."""
     batches = (
-        Taken("batches/a", (Kept(ONE, 0, (Piece(FIRST, 2, 20), Piece(SECOND, 3, 30))),), (OTHER,)),
-        Taken("batches/b", (Kept(TWO, 1, (Piece(SECOND, 4, 40),)),)),
+        SealedBatch(
+            "batches/a",
+            (SealedSubmission(ONE, 0, (Piece(FIRST, 2, 20), Piece(SECOND, 3, 30))),),
+            (OTHER,),
+        ),
+        SealedBatch("batches/b", (SealedSubmission(TWO, 1, (Piece(SECOND, 4, 40),)),)),
     )
     return Seal(7, "c" * 32, batches, (shard(FIRST, 2), shard(SECOND, 7)))
 

@@ -21,7 +21,7 @@ View = Callable[[MomentStore, Any, int, float, Mapping[int, str]], ModelView]
 
 
 @dataclass(frozen=True, eq=False)
-class Followed:
+class PreviousModel:
     """An earlier model with which a page compares the shown one.
 
     matching : how its parts match those of the shown model
@@ -38,7 +38,7 @@ class Followed:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PageRequest:
     """A model of a store that a page shows.
 
     parts : its topics, clusters or factors; empty for states
@@ -49,7 +49,7 @@ class Asked:
     name: str
     model: Any
     parts: Sequence[TopicReport] = ()
-    followed: Followed | None = None
+    followed: PreviousModel | None = None
 
 
 def fitted_facts(name: str, model: Any) -> Facts:
@@ -62,7 +62,7 @@ def fitted_facts(name: str, model: Any) -> Facts:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PageSpec:
     """How models of a family are shown.
 
     what : name of a part: "topic", "state", "cluster", "factor"
@@ -81,7 +81,7 @@ class Shown:
 
     what: str
     parts: Callable[[MomentStore, str, Any, Mapping[int, Any]], tuple[TopicReport, ...]]
-    add: Callable[[ReportPage, Asked], ReportPage]
+    add: Callable[[ReportPage, PageRequest], ReportPage]
     follows: bool = False
     read: Callable[[str, Mapping[str, object] | None], tuple[str, Mapping[int, Any]]] | None = None
     sample: (
