@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.rows import Rows
@@ -42,7 +43,7 @@ class FitsHalves(Protocol):
 
 
 WITH_TABLES: Mapping[str, type[WithTables]] = MappingProxyType(
-    {one.name: one for one in (MultiViewMixture, HiddenMarkovModel, Blockmodel)}
+    {one.name: one for one in (MultiViewMixture, HiddenMarkovModel, Blockmodel, BernoulliMixture)}
 )
 FITS_HALVES: Mapping[str, type[FitsHalves]] = MappingProxyType(
     {one.name: one for one in (MultiViewMixture, HiddenMarkovModel)}
@@ -107,6 +108,8 @@ def states_of(model: Any) -> States | Clusters | None:
         return States(model.topics, model.topic_bars)
     if isinstance(model, GaussianMixture):
         return Clusters(model.means, model.variances, model.bars)
+    if isinstance(model, BernoulliMixture):
+        return States(model.shares, model.bars)
     if model.name not in WITH_TABLES:
         return None
     tables = [*model.tables.values()]
