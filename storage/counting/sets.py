@@ -112,14 +112,25 @@ class SetReader:
         for table, after in tables:
             odd = (np.arange(table.num_rows) + number) % 2 == 1
             number += table.num_rows
-            batch, outside = self.counted(table, shard.url)
+            batch, outside = counted(table, self.sets, self.features, shard.url)
             yield ReadBatch(replace(batch, halves=odd), outside, after)
 
-    def counted(self, table: pa.Table, url: str) -> tuple[CountBatch, int]:
-        """Rows of a table, and features in them that are not counted."""
-        indptr, places, outside = _places(table, self.sets, self.features, url)
-        words = self.features.n_words, self.features.fingerprint
-        return SetsFoundation.distinct(CountBatch.from_rows(indptr, places, None, *words)), outside
+
+def counted(
+    table: pa.Table, sets: SetsForm, features: Vocabulary, url: str
+) -> tuple[CountBatch, int]:
+    """Rows of a table, and how many of their features are not counted.
+
+    Examples
+    --------
+    >>> table = pa.table({"features": [["a", "b", "a"], [], ["x"]]})
+    >>> batch, outside = counted(table, SetsForm(), Vocabulary(("a", "b"), 2), "/a.parquet")
+    >>> batch.to_csr().toarray().tolist(), outside
+    ([[1, 1], [0, 0], [0, 0]], 1)
+    """
+    indptr, places, outside = _places(table, sets, features, url)
+    batch = CountBatch.from_rows(indptr, places, None, features.n_words, features.fingerprint)
+    return SetsFoundation.distinct(batch), outside
 
 
 def _places(
@@ -141,6 +152,8 @@ def _places(
 def _truths(column: pa.ChunkedArray, name: str, url: str) -> NDArray[np.bool_]:
     """(rows,) whether a column of 0 and 1, or of truths, is true; a null is not."""
     try:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            column = pc.if_else(pc.equal(column, ""), None, column)
         numbers = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ShardError(url, f"column {name!r} is no column of 0 and 1: {error}") from error
