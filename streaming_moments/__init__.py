@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.interface.store import Store as Store
     from streaming_moments.pipelines.jobs.create import CountingOptions as CountingOptions
     from streaming_moments.pipelines.jobs.create import PilotOptions as PilotOptions
-    from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions as KindOptions
+    from streaming_moments.pipelines.jobs.kinds.options import KindOptions as KindOptions
     from streaming_moments.sklearn.bernoullis import (
         MomentBernoulliMixture as MomentBernoulliMixture,
     )

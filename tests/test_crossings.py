@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 KINDS = {f"{kind}Foundation" for kind in ("Counts", "Views", "Sequences", "Vectors", "Edges")}
 # Each may fall, and none may rise: a member of a family says itself what only it can.
-MOST_KINDS, MOST_TOPICS = 34, 27
+MOST_KINDS, MOST_TOPICS = 1, 27
 
 
 def sources():

@@ -26,17 +26,14 @@ from streaming_moments.pipelines.command_line.options import (
 )
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.kinds.create_kinds import (
-    KindOptions,
-    create_kind,
-    require_options_of,
-)
+from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, VERSION, StoreName, declared_options
+from streaming_moments.pipelines.reports.kinds.registry import sizes_of, sizes_text
 from streaming_moments.pipelines.reports.shown.model_view import model_view
-from streaming_moments.pipelines.reports.states import sizes_of, sizes_text
 from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import documents_of
 from streaming_moments.pipelines.terminal import say, tell

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import FitOptions, Model
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.models.registry import MODELS
+from streaming_moments.models.registry import models_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.refit_memory import plan_kind, plan_refit
@@ -19,7 +19,6 @@ from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
 from streaming_moments.quality.relevance import top_words
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
@@ -157,7 +156,7 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
     """
     foundation = store.layout.foundation
     if model.kind != foundation.kind:
-        own = [name for name, one in MODELS.items() if one.kind == foundation.kind]
+        own = [one.name for one in models_of(foundation.kind)]
         raise InvalidInput(
             f"model {model.name} is of statistics of kind {model.kind}, the store holds "
             f"{foundation.kind}; give --model {' or '.join(own)}"
@@ -168,7 +167,7 @@ def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
     """The rows that a refit reads, as memory allows; arguments and errors as of `refit_by`."""
-    if model.kind != CountsFoundation.kind:
+    if not store.layout.foundation.by_length:
         return _plain_rows(store, model, options, run)
     lengths, cluster = counted_lengths(store), run.cluster
     shape = cluster.workers, cluster.threads, cluster.memory

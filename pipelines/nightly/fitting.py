@@ -28,7 +28,7 @@ from streaming_moments.pipelines.nightly.keys import (
 from streaming_moments.pipelines.quantities import Number, Seed, Share
 from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of
 from streaming_moments.quality.matching import MatchingRule
-from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.kinds import KINDS
 
 _TOPICS = TopicOptions(topics=1)  # for its defaults
 _FOUND = ("topics", "refine")  # which may be auto
@@ -114,7 +114,7 @@ class RefitSection:
             raise ValueError(f"topics: several are compared with models {every} only")
         for pair in product(self.topics, self.alpha0):
             self.options(*pair)  # refuses what does not go together
-        if self.half_life_days is not None and self.family.kind != CountsFoundation.kind:
+        if self.half_life_days is not None and not KINDS[self.family.kind].by_length:
             raise ValueError(
                 f"half_life_days: statistics of kind {self.family.kind} are whole numbers; choose "
                 "days by window_days"

@@ -23,7 +23,7 @@ from streaming_moments.pipelines.quantities import Number, Share
 from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.clusters import furthest_move
 from streaming_moments.quality.drift import Drift
-from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.kinds import KINDS
 
 _Distance = Annotated[float, Field(ge=0)]
 _Perplexity = Annotated[float, Field(ge=1)]
@@ -154,8 +154,8 @@ def _of_topics(refit: RefitSection) -> bool:
     return refit.topical
 
 
-def _of_counts(refit: RefitSection) -> bool:
-    return bool(refit.family.kind == CountsFoundation.kind)
+def _by_length(refit: RefitSection) -> bool:
+    return bool(KINDS[refit.family.kind].by_length)
 
 
 def _of_clusters(refit: RefitSection) -> bool:
@@ -194,7 +194,7 @@ MEASURES: tuple[Measure, ...] = (
         Better.LESS_THAN_BEFORE,
         Share,
         lambda night: night.drift.pair_distance,
-        _of_counts,
+        _by_length,
     ),
     Measure(
         "max_mean_move",
@@ -244,7 +244,7 @@ MEASURES: tuple[Measure, ...] = (
         Better.MORE,
         _Distance,
         lambda night: night.drift.effective_documents,
-        _of_counts,
+        _by_length,
     ),
     Measure(
         "min_topic_weight",

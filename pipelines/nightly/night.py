@@ -23,14 +23,13 @@ from streaming_moments.pipelines.nightly.keys import PREFIX
 from streaming_moments.pipelines.nightly.measures import judged, mean_npmi, reasons_of
 from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport, filed_after
+from streaming_moments.pipelines.reports.kinds.registry import sizes_of, status_of_any
 from streaming_moments.pipelines.reports.metrics import require_collected
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.plain_values import json_value
-from streaming_moments.pipelines.reports.states import sizes_of, status_of_any
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.matching import TopicMatching, numbered_like
 from streaming_moments.quality.moves import with_moves
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
@@ -177,7 +176,7 @@ def _night(
         after = Succession(report.published, kept)
     with journal.step("judge") as found:
         fitted = drift
-        if store.kind == CountsFoundation.kind:
+        if store.foundation.by_length:
             effective = source.length_histogram().effective_documents
             fitted = replace(drift, effective_documents=effective)
         gates = judged(model, published, fitted, config.gates)

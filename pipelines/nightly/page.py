@@ -11,6 +11,7 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.nightly.history import Night, NightHistory, night_of
 from streaming_moments.pipelines.nightly.report import INDEX, NightReport
+from streaming_moments.pipelines.reports.kinds.registry import counted_facts
 from streaming_moments.pipelines.reports.page import (
     LedgerRow,
     ReportPage,
@@ -24,7 +25,7 @@ from streaming_moments.pipelines.reports.shown.asked import Asked, Followed
 from streaming_moments.pipelines.reports.shown.following import notes_of
 from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
 from streaming_moments.pipelines.reports.status import Status
-from streaming_moments.pipelines.reports.store_page import counted_facts, ledger_rows, with_model
+from streaming_moments.pipelines.reports.store_page import ledger_rows, with_model
 from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.quality.weight_bars import grown_bars, weight_bars
 from streaming_moments.storage.segments.models import model_called

@@ -7,7 +7,6 @@ from typing import Any
 
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.log.layout import SegmentLayout
 
 
@@ -63,7 +62,7 @@ class Job:
     @property
     def of_documents(self) -> bool:
         """Whether documents are counted, and no other kind."""
-        return isinstance(self.foundation, CountsFoundation)
+        return bool(self.foundation.by_length)
 
     @property
     def basis(self) -> Basis:

@@ -30,8 +30,9 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.counting.named import read_named
 from streaming_moments.storage.formats import DEFAULT_LIMITS
+from streaming_moments.storage.kinds.base import ShardReader
+from streaming_moments.storage.kinds.registry import reader_of
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.readers import ShardReader, reader_of
 from streaming_moments.storage.store.store import MomentStore
 
 FOREIGN = 0.2  # share of known words below which a document says little of its topics

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.communities.blockmodel import Blockmodel
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.topics import TopicModel
@@ -42,11 +43,22 @@ class FitsHalves(Protocol):
         """Columns of the views, weights, alpha0: of which the chances of triples are made."""
 
 
+class HoldsPairsOut(Protocol):
+    """Models of which a fit says how likely the pairs of each half are by the other one."""
+
+    @property
+    def held_out(self) -> HeldOut | None:
+        """None where the statistics keep no halves, or one is empty."""
+
+
 WITH_TABLES: Mapping[str, type[WithTables]] = MappingProxyType(
     {one.name: one for one in (MultiViewMixture, HiddenMarkovModel, Blockmodel, BernoulliMixture)}
 )
 FITS_HALVES: Mapping[str, type[FitsHalves]] = MappingProxyType(
     {one.name: one for one in (MultiViewMixture, HiddenMarkovModel)}
+)
+HOLDS_PAIRS_OUT: Mapping[str, type[HoldsPairsOut]] = MappingProxyType(
+    {BernoulliMixture.name: BernoulliMixture}
 )
 
 
@@ -118,4 +130,4 @@ def states_of(model: Any) -> States | Clusters | None:
 
 def compares_states(model: type[Any]) -> bool:
     """Whether numbers of states of a model can be compared by halves."""
-    return model.name in FITS_HALVES
+    return model.name in FITS_HALVES or model.name in HOLDS_PAIRS_OUT

@@ -80,6 +80,8 @@ class StoredModel:
     """
 
     name: ClassVar[str]
+    of_numbers: ClassVar[bool] = False
+    """Whether its arrays are parameters of rows of numbers, and not distributions over words."""
     nulls: ClassVar[tuple[str, ...]] = ("since", "until", "half_life")
     """Attributes that stores keep as null where they are None."""
     halves_give: ClassVar[str] = "bars"

@@ -1,4 +1,4 @@
-"""`python tests/benchmarks/sets.py`: planted mixtures of Bernoullis beside expectation maximisation.
+"""`python tests/benchmarks/sets.py`: planted mixtures of Bernoullis beside their likelihood.
 
 Of each case the root mean square error of the matched probabilities, the adjusted Rand index, the
 log likelihood of rows held out and the processor seconds of ours after one pass, after two

@@ -14,13 +14,14 @@ from streaming_moments.errors import (
     StreamingMomentsError,
 )
 from streaming_moments.models.base import FitOptions, Model
-from streaming_moments.models.registry import MODELS
-from streaming_moments.models.states import compares_states
+from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.registry import DEFAULT_MODEL, MODELS, models_of
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.states import FITS_HALVES, compares_states
 from streaming_moments.models.views.held_out import held_out_triples, require_told_apart
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
 from streaming_moments.pipelines.jobs.refit import refit_rows, require_kind_of
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.operations.windows import StatisticsSource
 
 M = TypeVar("M", bound=Model)
@@ -35,11 +36,11 @@ def model_selected(store: StatisticsSource) -> Any | None:
         The store is of a table, or of a kind of which no model can be compared.
     """
     foundation = store.layout.foundation
-    own = [one for one in MODELS.values() if one.kind == foundation.kind]
+    own = models_of(foundation.kind)
     if any(map(compares_states, own)):
         return next(one for one in own if compares_states(one))
     table = getattr(getattr(foundation, "basis", None), "table", None)
-    if table is not None or foundation.kind != CountsFoundation.kind:
+    if table is not None or all(one.name != DEFAULT_MODEL for one in own):
         names = " or ".join(one.name for one in own if table is None or one.name == "latent_tree")
         raise InvalidInput(
             f"no halves tell how many states {names} should have; refit some (`--model {names} "
@@ -95,7 +96,7 @@ def select_states(
         told = options.topics, float(getattr(options, "alpha0", 0.0))
         try:
             rows = refit_rows(store, model, options, run)
-            held_out = held_out_triples(rows, model, options)
+            held_out = _held_out(rows, model, options)
         except (NotIdentifiable, BoundExceeded) as error:
             refused.append(error)
             found.append(Candidate(*told, refusal=str(error)))
@@ -105,7 +106,18 @@ def select_states(
         found.append(Candidate(*told, seconds=seconds, held_out=held_out, refined=rounds))
     if len(refused) == len(found):
         raise refused[0]
-    return Selection(tuple(found), time.perf_counter() - started, "triples", "states")
+    held = "triples" if model.name in FITS_HALVES else "pairs"
+    return Selection(tuple(found), time.perf_counter() - started, held, "states")
+
+
+def _held_out(rows: Rows, model: Any, options: FitOptions) -> HeldOut:
+    """Of a model that says it itself, or of models of both halves."""
+    if model.name in FITS_HALVES:
+        return held_out_triples(rows, model, options)
+    found: HeldOut | None = model.fit(rows, options).held_out
+    if found is None:
+        raise InvalidInput("a half of the records has no pair to be held out; count more records")
+    return found
 
 
 def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:
@@ -118,7 +130,7 @@ def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: R
     model : Model
         What it made.
     """
-    if not compares_states(type(model)):
+    if model.name not in FITS_HALVES:
         return model
     try:
         rows = refit_rows(store, type(model), options, run)

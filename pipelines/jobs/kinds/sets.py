@@ -50,7 +50,7 @@ def _made(sampling: Sampling) -> Made:
     batch, _ = counted(table, sets, features, "the pilot")
     rows = batch.to_csr()
     pairs = pairs_of([rows, rows], 0, limits.pilot_bytes)
-    together = sp.csr_array(pairs - sp.diags_array(pairs.diagonal()))
+    together = sp.csr_array(pairs - sp.diags_array(pairs.diagonal(), dtype=pairs.dtype))
     basis = sketch_of(together, features, shape.sketch_columns, options.seed)
     foundation = SetsFoundation(features, basis, counting.halves)
     most = cut_to_room(table.nbytes, limits) if table.num_rows < options.pilot_documents else ""

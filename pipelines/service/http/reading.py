@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from streaming_moments.errors import StoreError
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.reports.kinds.registry import status_as_json, status_of_any
 from streaming_moments.pipelines.reports.shown.model_view import model_view
-from streaming_moments.pipelines.reports.states import status_of_any
-from streaming_moments.pipelines.reports.status import Status, stale_as_json
+from streaming_moments.pipelines.reports.status import stale_as_json
 from streaming_moments.pipelines.reports.tables import (
     as_json,
     log_lines,
@@ -174,8 +174,7 @@ async def status(service: Service, request: Request) -> Response:
 
 def facts_of(store: MomentStore) -> dict[str, Any]:
     """The store in numbers, as JSON."""
-    found = status_of_any(store)
-    return as_json(found) if isinstance(found, Status) else found
+    return status_as_json(status_of_any(store))
 
 
 async def versions(service: Service, request: Request) -> Response:

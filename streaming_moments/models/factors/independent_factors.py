@@ -132,6 +132,7 @@ class IndependentFactors(StoredModel):
     """
 
     name: ClassVar[str] = "factors"
+    of_numbers: ClassVar[bool] = True
     kind: ClassVar[str] = VectorsFoundation.kind
     Options: ClassVar[type[FitOptions]] = FactorOptions
     compares_halves: ClassVar[bool] = True

@@ -119,6 +119,7 @@ class GaussianMixture(StoredModel):
     """
 
     name: ClassVar[str] = "gaussian_mixture"
+    of_numbers: ClassVar[bool] = True
     kind: ClassVar[str] = VectorsFoundation.kind
     Options: ClassVar[type[FitOptions]] = MixtureOptions
     compares_halves: ClassVar[bool] = True

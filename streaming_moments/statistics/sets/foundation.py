@@ -62,6 +62,10 @@ class SetsFoundation:
     drawn: ClassVar[str] = "features and sketch"
     redrawn: ClassVar[bool] = False
     one_place: ClassVar[bool] = True
+    by_length: ClassVar[bool] = False
+    adds_words: ClassVar[bool] = False
+    whole: ClassVar[bool] = True
+    """Whether what is held out is kept, and not only sketched: pairs are, of all features."""
     joined_bytes: ClassVar[int] = 0
     joins: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False
@@ -148,6 +152,10 @@ class SetsFoundation:
     def why_not_counted(self, totals: RowLengths[LengthHistogram]) -> str | None:
         """Rows without features are counted as any."""
         return None
+
+    def tokens_below(self, bound: float, most: int) -> int:
+        """Features of the largest set that no sum may gain as much of."""
+        return self._counted.tokens_below(bound, most)
 
     def require_bounded(self, bound: float) -> None:
         """Refuse sums that could pass 2^62; errors as of counts."""
