@@ -13,6 +13,7 @@ from streaming_moments.pipelines.jobs.kinds.create_kinds import form_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
+from streaming_moments.pipelines.jobs.outputs.transform import TransformResult
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -68,7 +69,7 @@ def read_by(
     run: Run,
     name: str,
     replace: bool,
-) -> Written:
+) -> Written | TransformResult:
     """Write what a model without topics, of that name, says of shards; errors as of its job.
 
     Raises

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Columns
 from streaming_moments.decompositions.methods import METHODS, decomposition_called
 from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput
@@ -173,3 +174,10 @@ class Model(Protocol):
 
     def described(self) -> Description:
         """What the commands show of it."""
+
+    def read(self, batch: Any, method: str = "", seed: int | None = None) -> Columns:
+        """What it says of each record of a batch, which `transform` writes and the service answers.
+
+        Columns of the same name are of the same thing in all models: the `length` in known words,
+        the likeliest `topic`, `proportions`, the `log_likelihood`.
+        """

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Columns
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.svtd import recover
@@ -23,7 +24,12 @@ from streaming_moments.models.halves import (
     require_halves,
     trusted_there,
 )
-from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
+from streaming_moments.models.inference import (
+    inferred_proportions,
+    log_posteriors,
+    posteriors,
+    said_by_words,
+)
 from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
@@ -425,6 +431,12 @@ class TopicModel(StoredModel):
         batch, topics = self._as_read(batch, smoothing)
         known = topics, self.weights, self.alpha0
         return inferred_proportions(batch, *known, method, seed, iterations)
+
+    def read(
+        self, batch: CountBatch, method: Any = "fixed-point", seed: int | None = None
+    ) -> Columns:
+        """Known words, topic and proportions of each document; as `transform`."""
+        return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
         return log_posteriors(*self._as_read(batch, smoothing), self.weights)

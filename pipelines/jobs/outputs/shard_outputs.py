@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.cluster.memory import ReadingPlan
 from streaming_moments.pipelines.cluster.run import Run
@@ -39,14 +39,36 @@ class OutputOptions:
     replace: bool = False
 
 
-class Written(Protocol):
-    """What was written of some shards."""
+@dataclass(frozen=True, eq=False)
+class Written:
+    """What a model wrote of some shards; its facts are attributes too, such as `documents`.
+
+    Parameters
+    ----------
+    facts : dict
+        All of it by name, the `files` among it.
+    said : str
+        Of all, for people.
+    more : tuple of str
+        Lines that follow.
+    """
+
+    facts: dict[str, Any]
+    said: str
+    more: tuple[str, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in vars(self).get("facts", ()):
+            return self.facts[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def lines(self, output: str) -> list[str]:
         """For people, with the folder where it lies."""
+        return [f"{self.said}; {len(self.files)} files in {output}", *self.more]
 
     def as_json(self) -> dict[str, Any]:
         """All of it by name."""
+        return {**asdict(self)["facts"], "files": list(self.files)}
 
 
 def write_each(
@@ -97,35 +119,29 @@ def write_each(
 
 @dataclass(frozen=True, eq=False)
 class OutputContext:
-    """All a task needs beside its shard."""
+    """All a task needs beside its shard; `asked` are `OutputOptions`, or a `Provenance`."""
 
     reading: ReadingContext
     model: Any
     output: OutputFolder
-    options: OutputOptions
+    asked: Any
 
     __sizeof__ = held_bytes
 
 
-def origins(shard: Shard, first: int, number: int) -> list[Any]:
-    """Columns `source` and `row` of so many records of a shard, from one of them on."""
-    rows = np.arange(first, first + number, dtype=np.int64)
-    return [pa.repeat(pa.scalar(shard.url), number), pa.array(rows)]
+def require_seed(method: str, seed: int | None) -> None:
+    """Refuse to sample without a seed."""
+    if method == "gibbs" and seed is None:
+        raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
 
 
-def written_each(
-    store: MomentStore,
-    shards: Sequence[Shard],
-    run: Run,
-    step: str,
-    plan: ReadingPlan,
-    write: Callable[[Shard, int, OutputContext], Any],
-    model: Any,
-    folder: OutputFolder,
-    options: OutputOptions,
-) -> list[Any]:
-    """As `write_each` with an `OutputContext`, in the order of the shards."""
-    # plain labels: those of a commit do not travel
-    own = replace(options, labels=dict(options.labels))
-    each = write_each(store, shards, run, step, plan, write, OutputContext, model, folder, own)
-    return [found for _, found in sorted(each, key=lambda one: one[0])]
+def drawn(options: OutputOptions) -> tuple[str, ...]:
+    """The option `seed` where proportions are drawn by it."""
+    return ("seed",) if options.method == "gibbs" else ()
+
+
+def seed_of_batch(seeds: Sequence[int], number: int) -> int | None:
+    """Of a batch, of the seed of all and the place of the shard; None without these."""
+    if not seeds:
+        return None
+    return int(np.random.SeedSequence([*seeds, number]).generate_state(1)[0])

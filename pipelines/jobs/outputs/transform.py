@@ -16,14 +16,14 @@ from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
 from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex
 from streaming_moments.pipelines.jobs.outputs.proportions import (
     Method,
-    TransformContext,
-    drawn,
-    require_seed,
     transform_shard,
 )
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     FOREIGN_BELOW,
+    OutputContext,
     OutputOptions,
+    drawn,
+    require_seed,
     write_each,
 )
 from streaming_moments.quality.representatives import (
@@ -157,7 +157,7 @@ def transform(
     labels: Mapping[int, str] | None = None,
     replace: bool = False,
 ) -> TransformResult:
-    """Write one Parquet file a shard, with a row for each document: see `proportions_schema`.
+    """Write one Parquet file a shard, with a row for each document: see `proportion_columns`.
 
     A file that is there and was made of the same is kept: the same call goes on where one was
     stopped. What a file was made of is in its metadata. All files of a folder are of one model and
@@ -260,7 +260,7 @@ def write_proportions(
         labels=dict(options.labels),
         package=version("streaming-moments"),
     )
-    work = transform_shard, TransformContext, model, folder, asked
+    work = transform_shard, OutputContext, model, folder, asked
     results: list[tuple[str, Summary, bool]] = [("", Summary(), False)] * len(shards)
     best = Representatives(number)
     with closing(write_each(store, shards, run, "transforming shards", plan, *work)) as finished:

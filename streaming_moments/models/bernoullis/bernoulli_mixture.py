@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Columns, likeliest
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.base import Description, FitOptions, require_joint
 from streaming_moments.models.bernoullis.distinct import MOST_ROUNDS, SetMoments, components_of
@@ -191,6 +192,17 @@ class BernoulliMixture(StoredModel):
     ) -> NDArray[np.float64]:
         """As `posterior`."""
         return self.posterior(batch)
+
+    def read(self, batch: CountBatch, method: str = "", seed: int | None = None) -> Columns:
+        """Features, likeliest component, log likelihood and proportions of each row."""
+        logs = self.log_joint(batch)
+        shares = posteriors(logs)
+        return Columns.of(
+            length=np.diff(batch.indptr),
+            topic=likeliest(shares),
+            log_likelihood=np.logaddexp.reduce(logs, axis=1),
+            proportions=shares,
+        )
 
     def assign(self, batch: CountBatch) -> NDArray[np.int64]:
         """(rows,) the likeliest component of each row; errors as `log_joint`."""

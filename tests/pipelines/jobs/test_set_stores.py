@@ -142,7 +142,7 @@ def test_passes_polish_a_model_as_in_memory(run, store, shards, drawn):
 
 
 def test_components_are_compared_with_those_before(run, store):
-    code, out, err = run("diff", store, "-2", "-1", "--json")
+    code, _, err = run("diff", store, "-2", "-1", "--json")
     assert code == 0, err
 
 
@@ -165,3 +165,23 @@ def test_options_of_other_kinds_are_refused(run, shards, tmp_path):
     )
     assert "has no use for --squares" in run(*asked, "--squares")[2]
     assert "has no use for --passage-words" in run(*asked, "--passage-words", "20")[2]
+
+
+def test_components_of_rows_are_written(run, store, shards, drawn, tmp_path):
+    asked = ("transform", store, shards / "2.jsonl", "--model", "first", "--id-column", "id")
+    code, out, err = run(*asked, "--output", tmp_path / "out", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    found = pq.read_table(told["files"][0])
+    own = drawn.batch.select(2000, 3000)
+    assert found["id"].to_pylist() == [str(one) for one in range(2000, 3000)]
+    assert found["length"].to_pylist() == own.lengths.tolist()
+    assert (told["documents"], told["empty"]) == (1000, (own.lengths == 0).sum())
+    opened = MomentStore.open(str(store))
+    model, features = opened.load_any_model("first"), opened.foundation.features
+    order = [int(term[1:]) for term in features.terms]
+    batch = type(own).from_csr(own.to_csr()[:, order])
+    assert found["topic"].to_pylist() == model.assign(batch).tolist()
+    assert np.allclose(found["proportions"].to_pylist(), model.posterior(batch))
+    assert np.allclose(found["log_likelihood"], model.log_likelihoods(batch))
+    assert told["log_likelihood"] == pytest.approx(model.log_likelihoods(batch).mean())

@@ -1,0 +1,67 @@
+"""Parquet files of columns, each there whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streaming_moments.columns import Column
+from streaming_moments.storage.files.output_folders import OutputFolder
+from streaming_moments.storage.files.outputs import parquet_output
+
+Metadata = Mapping[bytes, bytes]
+
+
+def write_columns(
+    folder: OutputFolder,
+    name: str,
+    parts: Iterator[Mapping[str, Any]],
+    metadata: Metadata | None = None,
+    end: Callable[[], Metadata] | None = None,
+) -> str:
+    """Write a file of some parts, one at least; its URL.
+
+    Each part has the same columns in the same order, of `Column` or of Arrow's. `end` gives
+    metadata once all parts are written. Errors as of `parquet_output`.
+    """
+    first = table_of(next(parts))
+    schema = first.schema if metadata is None else first.schema.with_metadata(metadata)
+    with parquet_output(folder, name, schema) as (url, writer):
+        for table in chain([first], map(table_of, parts)):
+            writer.write_table(table)
+        if end is not None:
+            writer.add_key_value_metadata(end())
+    return url
+
+
+def table_of(columns: Mapping[str, Any]) -> pa.Table:
+    """Columns as an Arrow table.
+
+    Examples
+    --------
+    >>> table_of({"row": Column(np.array([0, 1])), "id": pa.array(["a", "b"])}).num_rows
+    2
+    """
+    return pa.table({name: array_of(one) for name, one in columns.items()})
+
+
+def array_of(column: Column | pa.Array) -> pa.Array:
+    """A column as Arrow has it, with nulls where its values are unknown."""
+    if not isinstance(column, Column):
+        return column
+    array, unknown = column.array, column.unknown
+    if column.texts is not None:
+        places = pa.array(array.astype(np.int32), mask=unknown)
+        return pa.array(column.texts, pa.string()).take(places)
+    if column.offsets is not None:
+        return pa.ListArray.from_arrays(column.offsets.astype(np.int32), pa.array(array))
+    if array.ndim == 1:
+        return pa.array(array, mask=unknown)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), array.shape[1])
+    if unknown is None or not unknown.any():
+        return lists
+    return lists.take(pa.array(np.arange(len(lists)), mask=unknown))
