@@ -28,6 +28,8 @@ else:
     pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 _COLUMN = "features"
+_FALSE, _TRUE = ["", "0", "0.0", "false"], ["1", "1.0", "true"]
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -150,18 +152,18 @@ def _places(
 
 
 def _truths(column: pa.ChunkedArray, name: str, url: str) -> NDArray[np.bool_]:
-    """(rows,) whether a column of 0 and 1, or of truths, is true; a null is not."""
-    try:
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            column = pc.if_else(pc.equal(column, ""), None, column)
-        numbers = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ShardError(url, f"column {name!r} is no column of 0 and 1: {error}") from error
-    wrong = ~np.isin(numbers, (0.0, 1.0))
-    if wrong.any():
+    """(rows,) whether a column of 0 and 1, or of truths, also as texts, is true; a null is not."""
+    if pa.types.is_nested(column.type):
+        raise ShardError(
+            url, f"column {name!r} is of type {column.type}; give one of lists alone, or of 0 and 1"
+        )
+    texts = pc.utf8_lower(pc.fill_null(column.cast(pa.string()), ""))
+    places = np.asarray(pc.fill_null(pc.index_in(texts, value_set=pa.array(_FALSE + _TRUE)), -1))
+    if (places < 0).any():
         raise ShardError(
             url,
-            f"column {name!r} holds {numbers[wrong][0]:g}, where 1 says that a row has the feature "
-            "and 0 that it has not; give columns of 0 and 1, or one of lists",
+            f"column {name!r} holds {texts[int(places.argmin())].as_py()[:_SHOWN]!r}, where 1 says "
+            "that a row has the feature and 0 that it has not; give columns of 0 and 1, or one of "
+            "lists",
         )
-    return np.asarray(numbers == 1.0)
+    return np.asarray(places >= len(_FALSE))

@@ -55,6 +55,8 @@ def test_every_layout_of_the_same_rows_counts_the_same(tmp_path):
         pq.write_table(pa.table(dict(zip(NAMES, table.T.astype(kind), strict=True))), columns)
         parts, _ = read(columns, own)
         assert rows_of(parts) == COUNTED
+    truths = [dict(zip(NAMES, map(bool, row), strict=True)) for row in COUNTED]
+    assert rows_of(read(lines(tmp_path / "truths.jsonl", truths), own)[0]) == COUNTED
     csv = tmp_path / "d.csv"
     text = "".join(f"{','.join(map(str, row))}\n" for row in COUNTED)
     csv.write_text("flu,cough,rash\n" + text.replace("0,0,0", ",0,"))
@@ -89,9 +91,10 @@ def test_columns_of_features_that_are_not_counted_lie_outside(tmp_path):
 @pytest.mark.parametrize(
     ("column", "refusal"),
     [
-        ([0, 2], "column 'flu' holds 2, where 1 says"),
-        (["yes", "no"], "column 'flu' is no column of 0 and 1"),
-        ([[1], [0]], "column 'flu' is no column of 0 and 1"),
+        ([0, 2], "column 'flu' holds '2', where 1 says"),
+        ([0.5, 0], "column 'flu' holds '0.5'"),
+        (["1", "no"], "column 'flu' holds 'no'"),
+        ([[1], [0]], "column 'flu' is of type list"),
     ],
 )
 def test_other_columns_are_refused(tmp_path, column, refusal):
