@@ -58,7 +58,7 @@ class BernoulliMixture(StoredModel):
     spectrum : (k - 1,) float64
         Variances between components through variances within, falling.
     rounds : int
-        In which moments of equal features were filled in; 200 where they did not settle.
+        In which moments of equal features were filled in; 60 where they did not settle.
     bars, probability_bars : (k,) and (n, k) float64, optional
         L1 error to be expected of the features of each component, as shares of sum 1, and standard
         errors of the probabilities, where the statistics keep halves of the rows; of a polished

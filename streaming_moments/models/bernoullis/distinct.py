@@ -9,6 +9,7 @@ so far, in turn. Everything is seen through `z = Q' x`, of which the third momen
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from streaming_moments.errors import NotIdentifiable
 from streaming_moments.numerics.packing import unpack
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
-MOST_ROUNDS = 200
+MOST_ROUNDS = 60
 _SETTLED = 1e-3  # of the probabilities
 _RANK_ROUNDS = 1000
 _RANK_SETTLED = 1e-6
@@ -95,10 +96,16 @@ class SetMoments:
         # each set has its features at two places of the three, or at all, as well
         counts = statistics.word_counts[:core, None] * Q
         beside = statistics.pair_counts[:core] @ Q + counts
-        triples -= _in_three_places(Q, beside)
-        triples += 2 * _cubes(Q, statistics.word_counts[:core].astype(np.float64))
+        squares = Squares.of(Q)
+        triples -= squares.in_three_places(beside)
+        triples += 2 * squares.times(counts)
         first = statistics.word_counts / rows
         return cls(Q, rows, first, statistics.pair_counts, triples / rows)
+
+    @cached_property
+    def squares(self) -> Squares:
+        """Of Q."""
+        return Squares.of(self.Q)
 
     @property
     def deviations(self) -> NDArray[np.float64]:
@@ -114,18 +121,42 @@ class SetMoments:
         return found - np.outer(self.first, self.first[:core] @ self.Q)
 
 
-def _in_three_places(Q: NDArray[np.float64], beside: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(s, s, s) `sum_i q_i (x) q_i (x) b_i`, with b in each of the three places."""
-    s = Q.shape[1]
-    square = (Q[:, :, None] * Q[:, None, :]).reshape(len(Q), -1)
-    found = (square.T @ beside).reshape(s, s, s)
-    return found + found.transpose(0, 2, 1) + found.transpose(2, 1, 0)
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """(core, s s) products `q_i (x) q_i`, without columns that are 0: of the identity most are.
 
+    Parameters
+    ----------
+    columns : int
+        s.
+    places : (m,) int64
+        Of the columns that are kept.
+    values : (core, m) float64
+        These.
+    """
 
-def _cubes(Q: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    s = Q.shape[1]
-    square = (Q[:, :, None] * Q[:, None, :]).reshape(len(Q), -1)
-    return np.asarray((square.T @ (shares[:, None] * Q)).reshape(s, s, s))
+    columns: int
+    places: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, Q: NDArray[np.float64]) -> Squares:
+        """Of Q."""
+        either, other = np.divmod(np.arange(Q.shape[1] ** 2), Q.shape[1])
+        kept = (np.abs(Q).T @ np.abs(Q)).ravel() > 0
+        values = Q[:, either[kept]] * Q[:, other[kept]]
+        return cls(Q.shape[1], np.flatnonzero(kept), values)
+
+    def times(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(s, s, s) `sum_i q_i (x) q_i (x) b_i` of (core, s) rows."""
+        found = np.zeros((self.columns**2, self.columns))
+        found[self.places] = self.values.T @ beside
+        return found.reshape((self.columns,) * 3)
+
+    def in_three_places(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same, with b in each of the three places."""
+        found = self.times(beside)
+        return found + found.transpose(0, 2, 1) + found.transpose(2, 1, 0)
 
 
 def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
@@ -150,7 +181,7 @@ def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
     found = _decomposed(moments, squares, np.zeros_like(moments.triples), k, 1)
     for rounds in range(2, MOST_ROUNDS + 1):
         before = found
-        found = _decomposed(moments, *_equal(moments.Q, before), k, rounds)
+        found = _decomposed(moments, *_equal(moments, before), k, rounds)
         if _near(found, before):
             break
     return found
@@ -276,11 +307,13 @@ def _near(found: Components, before: Components) -> bool:
 
 
 def _equal(
-    Q: NDArray[np.float64], found: Components
+    moments: SetMoments, found: Components
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What components have at equal features: (core,) of pairs, (s, s, s) of triples seen by Q."""
+    Q = moments.Q
     P = found.probabilities[: len(Q)]
     own = np.square(P) * found.weights
-    cubes = np.einsum("ih,ih->i", own, P)
     pairs: NDArray[np.float64] = own.sum(axis=1)
-    return pairs, _in_three_places(Q, own @ (P.T @ Q)) - 2 * _cubes(Q, cubes)
+    triples = moments.squares.in_three_places(own @ (P.T @ Q))
+    cubes = np.einsum("ih,ih->i", own, P)
+    return pairs, triples - 2 * moments.squares.times(cubes[:, None] * Q)

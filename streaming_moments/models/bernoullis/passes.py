@@ -43,7 +43,8 @@ class ExpectedSets:
     def zero(cls, model: BernoulliMixture) -> ExpectedSets:
         """Of no rows."""
         like = model.probabilities, model.weights
-        return cls(*(np.zeros(one.shape, dtype=np.int64) for one in like))
+        features, rows = (np.zeros(one.shape, dtype=np.int64) for one in like)
+        return cls(features, rows)
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
         """Arrays and numbers."""
