@@ -113,7 +113,9 @@ class BernoulliMixture(StoredModel):
         NotIdentifiable
             The statistics do not hold as many components: says how many.
         """
-        blocks = rows.each("reading row blocks", _itself)
+        # with their halves, also where each step reads the blocks anew
+        read = rows.prepared("reading row blocks", _itself, halves=True)
+        blocks = read.each("reading row blocks", _itself)
         made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
         return made
 
@@ -240,5 +242,5 @@ def _once(batch: CountBatch) -> CountBatch:
     return SetsFoundation.distinct(batch)
 
 
-def _itself(statistics: MomentStatistics) -> MomentStatistics:
+def _itself(statistics: Any) -> Any:
     return statistics

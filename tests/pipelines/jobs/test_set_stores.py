@@ -10,6 +10,8 @@ import pytest
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.bernoullis.passes import polished
 from streaming_moments.models.rows import InMemory
+from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.sets import feature_sets, probability_error
@@ -93,6 +95,13 @@ def test_a_model_on_the_cluster_is_that_of_the_statistics(store, drawn):
         assert np.array_equal(array, kept.parts()[0][name]), name
     places = [opened.foundation.features.index[f"f{place:02d}"] for place in range(FEATURES)]
     assert probability_error(kept.probabilities[places], drawn.probabilities) < 0.03
+
+
+def test_bars_are_the_same_where_workers_keep_no_blocks(store, embedded):
+    opened, run = MomentStore.open(str(store)), Run(embedded)
+    rows = OnCluster.of(opened, opened.totals(), run, 1, keep=False, keep_prepared=False)
+    found = BernoulliMixture.fit(rows, BernoulliMixture.Options(topics=K))
+    assert np.array_equal(found.probability_bars, opened.load_any_model("first").probability_bars)
 
 
 def test_columns_of_0_and_1_count_as_lists_do(store, shards, tmp_path):
