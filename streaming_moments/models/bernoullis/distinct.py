@@ -65,8 +65,8 @@ class SetMoments:
         How many sets there are, also empty ones.
     first : (n,) float64
         Share of the rows with each feature.
-    pairs : (n, core) int64
-        Rows with both features, 0 of equal ones.
+    pairs : (n, core) float64
+        Rows with both features, whole numbers; 0 of equal ones.
     triples : (s, s, s) float64
         `E[z (x) z (x) z]` without equal features.
     """
@@ -74,7 +74,7 @@ class SetMoments:
     Q: NDArray[np.float64]
     rows: float
     first: NDArray[np.float64]
-    pairs: NDArray[np.int64]
+    pairs: NDArray[np.float64]
     triples: NDArray[np.float64]
 
     @classmethod
@@ -100,12 +100,17 @@ class SetMoments:
         triples -= squares.in_three_places(beside)
         triples += 2 * squares.times(counts)
         first = statistics.word_counts / rows
-        return cls(Q, rows, first, statistics.pair_counts, triples / rows)
+        return cls(Q, rows, first, statistics.pair_counts.astype(np.float64), triples / rows)
 
     @cached_property
     def squares(self) -> Squares:
         """Of Q."""
         return Squares.of(self.Q)
+
+    @cached_property
+    def _seen(self) -> NDArray[np.float64]:
+        """(n, s) `E[x_i z]` of distinct features."""
+        return np.asarray(self.pairs @ self.Q / self.rows)
 
     @property
     def deviations(self) -> NDArray[np.float64]:
@@ -116,7 +121,7 @@ class SetMoments:
     def covariances(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, s) of features and z, of a mixture that has such `sum_h w_h p_ih^2` in the core."""
         core = len(self.Q)
-        found = self.pairs @ self.Q / self.rows
+        found = self._seen.copy()
         found[:core] += squares[:, None] * self.Q
         return found - np.outer(self.first, self.first[:core] @ self.Q)
 
@@ -261,7 +266,7 @@ def _decomposed(
 
 
 def by_pairs(
-    pairs: NDArray[np.int64],
+    pairs: NDArray[np.float64],
     rows: float,
     found: Components,
     first: NDArray[np.float64] | None = None,
@@ -274,7 +279,7 @@ def by_pairs(
 
     Parameters
     ----------
-    pairs : (n, core) int64
+    pairs : (n, core) float64
         Pair counts, of all rows or of a half of them.
     rows : float
         Counted in them.

@@ -60,7 +60,8 @@ def cross_fit(
     even_pairs : (n, core) int64
         Pair counts of the even half.
     """
-    halves = even_pairs, moments.pairs - even_pairs
+    even_counts = even_pairs.astype(np.float64)
+    halves = even_counts, moments.pairs - even_counts
     if not all(pairs.any() for pairs in halves):
         return None
     even, odd = (by_pairs(pairs, moments.rows / 2, found) for pairs in halves)
@@ -104,13 +105,13 @@ def predicting_components(moments: SetMoments, even_pairs: NDArray[np.int64], se
 
 
 def mean_logarithm(
-    pairs: NDArray[np.int64], probabilities: NDArray[np.float64], weights: NDArray[np.float64]
+    pairs: NDArray[np.float64], probabilities: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> float:
     """Mean log likelihood of a pair of distinct features, each of them a core feature's.
 
     Examples
     --------
-    >>> even = mean_logarithm(np.array([[0, 5], [5, 0]]), np.full((2, 1), 0.5), np.ones(1))
+    >>> even = mean_logarithm(np.array([[0.0, 5.0], [5.0, 0.0]]), np.full((2, 1), 0.5), np.ones(1))
     >>> round(float(np.exp(even)), 9)
     0.5
     """
