@@ -23,10 +23,10 @@ def write_columns(
     metadata: Metadata | None = None,
     end: Callable[[], Metadata] | None = None,
 ) -> str:
-    """Write a file of some parts, one at least; its URL.
+    """Write parts, at least one, into a file and return its URL; errors as of `parquet_output`.
 
-    Each part has the same columns in the same order, of `Column` or of Arrow's. `end` gives
-    metadata once all parts are written. Errors as of `parquet_output`.
+    parts : columns by name, each a `Column` or an Arrow array; the same names and types in all
+    end : gives further metadata once all parts are written
     """
     first = table_of(next(parts))
     schema = first.schema if metadata is None else first.schema.with_metadata(metadata)
@@ -39,7 +39,7 @@ def write_columns(
 
 
 def table_of(columns: Mapping[str, Any]) -> pa.Table:
-    """Columns as an Arrow table.
+    """Convert columns to an Arrow table.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def table_of(columns: Mapping[str, Any]) -> pa.Table:
 
 
 def array_of(column: Column | pa.Array) -> pa.Array:
-    """A column as Arrow has it, with nulls where its values are unknown."""
+    """Convert a column to an Arrow array, with nulls where its values are unknown."""
     if not isinstance(column, Column):
         return column
     array, unknown = column.array, column.unknown

@@ -17,6 +17,7 @@ from streaming_moments.columns import Columns, likeliest
 from streaming_moments.errors import StoreError
 from streaming_moments.quality.representatives import Representative, Representatives
 from streaming_moments.storage.column_files import array_of
+from streaming_moments.storage.counting.counting import CountedPassages
 from streaming_moments.storage.counting.named import NamedDocuments
 from streaming_moments.storage.files.filesystems import one_line, open_file_system, storage_errors
 from streaming_moments.storage.files.output_folders import OutputFolder
@@ -29,34 +30,16 @@ _PROVENANCE, _SUMMARY = b"provenance", b"summary"
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a file of proportions is made of, as its metadata says; of the same it is the same file.
+    """What a file of proportions is made of, as its metadata says; equal provenance, same file.
 
-    Parameters
-    ----------
-    shard, state : str
-        Its name, and a mark of its files: their sizes, times and the storage's own marks.
-    model, digest : str
-        Name of the model, empty for one that is not kept, and SHA-256 of its topics.
-    store : str
-        URL.
-    fitted_version : int or None
-        On which it was fitted, of a model that is kept.
-    method : str
-        As of `TopicModel.transform`.
-    seeds : tuple of int
-        Of the sampler's stream: the seed, and the place of the shard.
-    id_column : str or None
-        Where documents are named.
-    passages : bool
-        Whether a row is a passage.
-    foreign_below : float
-        Share of known words below which a text is foreign.
-    top_documents : int
-        How many representatives of each topic the summary has.
-    labels : mapping
-        Of topics by number.
-    package : str
-        Version.
+    state : a mark of the shard's files, from their sizes, times and the storage's own marks
+    model, digest : name of the model, empty if it is not stored, and SHA-256 of its topics
+    fitted_version : None if the model is not stored
+    method : as of `TopicModel.transform`
+    seeds : the sampler's seed and the place of the shard
+    passages : whether a row is a passage
+    foreign_below : share of known words below which a text is foreign
+    top_documents : representatives of each topic in the summary
     """
 
     shard: str
@@ -86,20 +69,12 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Summary:
-    """A file of proportions in numbers.
+    """Totals of one file of proportions.
 
-    Parameters
-    ----------
-    documents : int
-        Of the shard.
-    tokens, unknown : int
-        Their words in the vocabulary, and those that are not.
-    foreign, empty : int
-        Documents of which too few words are known, and those without a known word.
-    weights : tuple of float
-        Token-weighted mean proportions.
-    representatives : Representatives
-        The documents that speak most for each topic.
+    tokens, unknown : words in the vocabulary, and outside
+    foreign, empty : documents with too few known words, and with none
+    weights : (k,) token-weighted mean proportions
+    representatives : the documents with the most of each topic
     """
 
     documents: int = 0
@@ -129,27 +104,26 @@ class Summary:
         return cls(**{**fields, "weights": tuple(fields["weights"])}, representatives=best)
 
 
-def said_of_documents(read: NamedDocuments, said: Columns, foreign_below: float) -> Columns:
-    """What is said of documents by what a model says of their passages.
+def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: float) -> Columns:
+    """Join what a model says of passages to what it says of documents.
 
     Proportions are means weighted by tokens. A text of whose words a share below `foreign_below` is
     known is foreign, and has no topic.
     """
     lengths, proportions = said["length"].array, said["proportions"].array
-    known, unknown = read.summed(lengths), read.summed(read.counted.outside)
-    if read.documents < lengths.size:
-        mixed = read.summed(lengths[:, None] * proportions) / np.maximum(known, 1)[:, None]
+    known, unknown = counted.summed(lengths), counted.summed(counted.outside)
+    if counted.documents < lengths.size:
+        mixed = counted.summed(lengths[:, None] * proportions) / np.maximum(known, 1)[:, None]
         # of one passage, or without a known word, it is that of the first to the bit
-        alone = (read.counted.passages == 1) | (known == 0)
-        proportions = np.where(alone[:, None], proportions[read.begins], mixed)
+        alone = (counted.passages == 1) | (known == 0)
+        proportions = np.where(alone[:, None], proportions[counted.begins], mixed)
     return _said(known, unknown, known < foreign_below * (known + unknown), proportions)
 
 
-def said_of_passages(read: NamedDocuments, said: Columns, foreign: NDArray[np.bool_]) -> Columns:
-    """What is said of each passage, foreign where its document is."""
-    own = np.repeat(foreign, read.counted.passages)
-    lengths, proportions = said["length"].array, said["proportions"].array
-    return _said(lengths, read.counted.outside, own, proportions)
+def said_of_passages(counted: CountedPassages, said: Columns, documents: Columns) -> Columns:
+    """What a model says of passages, each foreign where its document is."""
+    foreign = np.repeat(documents["foreign"].array, counted.passages)
+    return _said(said["length"].array, counted.outside, foreign, said["proportions"].array)
 
 
 def _said(
@@ -176,12 +150,13 @@ def proportion_columns(
     `label`, null where it has none; the k `proportions`, of a document without a known word the
     weights of the model.
     """
-    document = np.arange(read.documents)
+    counted = read.counted
+    document = np.arange(counted.documents)
     if passages:
-        document = np.repeat(document, read.counted.passages)
+        document = np.repeat(document, counted.passages)
     number, topic = document.size, array_of(said["topic"])
     names = [labels.get(one) for one in range(said["proportions"].array.shape[1])]
-    own = {"passage": pa.array(np.arange(number) - read.begins[document])} if passages else {}
+    own = {"passage": pa.array(np.arange(number) - counted.begins[document])} if passages else {}
     return {
         "id": read.ids.take(pa.array(document)) if passages else read.ids,
         "source": pa.repeat(pa.scalar(shard_url, pa.string()), number),
@@ -211,13 +186,7 @@ def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, S
 def frame_of(
     files: Sequence[str], storage_options: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
-    """Files of proportions as one pandas frame, by `id`, with a column `share_J` for topic J.
-
-    Raises
-    ------
-    StoreError
-        A file is gone, or cannot be read: names it.
-    """
+    """Read proportions as one pandas frame by `id`, with a column `share_J` for topic J."""
     import pandas as pd
 
     tables = []

@@ -1,4 +1,4 @@
-"""Columns: what is said of records, by name, for whoever writes, sends or shows it."""
+"""Columns: what a model says of records, by name, as files, answers and frames are made of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Column:
         return len(self.array) if self.offsets is None else len(self.offsets) - 1
 
     def among(self, kept: NDArray[np.bool_]) -> Column:
-        """The values of all rows, where these are of the kept ones; not of lists of any length."""
+        """Spread the values over the kept rows of more; not of lists of any length."""
         array = np.zeros((len(kept), *self.array.shape[1:]), self.array.dtype)
         array[kept] = self.array
         unknown = ~kept
@@ -112,7 +112,7 @@ class Columns(Mapping[str, Any]):
         return int(next(iter(self.columns.values())).number)
 
     def among(self, kept: NDArray[np.bool_]) -> Columns:
-        """The columns of all rows, where these are of the kept ones; the others are unknown."""
+        """Spread the columns over the kept rows of more, of which the others are unknown."""
         return Columns({name: one.among(kept) for name, one in self.columns.items()})
 
     def plain(self, digits: int | None = None) -> list[dict[str, Any]]:

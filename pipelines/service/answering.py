@@ -22,6 +22,7 @@ from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW
 from streaming_moments.pipelines.service.answers import DocumentRead
 from streaming_moments.pipelines.service.lines import as_shard
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -31,10 +32,10 @@ from streaming_moments.storage.counting.named import read_named
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 from streaming_moments.storage.kinds.base import ShardReader
 from streaming_moments.storage.kinds.registry import reader_of
+from streaming_moments.storage.proportions import said_of_documents
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-FOREIGN = 0.2  # share of known words below which a document says little of its topics
 DIGITS = 6
 _SHARES = frozenset({"proportions", "probabilities"})
 
@@ -78,7 +79,7 @@ class Answering:
 
 
 def answers_of(said: Columns) -> Iterator[DocumentRead]:
-    """What is said of each document, as far as an answer has a field for it."""
+    """Answer for each row, with the columns for which an answer has a field."""
     names = {one.name: one.name for one in fields(DocumentRead)} | {"known": "length"}
     columns = {
         field: said[name].plain(DIGITS if name in _SHARES else None)
@@ -90,15 +91,13 @@ def answers_of(said: Columns) -> Iterator[DocumentRead]:
 
 
 def said_of_texts(model: TopicModel, counted: CountedPassages) -> Columns:
-    """What a model says of texts: of their words as well, and whether they are foreign."""
+    """Read texts by a model, with their numbers of words and whether they are foreign."""
     batch = counted.batch
     if not model.vocabulary:
         # made of arrays, it names no vocabulary
         batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
-    said = model.read(batch)
-    known = said["length"].array
-    words = known + counted.outside
-    return Columns.of(**said, words=words, foreign=known < FOREIGN * words)
+    said = said_of_documents(counted, model.read(batch), FOREIGN_BELOW)
+    return Columns.of(**said, words=said["length"].array + said["unknown"].array)
 
 
 def _records(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
@@ -113,7 +112,7 @@ def _texts(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
 
 
 def _sequences(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
-    """A long sequence comes in pieces, which are joined."""
+    """Answer for whole sequences; the reader gives long ones in pieces."""
     batches = [read.batch for read in asked.reader.read(shard)]
     pieces = [asked.model.read(batch) for batch in batches]
     sequence = np.cumsum(np.concatenate([batch.begins for batch in batches])) - 1
@@ -146,7 +145,7 @@ def _edges(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
         yield DocumentRead(memberships=dict(zip(pair, said, strict=True)))
 
 
-# Records of all models are read alike, but for what is read in other parts than they are sent in.
+# All models are read alike, but where the reader gives other parts than the documents sent.
 ANSWERS: Mapping[str, Callable[[Answering, Shard], Iterator[DocumentRead]]] = MappingProxyType(
     {
         **dict.fromkeys(MODELS, _records),

@@ -31,22 +31,12 @@ def answering(store: MomentStore, tag: str) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """A model, and what makes texts into what it takes.
+    """A model, and what converts texts to its input.
 
-    Parameters
-    ----------
-    name : str
-        Of the model.
-    version : int
-        Of the store at which it was loaded.
-    model : Model
-        The model.
-    index : WordIndex or None
-        Finds its words in texts; None of a model that takes none.
-    reference : ModelReference
-        Which of that name it is.
-    answering : Answering or None
-        Reads what is no text.
+    version : of the store at which it was loaded
+    index : finds its words in texts; None if it does not take words
+    reference : identifies it among models of that name
+    answering : reads documents other than texts
     """
 
     name: str
@@ -58,13 +48,7 @@ class Published:
 
     @classmethod
     def of(cls, store: MomentStore, tag: str) -> Published | None:
-        """The model for which a tag stands; without it the latest, and None where there is none.
-
-        Raises
-        ------
-        StoreError
-            A file of it is damaged.
-        """
+        """Return the model of a tag, or without a tag the latest; None if there is none."""
         name = answering(store, tag)
         if name is None:
             return None
@@ -80,12 +64,9 @@ class Published:
         return cls(name, store.version, model, index, store.models[name], other)
 
     def infer(self, texts: Sequence[str]) -> list[TextTopics]:
-        """Topics of some texts; one without known words gets the shares of the topics.
+        """Infer topics of texts; a text without known words gets the shares of the topics.
 
-        Raises
-        ------
-        InvalidInput
-            The model has no topics of texts.
+        InvalidInput if the model has no topics of texts.
         """
         if self.index is None or not isinstance(self.model, TopicModel):
             raise InvalidInput(

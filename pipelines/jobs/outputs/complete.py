@@ -2,55 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.memory import plan_reading
-from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs.records import Part, write_records
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputContext,
-    OutputOptions,
+    OutputJob,
     Written,
 )
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.store import MomentStore
 
 SCORES = ("log_probability", "chow_liu_log_probability")
 # Rows of a table completed at a time: every node of the tree holds its states of each.
 _ROWS = 2048
 _NODE_ARRAYS = 4  # beliefs, messages and distributions of a node, and one on its way
-_COPIES = 2  # of the model, one on its way
 
 
-def complete(
-    store: MomentStore,
-    model: LatentTree,
-    shards: Sequence[Shard],
-    output: str,
-    run: Run,
-    options: OutputOptions,
-) -> Written:
+def complete(job: OutputJob) -> Written:
     """Write one Parquet file a shard, a row for each row of a table.
 
-    Parameters and errors as of `transform`; none of the options tells anything here.
+    Errors as of `transform`; none of the options tells anything here.
     """
+    model = job.model
     states = sum(table.shape[1] for tree in (model.tree, model.dependence) for table in tree.tables)
-    plan = plan_reading(
-        run.cluster.threads,
-        run.cluster.memory,
-        run.limits,
-        "a completion",
-        held={"the model": _COPIES * held_bytes(model)},
-        beside={f"{states} states of nodes": _NODE_ARRAYS * 8 * _ROWS * states},
-    )
-    job = store, model, shards, output, run, options
-    found = write_records(*job, "completing rows", plan, _read, names_shard=True)
+    nbytes = _NODE_ARRAYS * 8 * _ROWS * states
+    plan = job.plan("a completion", f"{states} states of nodes", nbytes)
+    found = write_records(job, "completing rows", plan, _read, names_shard=True)
     rows = found.added("documents")
     means = {name: found.added(name) / max(rows, 1) for name in SCORES}
     own, other = means.values()

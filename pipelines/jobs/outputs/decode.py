@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.memory import plan_reading
-from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs.records import Part, write_records
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputContext,
-    OutputOptions,
+    OutputJob,
     Written,
 )
 from streaming_moments.storage.counting.symbols.named_sequences import Spans
 from streaming_moments.storage.counting.symbols.sequences import PIECE
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.store import MomentStore
 
 DECODINGS = ("viterbi", "posterior")
-_COPIES = 2  # of the model, one on its way
 # Arrays of a row a symbol: posteriors, where Viterbi came from, starts of chunks of one symbol.
 _PIECE_ARRAYS = 3
 
 
-def decode(
-    store: MomentStore,
-    model: HiddenMarkovModel,
-    shards: Sequence[Shard],
-    output: str,
-    run: Run,
-    options: OutputOptions,
-) -> Written:
+def decode(job: OutputJob) -> Written:
     """Write one Parquet file a shard: a row for each sequence, or each part of a long one.
 
     `name` is of sequences that have one, and `from` the number with which the row begins where they
     are numbered; `first` counts from 0 in what the shard holds together.
 
-    Parameters
-    ----------
-    store, model, shards, output, run
-        As of `transform`.
-    options : OutputOptions
-        `method`: the likeliest states together by "viterbi", or each by itself by "posterior";
-        `probabilities` are those of the states given the whole sequence either way.
+    By the option `method` states are the likeliest together, "viterbi", or each by itself,
+    "posterior"; `probabilities` are those given the whole sequence either way.
 
     Raises
     ------
@@ -58,21 +40,13 @@ def decode(
     ShardError, BoundExceeded
         As of `transform`.
     """
-    method = options.method
+    model, method = job.model, job.options.method
     if method not in DECODINGS:
         raise InvalidInput(f"sequences are decoded by {' or '.join(DECODINGS)}, not by {method}")
     # the table of symbols smoothed and its logarithms; what is known of the symbols of a piece
     beside = 3 * model.emission.nbytes + _PIECE_ARRAYS * 8 * PIECE * (model.n_topics + 1)
-    plan = plan_reading(
-        run.cluster.threads,
-        run.cluster.memory,
-        run.limits,
-        "a decoding",
-        held={"the model": _COPIES * held_bytes(model)},
-        beside={f"{model.n_topics} states of symbols": beside},
-    )
-    job = store, model, shards, output, run, options
-    found = write_records(*job, "decoding shards", plan, _read, ("method",))
+    plan = job.plan("a decoding", f"{model.n_topics} states of symbols", beside)
+    found = write_records(job, "decoding shards", plan, _read, ("method",))
     sequences, symbols = found.added("sequences"), found.added("symbols")
     score = float(np.sum([one["log_likelihood"] for one in found.totals]))
     perplexity = float(np.exp(-score / symbols)) if symbols else None

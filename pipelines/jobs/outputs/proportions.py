@@ -63,10 +63,8 @@ def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[s
         for number, read in enumerate(documents):
             seed = seed_of_batch(provenance.seeds, number)
             said = model.read(read.counted.batch, asked.method, seed)
-            whole = said_of_documents(read, said, asked.foreign_below)
-            own = whole
-            if asked.passages:
-                own = said_of_passages(read, said, whole["foreign"].array)
+            whole = said_of_documents(read.counted, said, asked.foreign_below)
+            own = said_of_passages(read.counted, said, whole) if asked.passages else whole
             yield proportion_columns(read, own, shard.url, asked.labels, asked.passages)
             tokens = tokens + whole["length"].array @ whole["proportions"].array
             summary = _with(summary, read, whole, shard.url)
@@ -93,7 +91,7 @@ def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> S
     best, lengths = summary.representatives, whole["length"].array
     return replace(
         summary,
-        documents=summary.documents + read.documents,
+        documents=summary.documents + read.counted.documents,
         tokens=summary.tokens + int(lengths.sum()),
         unknown=summary.unknown + int(whole["unknown"].array.sum()),
         foreign=summary.foreign + int(whole["foreign"].array.sum()),

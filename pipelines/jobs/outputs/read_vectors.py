@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
@@ -12,11 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.factors.independent_factors import IndependentFactors
-from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.mixtures.passes import shape_of
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
-from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs.records import (
     Part,
     ShardFiles,
@@ -26,12 +23,11 @@ from streaming_moments.pipelines.jobs.outputs.records import (
 )
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputContext,
-    OutputOptions,
+    OutputJob,
     Written,
 )
 from streaming_moments.quality.representatives import NearRow
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.storage.top_documents import ModelRead, write_near_rows
 
 STEP = "reading rows of numbers"
@@ -41,7 +37,7 @@ _LARGEST = np.finfo(np.float64).max
 
 @dataclass(frozen=True)
 class _Nearest:
-    """Rows nearest to the mean of each component, so many at most; of two what both have."""
+    """At most `number` rows nearest to the mean of each component; `+` joins two."""
 
     number: int
     rows: tuple[tuple[NearRow, ...], ...]
@@ -53,66 +49,32 @@ class _Nearest:
         )
 
 
-def read_components(
-    store: MomentStore,
-    model: GaussianMixture,
-    shards: Sequence[Shard],
-    output: str,
-    run: Run,
-    options: OutputOptions,
-) -> Written:
+def read_components(job: OutputJob) -> Written:
     """Write one Parquet file a shard, a row for each record, null where it is no row of numbers.
 
-    Parameters
-    ----------
-    store, model, shards, output, run
-        As of `transform`.
-    options : OutputOptions
-        `top_documents`: so many rows nearest to each mean are told, and written beside the files;
-        `id_column`, of what rows are called.
-
-    Raises
-    ------
-    InvalidInput
-        Two shards whose outputs would have one name.
-    ShardError, StoreError, BoundExceeded
-        As of `transform`.
+    The option `top_documents` is the number of rows nearest to each mean to list, in a file beside
+    the others; `id_column` names the rows. Errors as of `transform`.
     """
-    number, job = options.top_documents, (store, model, shards, output, run, options)
-    room = run.cluster.threads, run.cluster.memory
-    plan = plan_transform(*shape_of(model), *room, run.limits)
-    found = write_records(*job, STEP, plan, _with_nearest if number else read_records, NAMED)
+    options, number = job.options, job.options.top_documents
+    rows, k = shape_of(job.model)
+    plan = plan_transform(rows, k, *job.room)
+    found = write_records(job, STEP, plan, _with_nearest if number else read_records, NAMED)
     if not number:
         return rows_written(found)
     nearest = reduce(add, (one["nearest"] for one in found.totals)).rows
-    of = ModelRead(store.url, options.name, options.labels)
+    of = ModelRead(job.store.url, options.name, options.labels)
     write_near_rows(found.folder, number, nearest, of)
     return rows_written(found, nearest)
 
 
-def read_factors(
-    store: MomentStore,
-    model: IndependentFactors,
-    shards: Sequence[Shard],
-    output: str,
-    run: Run,
-    options: OutputOptions,
-) -> Written:
-    """Write one Parquet file a shard, a row for each record, null where it is no row of numbers.
-
-    Arguments and errors as of `read_components`, but that no rows are told.
-    """
-    room = run.cluster.threads, run.cluster.memory
-    plan = plan_transform(model.dimension, model.n_topics, *room, run.limits)
-    job = store, model, shards, output, run, options
-    return rows_written(write_records(*job, STEP, plan, read_records, NAMED))
+def read_factors(job: OutputJob) -> Written:
+    """As `read_components`, for factors; without `top_documents`."""
+    plan = plan_transform(job.model.dimension, job.model.n_topics, *job.room)
+    return rows_written(write_records(job, STEP, plan, read_records, NAMED))
 
 
 def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = ()) -> Written:
-    """What is said of rows that were read, with the rows nearest to the mean of each component.
-
-    The log likelihood of a row in the mean is told where the model says one.
-    """
+    """The result for rows of numbers, with their mean log likelihood where the model has one."""
     documents, without = found.added("documents"), found.added("outside")
     left_out = f", {without:,} of them no row of numbers" if without else ""
     likely, told = None, ""
@@ -131,7 +93,7 @@ def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = (
 
 
 def _with_nearest(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """As `read_records`, and the rows nearest to the mean of each component."""
+    """As `read_records`, adding up the rows nearest to the mean of each component."""
     means, number, first = context.model.means, context.asked.top_documents, 0
     for read, columns, numbers in each_record(shard, place, context):
         kept, ids = np.flatnonzero(read.kept), columns.get("id")

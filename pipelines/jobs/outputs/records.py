@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from streaming_moments.pipelines.cluster.memory import ReadingPlan
-from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputContext,
-    OutputOptions,
+    OutputJob,
     drawn,
     seed_of_batch,
     write_each,
@@ -26,16 +25,15 @@ from streaming_moments.storage.documents import ids_of
 from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.store import MomentStore
 
-# Columns of some rows, and numbers by name that are added up over a shard.
+# Columns of some rows, and totals by name, which are added up over a shard.
 Part = tuple[Mapping[str, Any], Mapping[str, Any]]
 ReadShard = Callable[[Shard, int, OutputContext], Iterator[Part]]
 
 
 @dataclass(frozen=True, eq=False)
 class ShardFiles:
-    """Files of shards, in their order, in a folder that was claimed, and what each added up."""
+    """Files of shards in a claimed folder, in the order of the shards, and the totals of each."""
 
     folder: OutputFolder
     urls: tuple[str, ...]
@@ -47,29 +45,25 @@ class ShardFiles:
 
 
 def write_records(
-    store: MomentStore,
-    model: Any,
-    shards: Sequence[Shard],
-    output: str,
-    run: Run,
-    options: OutputOptions,
+    job: OutputJob,
     step: str,
     plan: ReadingPlan,
     read: ReadShard,
     content: Sequence[str] = (),
     names_shard: bool = False,
 ) -> ShardFiles:
-    """Write all parts that `read` gives of each shard into a file.
+    """Write a file for each shard, of the parts that `read` yields; errors as of `transform`.
 
-    `step` is what it is called, `plan` the memory of a worker, `content` names the options that
-    change a file, and `names_shard` says whether its metadata has its shard. Errors as of
-    `transform`.
+    step : name of the step
+    plan : memory of a worker
+    content : names of the options that change a file
+    names_shard : whether the metadata of a file has the URL of its shard
     """
-    folder = claim_output(store, model, shards, output, run, options, (*content, *drawn(options)))
+    folder = claim_output(job, (*content, *drawn(job.options)))
     # plain labels: those of a commit do not travel
-    own = replace(options, labels=dict(options.labels))
-    work = partial(_write_shard, read, names_shard), OutputContext, model, folder, own
-    each = sorted(write_each(store, shards, run, step, plan, *work), key=lambda one: one[0])
+    asked = replace(job.options, labels=dict(job.options.labels))
+    write = partial(_write_shard, read, names_shard)
+    each = sorted(write_each(job, step, plan, write, folder, asked), key=lambda one: one[0])
     files, totals = zip(*(found for _, found in each), strict=True)
     return ShardFiles(folder, files, [*totals])
 
@@ -91,7 +85,7 @@ def _write_shard(
 
 
 def read_records(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """A row for each record: what it is called, where it lies, what the model says of it."""
+    """Yield a row for each record: its name, where it lies, and what the model says of it."""
     for _, columns, numbers in each_record(shard, place, context):
         yield columns, numbers
 
@@ -99,10 +93,7 @@ def read_records(shard: Shard, place: int, context: OutputContext) -> Iterator[P
 def each_record(
     shard: Shard, place: int, context: OutputContext
 ) -> Iterator[tuple[Any, Mapping[str, Any], dict[str, Any]]]:
-    """The batches of a shard, with the part of each.
-
-    The columns of a record that is left out, as it is no row of numbers, are null.
-    """
+    """Yield the batches of a shard with the part of each; records that are left out are null."""
     model, asked, first = context.model, context.asked, 0
     seeds = () if asked.seed is None else (asked.seed, place)
     for number, (read, ids) in enumerate(_named(shard, context)):
@@ -119,7 +110,7 @@ def each_record(
 
 
 def _named(shard: Shard, context: OutputContext) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Batches of a shard, and what their records are called, where that is asked for."""
+    """Yield batches of a shard, with a column of the names of records if there is `id_column`."""
     reading, asked = context.reading, context.asked
     reader: Any = reading.reader
     if asked.views:
@@ -134,11 +125,11 @@ def _named(shard: Shard, context: OutputContext) -> Iterator[tuple[Any, dict[str
 
 
 def _records(read: Any) -> int:
-    """Records of a batch, those that are left out among them."""
+    """Count the records of a batch, with those that are left out."""
     return int(read.kept.size if hasattr(read, "kept") else read.batch.documents)
 
 
 def origins(shard: Shard, first: int, number: int) -> dict[str, pa.Array]:
-    """Columns `source` and `row` of so many records of a shard, from one of them on."""
+    """Columns `source` and `row` of consecutive records of a shard."""
     rows = np.arange(first, first + number, dtype=np.int64)
     return {"source": pa.repeat(pa.scalar(shard.url), number), "row": pa.array(rows)}
