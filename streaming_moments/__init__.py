@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from streaming_moments.decompositions.svtd import svtd as svtd
     from streaming_moments.errors import StreamingMomentsError as StreamingMomentsError
     from streaming_moments.models.base import FitOptions as FitOptions
+    from streaming_moments.models.bernoullis.bernoulli_mixture import (
+        BernoulliMixture as BernoulliMixture,
+    )
+    from streaming_moments.models.bernoullis.bernoulli_mixture import (
+        BernoulliOptions as BernoulliOptions,
+    )
     from streaming_moments.models.communities.blockmodel import Blockmodel as Blockmodel
     from streaming_moments.models.communities.blockmodel import (
         BlockmodelOptions as BlockmodelOptions,

@@ -28,7 +28,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     status_as_json,
     status_of_any,
 )
-from streaming_moments.pipelines.reports.shown.model_view import TopicsView, model_view
+from streaming_moments.pipelines.reports.shown.registry import model_view, shown_of
 from streaming_moments.pipelines.reports.status import (
     since_text,
     stale_as_json,
@@ -164,11 +164,11 @@ def topics(
         require_plot(plot_file)
     chosen = model_called(opened.commit, name)
     stale = staleness(opened, chosen)
-    view = model_view(opened, model, words, weight, opened.models[chosen].labels)
+    view: Any = model_view(opened, model, words, weight, opened.models[chosen].labels)
     warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
     known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
     title = f"model {chosen} of {documents_of(model)}"
-    if not isinstance(view, TopicsView):
+    if shown_of(model).periods is None:
         if period is not None:
             raise click.UsageError(f"--over-time is of topics, model {chosen} of {model.name}.")
         if json_output:

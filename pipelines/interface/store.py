@@ -16,7 +16,7 @@ from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.models.registry import DEFAULT_MODEL, models_of
+from streaming_moments.models.registry import models_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
@@ -490,7 +490,7 @@ class Store:
     def _require_documents(self, instead: str) -> None:
         """Refuse what is of topics alone."""
         own = models_of(self.snapshot.kind)
-        if all(one.name != DEFAULT_MODEL for one in own):
+        if not any(one.finds_topics for one in own):
             names = " or ".join(one.__name__ for one in own)
             raise InvalidInput(
                 f"the store holds {self.snapshot.kind}, which have no topics; use "

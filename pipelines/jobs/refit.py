@@ -28,7 +28,6 @@ from streaming_moments.storage.segments.blocks import joining_bytes
 COHERENCE_WORDS = 10
 
 M = TypeVar("M", bound=Model)
-T = TypeVar("T", bound=TopicModel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,10 +221,12 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> Coherence
     )
 
 
-def with_coherence(store: StatisticsSource, model: T, run: Run) -> T:
-    """The model with the coherence of its topics, where it is known."""
-    scores = coherence(store, model, run)
-    return model if scores is None else model.with_coherence(scores.umass, scores.npmi)
+def with_coherence(store: StatisticsSource, model: M, run: Run) -> M:
+    """The model with the coherence of its topics, where it has some and it is known."""
+    topical: Any = model
+    scores = None if model.scored is None else coherence(store, topical, run)
+    scored: M = topical.with_coherence(scores.umass, scores.npmi) if scores is not None else model
+    return scored
 
 
 def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:

@@ -86,9 +86,12 @@ class RefitSection:
                 f"{', '.join(sorted(own))}"
             )
         auto = tuple(key for key in _FOUND if given.get(key) == "auto")
-        idle = [key for key in auto if name != DEFAULT_MODEL and key not in _by_fit(name)]
+        finds = MODELS[name].finds_topics
+        idle = [key for key in auto if not finds and key not in _by_fit(name)]
         if idle:
-            names = [one for one in MODELS if one == DEFAULT_MODEL or idle[0] in _by_fit(one)]
+            names = [
+                key for key, one in MODELS.items() if one.finds_topics or idle[0] in _by_fit(key)
+            ]
             every = " and ".join(map(repr, names))
             raise ValueError(f"{idle[0]}: auto is of models {every} alone")
         # until they are found: one topic, rounds by default
@@ -107,7 +110,7 @@ class RefitSection:
 
     @model_validator(mode="after")
     def _fits_together(self) -> RefitSection:
-        comparable = self.model == DEFAULT_MODEL or compares_states(self.family)
+        comparable = self.family.finds_topics or compares_states(self.family)
         if not comparable and len(self.topics) > 1:
             names = [name for name, one in MODELS.items() if compares_states(one)]
             every = " and ".join(map(repr, (DEFAULT_MODEL, *names)))
@@ -122,7 +125,7 @@ class RefitSection:
         if "topics" in self.auto and len(self.alpha0) > 1:
             raise ValueError("topics: auto is with one alpha0; several are compared with numbers")
         if self.polish:
-            if passes_of(self.family).family is not TopicModel:
+            if not passes_of(self.family).of_documents:
                 raise ValueError("polish: nights polish models of documents only; leave it out")
             if self.half_life_days is not None:
                 raise ValueError("polish: a pass counts all documents alike; no half_life_days")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, make_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
@@ -15,7 +14,6 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.states import Clusters, compares_states, states_of
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, window_perplexity
 from streaming_moments.pipelines.nightly.fitting import RefitSection
 from streaming_moments.pipelines.nightly.keys import STRICT
@@ -81,22 +79,9 @@ class Measure:
     held_out: bool = False
 
 
-def mean_npmi(model: Any) -> float | None:
-    """Mean NPMI of the topics; None where it was not computed, or there are none.
-
-    Examples
-    --------
-    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
-    >>> mean_npmi(model) is None
-    True
-    """
-    if not isinstance(model, TopicModel):
-        return None
-    return float(model.npmi.mean()) if np.isfinite(model.npmi).all() else None
-
-
 def _coherence_drop(night: Night) -> float | None:
-    now, before = mean_npmi(night.model), mean_npmi(night.published)
+    now = night.model.mean_npmi
+    before = None if night.published is None else night.published.mean_npmi
     return None if now is None or before is None else before - now
 
 

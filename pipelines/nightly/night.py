@@ -20,7 +20,7 @@ from streaming_moments.pipelines.nightly.config import NightlyConfig
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
-from streaming_moments.pipelines.nightly.measures import judged, mean_npmi, reasons_of
+from streaming_moments.pipelines.nightly.measures import judged, reasons_of
 from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport, filed_after
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of, status_of_any
@@ -140,7 +140,6 @@ def _night(
     # what follows is loaded by a night with something to do
     from streaming_moments.pipelines.nightly.judging import (
         chosen_model,
-        said_of,
         source_of,
     )
     from streaming_moments.pipelines.nightly.words import grown, rebased
@@ -160,7 +159,7 @@ def _night(
         source = source_of(store, config.refit)
         chosen = chosen_model(source, config.refit, run)
         model = chosen.model
-        found |= said_of(model)
+        found |= model.summary()
         if config.refit.auto and config.refit.topical:
             found["refined"] = model.refined
         if chosen.why:
@@ -314,8 +313,8 @@ def _drift(
         fitted = -1 if name is None else store.models[name].version
         before = store.at(fitted) if store.commit.keeps(fitted) else None
         topics, alpha0 = config.refit.topics[0], config.refit.alpha0[0]
-        if isinstance(published, TopicModel):
-            topics, alpha0 = published.n_topics, published.alpha0
+        if published is not None and published.moments is not None:
+            topics, alpha0 = published.moments
         drift = measure_drift(store, before, topics, alpha0, run)
         found |= json_value(asdict(drift))
     return drift
@@ -343,7 +342,7 @@ def _polished(
             allow_missing=going,
         )
         polished = with_coherence(source, result.model, run)
-        found |= asdict(result.note) | {"npmi": mean_npmi(polished)}
+        found |= asdict(result.note) | {"npmi": polished.mean_npmi}
         found["bad"] = [error.url for error in result.bad]
     return polished, result.work
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.storage.log.layout import SegmentLayout
+from streaming_moments.storage.shards import Shard
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,12 @@ class CorpusSize:
     nbytes: int
     shards: int
     largest: int
+
+    @classmethod
+    def of(cls, shards: Sequence[Shard]) -> CorpusSize:
+        """Of shards as `list_shards` gives them."""
+        sizes = [shard.size for shard in shards]
+        return cls(sum(sizes), len(sizes), max(sizes))
 
 
 @dataclass(frozen=True)

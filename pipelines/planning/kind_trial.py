@@ -90,8 +90,7 @@ def try_out_kind(
     NotIdentifiable
         The sample does not hold a single state.
     """
-    sizes = [shard.size for shard in shards]
-    corpus = CorpusSize(sum(sizes), len(sizes), max(sizes))
+    corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)
     with (
         tempfile.TemporaryDirectory(prefix="streaming-moments-plan-") as folder,

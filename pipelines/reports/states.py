@@ -73,7 +73,7 @@ def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
     return [json_value(asdict(line)) for line in lines]
 
 
-def parameters_as_json(model: Any) -> dict[str, Any]:
+def parameters_as_json(model: Model) -> dict[str, Any]:
     """Means and variances of a mixture, columns of factors, and the like, as JSON can hold them.
 
     Of models of other kinds, which have words, nothing.

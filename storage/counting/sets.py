@@ -36,10 +36,9 @@ _SHOWN = 60
 class SetsForm:
     """Where the features of a row stand in a shard.
 
-    Parameters
-    ----------
-    columns : tuple of str
-        One column of features or lists of them, or several of 0 and 1, each a feature.
+    columns : one column of features or lists of them, or several of 0 and 1, each a
+        feature
+
 
     Raises
     ------
@@ -75,16 +74,10 @@ class SetsForm:
 class SetReader:
     """Reads the shards of a store of sets.
 
-    Parameters
-    ----------
-    form : ShardFormat
-        The format of the shards.
-    sets : SetsForm
-        Where features stand.
-    features : Vocabulary
-        That are counted.
-    limits, storage_options
-        As of any reader.
+    form : the format of the shards
+    sets : where features stand
+    features : that are counted
+    limits, storage_options : as of any reader
     """
 
     form: ShardFormat

@@ -33,40 +33,22 @@ def columns_read(store: Snapshot) -> tuple[str, ...]:
     return tuple(store.reading.get("columns", ()))
 
 
-def always(store: Snapshot) -> bool:
-    """True."""
-    return True
-
-
-def never(store: Snapshot) -> bool:
-    """False."""
-    return False
-
-
 @dataclass(frozen=True)
 class StoredKind:
     """How the records of a kind lie in shards, and how they come one by one.
 
-    Parameters
-    ----------
-    foundation : type
-        Of the kind.
-    reader : callable
-        `reader(store, limits, storage_options)` reads the shards of a store.
-    fields : callable, optional
-        Fields of a record that is sent; `InvalidInput` for a store whose records cannot be. None of
-        a kind that a service does not take.
-    columns : callable
-        Columns of the records of a store; none where they are texts.
-    may_grow : callable
-        Whether what comes to a counted file is records of its own.
-    takes_texts : callable
-        Whether a record is a text of which words are counted.
+    foundation : of the kind
+    reader : `reader(store, limits, storage_options)` reads the shards of a store
+    fields : fields of a record that is sent, InvalidInput for a store whose records cannot be sent;
+        None of a kind that a service does not take
+    columns : columns of the records of a store; none if they are texts
+    may_grow : whether what comes to a counted file is records of its own
+    takes_texts : whether a record is a text of which words are counted
     """
 
     foundation: Any
     reader: Callable[[Snapshot, ReadLimits, StorageOptions], ShardReader]
     fields: Callable[[Snapshot], tuple[RecordField, ...]] | None
     columns: Callable[[Snapshot], tuple[str, ...]] = columns_read
-    may_grow: Callable[[Snapshot], bool] = always
-    takes_texts: Callable[[Snapshot], bool] = never
+    may_grow: Callable[[Snapshot], bool] = lambda store: True
+    takes_texts: Callable[[Snapshot], bool] = lambda store: False

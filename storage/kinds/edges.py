@@ -7,7 +7,7 @@ from streaming_moments.storage.counting.graphs.edge_batches import EdgeReader
 from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.inbox.fields import RecordField, end_field
-from streaming_moments.storage.kinds.base import ShardReader, StorageOptions, StoredKind, never
+from streaming_moments.storage.kinds.base import ShardReader, StorageOptions, StoredKind
 from streaming_moments.storage.store.snapshot import Snapshot
 
 
@@ -25,4 +25,4 @@ def _columns(store: Snapshot) -> tuple[str, ...]:
 
 
 # edges that come to a counted file may be there already
-EDGES = StoredKind(EdgesFoundation, _reader, _fields, _columns, never)
+EDGES = StoredKind(EdgesFoundation, _reader, _fields, _columns, lambda store: False)

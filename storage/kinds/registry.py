@@ -26,24 +26,12 @@ STORED_KINDS: Mapping[str, StoredKind] = MappingProxyType(
 def reader_of(
     store: Snapshot, limits: ReadLimits, storage_options: StorageOptions = None
 ) -> ShardReader:
-    """Reader of the shards of a store.
-
-    Raises
-    ------
-    StoreError
-        A file of the store that says how they are read is missing or damaged.
-    """
+    """Build the reader of the shards of a store."""
     return STORED_KINDS[store.kind].reader(store, limits, storage_options)
 
 
 def fields_of(store: Snapshot) -> tuple[RecordField, ...]:
-    """Fields of a record that is sent to a store.
-
-    Raises
-    ------
-    InvalidInput
-        The records of such stores cannot be sent one by one.
-    """
+    """Return the fields of a record that is sent; InvalidInput if none can be sent."""
     known = STORED_KINDS.get(store.kind)
     if known is None or known.fields is None:
         raise InvalidInput(

@@ -116,9 +116,32 @@ class Model(Protocol):
     compares_halves: ClassVar[bool]
     """Whether its fit reads what statistics keep of halves of the documents."""
 
+    of_numbers: ClassVar[bool]
+    """Whether its arrays are parameters of rows of numbers, and not distributions over words."""
+    finds_topics: ClassVar[bool]
+    """Whether pairs held out tell how many topics, where it is not told how many."""
+    fewest: ClassVar[tuple[int, int]]
+    """Documents, and those for each topic, below which a fit says nothing."""
+
     @property
     def documents(self) -> int:
         """Records it was fitted on."""
+
+    @property
+    def scored(self) -> NDArray[np.float64] | None:
+        """(n, k) distributions over words that have a coherence; None of other models."""
+
+    @property
+    def mean_npmi(self) -> float | None:
+        """Mean coherence of what is `scored`; None where it was not computed."""
+
+    @property
+    def captured_share(self) -> float | None:
+        """Smallest share of an eigenvalue that the basis sees; None where it is not known."""
+
+    @property
+    def moments(self) -> tuple[int, float] | None:
+        """Topics and alpha0 of the moments of documents that it was fitted to; None of others."""
 
     @property
     def vocabulary(self) -> str:
@@ -169,3 +192,6 @@ class Model(Protocol):
         A name means the same in all models: `length` in known words, the likeliest `topic`,
         `proportions`, `log_likelihood`.
         """
+
+    def summary(self) -> dict[str, Any]:
+        """What a log says of its fit, by name."""

@@ -121,6 +121,8 @@ class TopicModel(StoredModel):
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
     compares_halves: ClassVar[bool] = True
+    finds_topics: ClassVar[bool] = True
+    fewest: ClassVar[tuple[int, int]] = (100, 10)
     nulls: ClassVar[tuple[str, ...]] = ()
     halves_give: ClassVar[str] = "topic_bars"
     pair_topics = pair_topics_of
@@ -302,6 +304,31 @@ class TopicModel(StoredModel):
     def captured(self) -> float:
         """Smallest share of an eigenvalue that the basis sees; near 1 is good."""
         return float((self.spectrum / self.exact_spectrum).min())
+
+    @property
+    def scored(self) -> NDArray[np.float64]:
+        """The topics."""
+        return self.topics
+
+    @property
+    def mean_npmi(self) -> float | None:
+        """Mean NPMI of the topics; None where it was not computed."""
+        return float(self.npmi.mean()) if np.isfinite(self.npmi).all() else None
+
+    @property
+    def captured_share(self) -> float | None:
+        """`captured`, where it is known."""
+        return self.captured if np.isfinite(self.captured) else None
+
+    @property
+    def moments(self) -> tuple[int, float]:
+        """K and alpha0."""
+        return self.n_topics, self.alpha0
+
+    def summary(self) -> dict[str, Any]:
+        """Topics, decomposition, coherence, captured spectrum."""
+        told = {"topics": self.n_topics, "alpha0": self.alpha0, "method": self.method}
+        return {**told, "npmi": self.mean_npmi, "captured": self.captured}
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes of which `from_parts` makes it again."""

@@ -60,17 +60,12 @@ class Made:
 
 @dataclass(frozen=True)
 class Redraw:
-    """How a store of a kind gets another foundation, on which its shards are counted anew.
+    """How a store of a kind gets another foundation, on which its shards are counted again.
 
-    Parameters
-    ----------
-    known : callable
-        Options of its pilot that a store of before they were written had.
-    begun : callable
-        `begun(store, shards, options, halves, run)` is the store with a new lineage aside that has
-        counted nothing yet.
-    renewed : callable
-        What of a foundation is new, in words.
+    known : options of the pilot of a store that was created before stores kept these
+    begun : `begun(store, shards, options, halves, run)` is the store with a new lineage aside that
+        has counted nothing yet
+    renewed : what of a foundation is new, in words
     """
 
     known: Callable[[MomentStore], Mapping[str, Any]]
@@ -78,30 +73,17 @@ class Redraw:
     renewed: Callable[[Any], str]
 
 
-def fits(options: PilotOptions) -> str:
-    """Nothing: any options of a pilot go together."""
-    return ""
-
-
 @dataclass(frozen=True)
 class KindJobs:
     """How stores of a kind are made.
 
-    Parameters
-    ----------
-    foundation : type
-        Of the kind.
-    takes : frozenset of str
-        Options of `create` that not all kinds have.
-    create : callable
-        Makes a store; arguments as of `create_kind`.
-    form : callable
-        Where records lie, with their `columns`, as the options say; None of documents.
-        `InvalidInput` for columns in which they cannot lie.
-    redraw : Redraw, optional
-        How a store is made anew; without it `rebase` refuses the kind.
-    misfit : callable
-        What of the options of a pilot does not go together, as a sentence.
+    foundation : of the kind
+    takes : options of `create` that only some kinds have
+    create : makes a store; arguments as of `create_kind`
+    form : where records lie, with their `columns`, as the options say; None of documents;
+        InvalidInput for columns in which they cannot lie
+    redraw : how a store is made anew; without it `rebase` refuses the kind
+    misfit : which options of a pilot do not go together, as a sentence
     """
 
     foundation: Any
@@ -111,7 +93,7 @@ class KindJobs:
     ]
     form: Callable[[KindOptions], Any]
     redraw: Redraw | None = None
-    misfit: Callable[[PilotOptions], str] = fits
+    misfit: Callable[[PilotOptions], str] = lambda options: ""
 
 
 def create_by(

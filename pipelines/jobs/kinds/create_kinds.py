@@ -51,13 +51,7 @@ def create_kind(
 def require_options_of(
     shape: KindOptions, counting: CountingOptions, options: PilotOptions
 ) -> None:
-    """Refuse options that the kind has no use for, and columns in which its records cannot lie.
-
-    Raises
-    ------
-    InvalidInput
-        Names them.
-    """
+    """Raise InvalidInput for options that the kind does not take, and for misfitting columns."""
     own = KIND_JOBS[shape.kind].takes
     others = frozenset[str]().union(*(one.takes for one in KIND_JOBS.values())) - own
     if idle := others & (_changed(shape) | _changed(counting) | _changed(options)):
@@ -67,13 +61,7 @@ def require_options_of(
 
 
 def form_of(shape: KindOptions) -> Any:
-    """Where the records of a kind lie, with their `columns`; None of documents.
-
-    Raises
-    ------
-    InvalidInput
-        Columns in which they cannot lie.
-    """
+    """Where the records of a kind lie, with their `columns`; None of documents."""
     return KIND_JOBS[shape.kind].form(shape)
 
 

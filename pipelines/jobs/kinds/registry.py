@@ -20,13 +20,7 @@ KIND_JOBS: Mapping[str, KindJobs] = MappingProxyType({one.foundation.kind: one f
 
 
 def redraw_of(store: Snapshot) -> Redraw:
-    """How a store is made anew.
-
-    Raises
-    ------
-    InvalidInput
-        Those of its kind are not.
-    """
+    """Return how a store is made anew; InvalidInput if stores of its kind are not."""
     found = KIND_JOBS[store.kind].redraw
     if found is None:
         raise InvalidInput(lacks_vocabulary(store))

@@ -15,7 +15,7 @@ from streaming_moments.errors import (
 )
 from streaming_moments.models.base import FitOptions, Model
 from streaming_moments.models.halves import HeldOut
-from streaming_moments.models.registry import DEFAULT_MODEL, MODELS, models_of
+from streaming_moments.models.registry import MODELS, models_of
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.states import FITS_HALVES, compares_states
 from streaming_moments.models.views.held_out import held_out_triples, require_told_apart
@@ -40,7 +40,7 @@ def model_selected(store: StatisticsSource) -> Any | None:
     if any(map(compares_states, own)):
         return next(one for one in own if compares_states(one))
     table = getattr(getattr(foundation, "basis", None), "table", None)
-    if table is not None or all(one.name != DEFAULT_MODEL for one in own):
+    if table is not None or not any(one.finds_topics for one in own):
         names = " or ".join(one.name for one in own if table is None or one.name == "latent_tree")
         raise InvalidInput(
             f"no halves tell how many states {names} should have; refit some (`--model {names} "

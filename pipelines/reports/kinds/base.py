@@ -60,30 +60,18 @@ def planned_rows(foundation: Any, state: str, blocks: str, room: int) -> Rows:
 class KindReports:
     """What is said of stores of a kind.
 
-    Parameters
-    ----------
-    foundation : type
-        Of the kind.
-    facts : callable
-        What a store holds, by name, or a dataclass of it.
-    show : callable
-        `show(console, facts, store)` prints these for people.
-    left_out : callable
-        `left_out(outside, store)`: what an update left out, so many records or tokens of it, and
-        what the store holds that counts for nothing, in lines.
-    sizes : callable
-        How many words a foundation counts, and the like.
-    told : callable
-        What `counted` takes of a store.
-    counted : callable
-        What of the facts a page shows.
-    ledger : tuple of str
-        What a page calls the columns of its ledger.
-    planned, planned_rows : callable
-        Sizes of a foundation in a plan, as JSON, and as names and values:
-        `planned_rows(foundation, state, blocks, room)`.
-    records : str
-        What a plan says of documents, after their number.
+    foundation : of the kind
+    facts : what a store holds, by name, or a dataclass of it
+    show : `show(console, facts, store)` prints the facts
+    left_out : `left_out(outside, store)`: lines on what an update left out, `outside` in all, and
+        on what the store holds that counts for nothing
+    sizes : how many words a foundation counts, and the like
+    told : what `counted` takes of a store
+    counted : what of the facts a page shows
+    ledger : what a page calls the columns of its ledger
+    planned, planned_rows : sizes of a foundation in a plan, as JSON, and as names and values:
+        `planned_rows(foundation, state, blocks, room)`
+    records : what a plan says of documents, after their number
     """
 
     foundation: Any
@@ -158,13 +146,8 @@ def last_facts(store: MomentStore) -> dict[str, Any]:
     }
 
 
-def nothing_more(totals: Any) -> Facts:
-    """No facts."""
-    return {}
-
-
 def facts_of_triples(
-    store: MomentStore, more: Callable[[Any], Facts] = nothing_more
+    store: MomentStore, more: Callable[[Any], Facts] = lambda totals: {}
 ) -> dict[str, Any]:
     """What a store of triples of views holds, by name; `more` of its totals."""
     commit, totals = store.commit, store.totals()

@@ -75,9 +75,6 @@ def sizes_text(sizes: Mapping[str, Any]) -> str:
 def counted_facts(told: Mapping[str, Any]) -> dict[str, str | int | float]:
     """What a store has counted, by the names that a page gives it.
 
-    Parameters
-    ----------
-    told : mapping
-        Its facts; those of documents do not say their kind.
+    The facts of documents do not say their kind.
     """
     return KIND_REPORTS[told.get("kind", CountsFoundation.kind)].counted(told)

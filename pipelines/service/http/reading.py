@@ -12,7 +12,7 @@ from starlette.responses import Response
 from streaming_moments.errors import StoreError
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.kinds.registry import status_as_json, status_of_any
-from streaming_moments.pipelines.reports.shown.model_view import model_view
+from streaming_moments.pipelines.reports.shown.registry import model_view
 from streaming_moments.pipelines.reports.status import stale_as_json
 from streaming_moments.pipelines.reports.tables import (
     as_json,

@@ -35,16 +35,10 @@ _LEAST = 1e-9
 class Components:
     """Probabilities of features in each component, and the shares of the rows.
 
-    Parameters
-    ----------
-    probabilities : (n, k) float64
-        0 to 1.
-    weights : (k,) float64
-        Sum 1.
-    spectrum : (k - 1,) float64
-        Variances between components through variances within, falling.
-    rounds : int
-        In which equal features were filled in.
+    probabilities : (n, k) float64, 0 to 1
+    weights : (k,) float64, sum 1
+    spectrum : (k - 1,) float64, variances between components through variances within, falling
+    rounds : in which equal features were filled in
     """
 
     probabilities: NDArray[np.float64]
@@ -57,18 +51,11 @@ class Components:
 class SetMoments:
     """Moments of sets, of distinct features.
 
-    Parameters
-    ----------
-    Q : (core, s) float64
-        What z is made by.
-    rows : float
-        How many sets there are, also empty ones.
-    first : (n,) float64
-        Share of the rows with each feature.
-    pairs : (n, core) float64
-        Rows with both features, whole numbers; 0 of equal ones.
-    triples : (s, s, s) float64
-        `E[z (x) z (x) z]` without equal features.
+    Q : (core, s) float64, what z is made by
+    rows : how many sets there are, also empty ones
+    first : (n,) float64, share of the rows with each feature
+    pairs : (n, core) float64, rows with both features, whole numbers; 0 of equal ones
+    triples : (s, s, s) float64, `E[z (x) z (x) z]` without equal features
     """
 
     Q: NDArray[np.float64]
@@ -130,14 +117,9 @@ class SetMoments:
 class Squares:
     """(core, s s) products `q_i (x) q_i`, without columns that are 0: of the identity most are.
 
-    Parameters
-    ----------
-    columns : int
-        s.
-    places : (m,) int64
-        Of the columns that are kept.
-    values : (core, m) float64
-        These.
+    columns : s
+    places : (m,) int64, of the columns that are kept
+    values : (core, m) float64, these
     """
 
     columns: int
@@ -277,16 +259,10 @@ def by_pairs(
     which a pair weighs as the inverse of its variance, which is about as `E[x_j]`. So triples tell
     the components apart, and nothing else.
 
-    Parameters
-    ----------
-    pairs : (n, core) float64
-        Pair counts, of all rows or of a half of them.
-    rows : float
-        Counted in them.
-    found : Components
-        As triples say them.
-    first : (n,) float64, optional
-        Shares of the rows with each feature, if known of the same rows.
+    pairs : (n, core) float64, pair counts, of all rows or of a half of them
+    rows : counted in them
+    found : as triples say them
+    first : (n,) float64 or None, shares of the same rows with each feature, if known
     """
     core = pairs.shape[1]
     columns = found.probabilities[:core] * found.weights

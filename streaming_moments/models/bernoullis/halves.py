@@ -27,14 +27,10 @@ _LEAST = 1e-12
 class CrossFit:
     """What both halves of the sets say of components of all.
 
-    Parameters
-    ----------
-    bars : (k,) float64
-        L1 error to be expected of the features of each component, as shares of sum 1.
-    probability_bars : (n, k) float64
-        Standard error of each probability.
-    held_out : HeldOut
-        How likely the pairs of each half are by the other one.
+    bars : (k,) float64, L1 error to be expected of the features of each component, as shares of sum
+        1
+    probability_bars : (n, k) float64, standard error of each probability
+    held_out : how likely the pairs of each half are by the other one
     """
 
     bars: NDArray[np.float64]
@@ -51,14 +47,9 @@ def cross_fit(
     not in the bars. Of a probability the half difference is one draw of its error, so its square is
     averaged with what counting gives, `p (1 - p)` but for a factor of the component.
 
-    Parameters
-    ----------
-    moments : SetMoments
-        Of all rows.
-    found : Components
-        Of them.
-    even_pairs : (n, core) int64
-        Pair counts of the even half.
+    moments : of all rows
+    found : of them
+    even_pairs : (n, core) int64, pair counts of the even half
     """
     even_counts = even_pairs.astype(np.float64)
     halves = even_counts, moments.pairs - even_counts

@@ -24,14 +24,10 @@ RULES = (ROW,)  # by which rows are read
 class ExpectedSets:
     """What a pass over some rows expects: integers, so that sums are exact in any order.
 
-    Parameters
-    ----------
-    features : (n, k) int64
-        Rows of each component with each feature, in units of 2^-20 of a row; so the others.
-    rows : (k,) int64
-        Rows of each component.
-    documents, tokens : int
-        Rows that were read, and features in them.
+    features : (n, k) int64, rows of each component with each feature, in units of 2^-20 of a row;
+        so the others
+    rows : (k,) int64, rows of each component
+    documents, tokens : rows that were read, and features in them
     """
 
     features: NDArray[np.int64]
@@ -81,10 +77,7 @@ class ExpectedSets:
 class SetReader:
     """A mixture made ready to read sets.
 
-    Parameters
-    ----------
-    model : BernoulliMixture
-        By which rows are shared out.
+    model : by which rows are shared out
     """
 
     model: BernoulliMixture

@@ -19,7 +19,6 @@ from streaming_moments.models.passes.polishing import (
     require_alpha,
 )
 from streaming_moments.models.provenance import Polishing
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
 
 
@@ -73,7 +72,7 @@ def polished(
     """
     if passes < 0 or threads < 1:
         raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
-    if passes_of(type(model)).family is not TopicModel:
+    if not passes_of(type(model)).of_documents:
         raise InvalidInput(f"model {model.name} is not of documents; give one of topics")
     require_alpha(model, alpha)
     given = [batches] if isinstance(batches, CountBatch) else batches
