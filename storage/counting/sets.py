@@ -36,14 +36,7 @@ _SHOWN = 60
 class SetsForm:
     """Where the features of a row stand in a shard.
 
-    columns : one column of features or lists of them, or several of 0 and 1, each a
-        feature
-
-
-    Raises
-    ------
-    InvalidInput
-        No columns, or one twice.
+    columns : one column of features or lists of them, or several of 0 and 1, each a feature
     """
 
     columns: tuple[str, ...] = (_COLUMN,)
@@ -91,10 +84,7 @@ class SetReader:
     ) -> Iterator[ReadBatch[CountBatch]]:
         """Rows of a shard from a position on, of the even and the odd half in turn.
 
-        Raises
-        ------
-        ShardError
-            The shard cannot be read or changed, a column is missing or of another type.
+        ShardError if the shard cannot be read or changed, a column is missing or of another type.
         """
         options, columns = self.storage_options, self.sets.columns
         tables = read_tables(shard, self.form, columns, self.limits, options, start, content)

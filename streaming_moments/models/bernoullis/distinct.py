@@ -68,10 +68,7 @@ class SetMoments:
     def of(cls, statistics: MomentStatistics) -> SetMoments:
         """The moments of all rows.
 
-        Raises
-        ------
-        NotIdentifiable
-            There are none.
+        NotIdentifiable if there are none.
         """
         lengths = statistics.length_histogram
         if not lengths.n_documents:
@@ -149,10 +146,7 @@ class Squares:
 def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
     """The components of all rows.
 
-    Raises
-    ------
-    NotIdentifiable
-        The pairs do not hold so many components.
+    NotIdentifiable if the pairs do not hold so many components.
     """
     if k > 1 and not moments.triples.any():
         raise NotIdentifiable(

@@ -72,10 +72,7 @@ def cross_fit(
 def predicting_components(moments: SetMoments, even_pairs: NDArray[np.int64], seed: int = 0) -> int:
     """The fewest of `TRIED` under which pairs held out are as likely as under any, by halves.
 
-    Raises
-    ------
-    InvalidInput
-        A half has no pair of features.
+    InvalidInput if a half has no pair of features.
     """
     found: dict[int, HeldOut] = {}
     for number in TRIED:

@@ -57,10 +57,7 @@ class ExpectedSets:
     def add(self, other: ExpectedSets) -> ExpectedSets:
         """With the rows of another, whose sums are added to these in place.
 
-        Raises
-        ------
-        BoundExceeded
-            More than 2^42 rows.
+        BoundExceeded if more than 2^42 rows.
         """
         documents = self.documents + other.documents
         if documents > _MOST:

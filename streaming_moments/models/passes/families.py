@@ -98,13 +98,13 @@ _OF_ROWS = Passes(
     _refuse_alpha,
 )
 _OF_SETS = Passes(
-    BernoulliMixture,
     set_passes.ExpectedSets,
     lambda model, foundation: set_passes.SetReader(model),
     lambda model, expected, foundation, alpha: set_passes.improved(model, expected),
     ("probabilities", "weights"),
     set_passes.RULES,
     lambda model: (model.n_features, model.n_topics),
+    _refuse_alpha,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {

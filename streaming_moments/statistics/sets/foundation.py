@@ -110,10 +110,7 @@ class SetsFoundation:
     def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
         """The foundation of `parts`.
 
-        Raises
-        ------
-        LookupError, TypeError, InvalidInput
-            They describe none.
+        LookupError, TypeError, InvalidInput if they describe none.
         """
         features = words_described(attributes["features"])
         basis = Basis(arrays["Q"], features.n_words, features.fingerprint)
