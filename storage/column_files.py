@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -28,10 +27,12 @@ def write_columns(
     parts : columns by name, each a `Column` or an Arrow array; the same names and types in all
     end : gives further metadata once all parts are written
     """
-    first = table_of(next(parts))
-    schema = first.schema if metadata is None else first.schema.with_metadata(metadata)
+    tables = map(table_of, parts)
+    table = next(tables)
+    schema = table.schema if metadata is None else table.schema.with_metadata(metadata)
     with parquet_output(folder, name, schema) as (url, writer):
-        for table in chain([first], map(table_of, parts)):
+        writer.write_table(table)
+        for table in tables:
             writer.write_table(table)
         if end is not None:
             writer.add_key_value_metadata(end())
