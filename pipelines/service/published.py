@@ -72,7 +72,7 @@ class Published:
                 f"model {self.name} is of {self.model.name}, and says no topics of texts; write "
                 "what it says of shards by `streaming-moments transform`"
             )
-        said = said_of_texts(self.model, self.index.counted(encoded(texts)))
+        said = said_of_texts(self._topical, self.index.counted(encoded(texts)))
         names = "words", "length", "foreign"
         columns = said["proportions"].plain(DIGITS), *(said[name].plain() for name in names)
         return [TextTopics(*row) for row in zip(*columns, strict=True)]
@@ -93,7 +93,7 @@ class Published:
         if self.index is None:
             return [() for _ in proportions]
         batch = self.index.counted(encoded([text])).batch
-        rows = self.model.topics[batch.words] * np.asarray(proportions)
+        rows = self._topical.topics[batch.words] * np.asarray(proportions)
         parts = batch.counts[:, None] * rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
         terms = self.index.vocabulary.terms
         found = []
@@ -108,3 +108,10 @@ class Published:
         """Compile, and fill what is filled once, before anyone waits for it."""
         if self.index is not None:
             self.infer([" ".join(self.index.vocabulary.terms[:20])])
+
+    @property
+    def _topical(self) -> TopicModel:
+        if self.index is None:
+            raise InvalidInput(f"model {self.name} has no topics")
+        model: TopicModel = self.model
+        return model

@@ -62,6 +62,7 @@ def polished(
     Examples
     --------
     >>> import numpy as np
+    >>> from streaming_moments.models.topics import TopicModel
     >>> near = np.array([[0.6, 0.2], [0.3, 0.2], [0.1, 0.6]])
     >>> model = TopicModel.from_topics(near, np.array([0.5, 0.5]), alpha0=0.1)
     >>> batch = CountBatch.from_csr([[2, 2, 0], [0, 0, 4]] * 50)
