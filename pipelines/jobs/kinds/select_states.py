@@ -81,7 +81,8 @@ def select_states(
     started = time.perf_counter()
     require_kind_of(model, store)
     if not compares_states(model):
-        known = " and ".join(one.name for one in MODELS.values() if compares_states(one))
+        *others, last = (one.name for one in MODELS.values() if compares_states(one))
+        known = f"{', '.join(others)} and {last}"
         raise InvalidInput(
             f"numbers of states are compared of models {known}, not of {model.name}; of topics use "
             "`select`, of others refit some and compare what each says of itself"

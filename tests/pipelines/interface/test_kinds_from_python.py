@@ -141,7 +141,9 @@ def test_tables_of_a_frame_are_counted_and_completed(tmp_path):
     assert store.snapshot.vocabulary.terms[-2:] == ("n=0", "n=1")
     model = store.refit_as(LatentTree, topics=2, name="tree")
     assert model.documents == 400
-    with pytest.raises(InvalidInput, match="views and hmm, not of latent_tree; of topics"):
+    with pytest.raises(
+        InvalidInput, match="views, hmm and bernoulli_mixture, not of latent_tree; of topics"
+    ):
         store.select_as(LatentTree, [2, 3])
     written = store.transform(frame, str(tmp_path / "out"), source="frame")
     completed = pq.read_table(written.files[0])
