@@ -10,9 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.errors import StoreError
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.kinds.registry import status_as_json, status_of_any
-from streaming_moments.pipelines.reports.shown.registry import model_view
+from streaming_moments.pipelines.reports.shown.registry import model_view, shown_of
 from streaming_moments.pipelines.reports.status import stale_as_json
 from streaming_moments.pipelines.reports.tables import (
     as_json,
@@ -188,8 +187,8 @@ async def shares(service: Service, request: Request) -> Response:
     store, name = service.view.store, called(service, request)
 
     def found() -> Shares:
-        model = store.load_any_model(name)
-        if not isinstance(model, TopicModel):
+        model: Any = store.load_any_model(name)
+        if shown_of(model).periods is None:
             raise Problem(422, f"model {name} is of {model.name}, which has no topics", "model")
         counted = store_counting(store, name, model)
         periods = shares_over_time(counted, model, by)  # type: ignore[arg-type]
