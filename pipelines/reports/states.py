@@ -12,8 +12,8 @@ from rich.table import Table
 
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import WITH_TABLES, Clusters, states_of
+from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.reports.plain_values import json_value
-from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.store.store import MomentStore
 

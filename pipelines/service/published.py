@@ -72,7 +72,7 @@ class Published:
                 f"model {self.name} is of {self.model.name}, and says no topics of texts; write "
                 "what it says of shards by `streaming-moments transform`"
             )
-        said = said_of_texts(self._topical, self.index.counted(encoded(texts)))
+        said = said_of_texts(self.model, self.index.counted(encoded(texts)))
         names = "words", "length", "foreign"
         columns = said["proportions"].plain(DIGITS), *(said[name].plain() for name in names)
         return [TextTopics(*row) for row in zip(*columns, strict=True)]

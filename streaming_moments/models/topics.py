@@ -59,6 +59,7 @@ from streaming_moments.models.sweeps import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.notebook import html_table
+from streaming_moments.numerics.relevance import telling_words
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -289,6 +290,38 @@ class TopicModel(StoredModel):
             raw_topics=recovered.raw,
             **fitted_on(whitening, parts, lengths, basis, method),
         )
+
+    def top_words(
+        self, number: int = 10, by: Literal["relevance", "probability", "lift"] = "relevance"
+    ) -> NDArray[np.int64]:
+        """The words that say what each topic is about, best first.
+
+        Parameters
+        ----------
+        number : int
+            Of words.
+        by : {"relevance", "probability", "lift"}
+            "probability" is how often a topic uses a word, "lift" how much more often than all
+            documents do; "relevance" weighs their logarithms by 0.6 and 0.4 (Sievert and Shirley
+            2014).
+
+        Returns
+        -------
+        (k, number) int64
+            Numbers of words; fewer where there are fewer.
+
+        Raises
+        ------
+        InvalidInput
+            A number below 1, or another ranking.
+
+        Examples
+        --------
+        >>> topics = np.array([[0.55, 0.5], [0.45, 0.0], [0.0, 0.5]])
+        >>> TopicModel.from_topics(topics, np.array([0.5, 0.5])).top_words(1).tolist()
+        [[1], [2]]
+        """
+        return telling_words(self.topics, self.word_probabilities, number, by)
 
     def likelier(self, pairs: Rows, rounds: int) -> Self:
         """The model after so many rounds of refinement, topics by falling weight.

@@ -48,7 +48,7 @@ class MixtureOptions(FitOptions):
     topics: int = option(
         "Number of components, or auto: as many as the spectrum tells apart.",
         check=partial(require_number, of="components"),
-        auto=True,
+        auto=("auto",),
         found=BY_SPECTRUM,
         also=("components",),
     )
