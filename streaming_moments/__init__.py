@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from streaming_moments.decompositions.svtd import svtd as svtd
     from streaming_moments.errors import StreamingMomentsError as StreamingMomentsError
     from streaming_moments.models.base import FitOptions as FitOptions
+    from streaming_moments.models.bernoullis.bernoulli_mixture import (
+        BernoulliMixture as BernoulliMixture,
+    )
+    from streaming_moments.models.bernoullis.bernoulli_mixture import (
+        BernoulliOptions as BernoulliOptions,
+    )
     from streaming_moments.models.communities.blockmodel import Blockmodel as Blockmodel
     from streaming_moments.models.communities.blockmodel import (
         BlockmodelOptions as BlockmodelOptions,
@@ -68,6 +74,9 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.create import CountingOptions as CountingOptions
     from streaming_moments.pipelines.jobs.create import PilotOptions as PilotOptions
     from streaming_moments.pipelines.jobs.kinds.options import KindOptions as KindOptions
+    from streaming_moments.sklearn.bernoullis import (
+        MomentBernoulliMixture as MomentBernoulliMixture,
+    )
     from streaming_moments.sklearn.communities import MomentCommunities as MomentCommunities
     from streaming_moments.sklearn.factors import MomentFactors as MomentFactors
     from streaming_moments.sklearn.mixtures import MomentGaussianMixture as MomentGaussianMixture

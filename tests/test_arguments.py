@@ -18,6 +18,7 @@ from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.models.base import Model
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
 from streaming_moments.synthetic.mixtures import factor_rows, mixture_rows
+from streaming_moments.synthetic.sets import feature_sets
 from streaming_moments.synthetic.tables import latent_tree_table
 from streaming_moments.testing import small_store
 
@@ -182,6 +183,7 @@ def seen():
     table = latent_tree_table(300, n_columns=4, n_states=2, n_categories=2, seed=1)
     records = view_records(400, sizes=(6, 5, 4), k=2, seed=1)
     given = {
+        "MomentBernoulliMixture": feature_sets(300, 8, 2, mean=0.3, seed=1).batch.to_csr(),
         "MomentCommunities": tables - np.eye(12, dtype=np.int64),
         "MomentFactors": factor_rows(300, 4, 1, noise=0.1, seed=1).rows,
         "MomentGaussianMixture": mixture_rows(300, 4, 2, separation=5.0, seed=1).rows,

@@ -204,7 +204,7 @@ def heavy_after(of_pipelines):
 def test_the_faces_of_the_mathematics_load_no_cluster_and_no_storage():
     """In a fresh process, each public name, and an estimator that is fitted."""
     assert {"Store", "KindOptions"} <= set(OF_PIPELINES)
-    assert len(OF_SKLEARN) == 7
+    assert len(OF_SKLEARN) == 8
     assert heavy_after(OF_PIPELINES) == []
 
 

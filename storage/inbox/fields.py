@@ -77,6 +77,24 @@ def values_field(column: str) -> RecordField:
     return RecordField(column, column, _values, schema)
 
 
+def truth_field(column: str) -> RecordField:
+    """Whether a record has a feature: true, 1, false, 0, or null; written as 1 or 0.
+
+    Examples
+    --------
+    >>> truth_field("smokes").written(True), truth_field("smokes").written(None)
+    (1, 0)
+    """
+    schema = {"anyOf": [{"type": ["boolean", "null"]}, {"enum": [0, 1]}]}
+
+    def written(value: object) -> object:
+        if value not in (None, 0, 1):
+            raise InvalidInput(f"{said(value)}, expected true, false, 0 or 1")
+        return int(bool(value))
+
+    return RecordField(column, column, written, schema)
+
+
 def symbols_field(column: str) -> RecordField:
     """A sequence, as a list of its symbols."""
     schema = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}

@@ -12,11 +12,12 @@ from streaming_moments.storage.kinds.base import ShardReader, StorageOptions, St
 from streaming_moments.storage.kinds.counts import COUNTS
 from streaming_moments.storage.kinds.edges import EDGES
 from streaming_moments.storage.kinds.sequences import SEQUENCES
+from streaming_moments.storage.kinds.sets import SETS
 from streaming_moments.storage.kinds.vectors import VECTORS
 from streaming_moments.storage.kinds.views import VIEWS
 from streaming_moments.storage.store.snapshot import Snapshot
 
-_ALL: tuple[StoredKind, ...] = (COUNTS, VIEWS, SEQUENCES, VECTORS, EDGES)
+_ALL: tuple[StoredKind, ...] = (COUNTS, VIEWS, SEQUENCES, VECTORS, EDGES, SETS)
 STORED_KINDS: Mapping[str, StoredKind] = MappingProxyType(
     {one.foundation.kind: one for one in _ALL}
 )

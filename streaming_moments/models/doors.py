@@ -25,7 +25,7 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "polish": dict.fromkeys(
             ("independent", "views", "hmm", "latent_tree", "factors", "blockmodel"),
             "has no passes over documents; polish one of topics, poisson, communities or "
-            "gaussian_mixture",
+            "gaussian_mixture, bernoulli_mixture",
         ),
         "estimator": dict.fromkeys(
             ("poisson", "independent", "blockmodel"),

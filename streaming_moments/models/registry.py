@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.factors.independent_factors import IndependentFactors
@@ -29,6 +30,7 @@ _ALL: tuple[Any, ...] = (
     GaussianMixture,
     IndependentFactors,
     Blockmodel,
+    BernoulliMixture,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
 DEFAULT_MODEL = TopicModel.name  # also what a stored model is that does not say

@@ -13,8 +13,10 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
@@ -44,11 +46,22 @@ class FitsHalves(Protocol):
         """Columns of the views, weights, alpha0: of which the chances of triples are made."""
 
 
+class HoldsPairsOut(Protocol):
+    """Models of which a fit says how likely the pairs of each half are by the other one."""
+
+    @property
+    def held_out(self) -> HeldOut | None:
+        """None where the statistics keep no halves, or one is empty."""
+
+
 WITH_TABLES: Mapping[str, type[WithTables]] = MappingProxyType(
-    {one.name: one for one in (MultiViewMixture, HiddenMarkovModel, Blockmodel)}
+    {one.name: one for one in (MultiViewMixture, HiddenMarkovModel, Blockmodel, BernoulliMixture)}
 )
 FITS_HALVES: Mapping[str, type[FitsHalves]] = MappingProxyType(
     {one.name: one for one in (MultiViewMixture, HiddenMarkovModel)}
+)
+HOLDS_PAIRS_OUT: Mapping[str, type[HoldsPairsOut]] = MappingProxyType(
+    {BernoulliMixture.name: BernoulliMixture}
 )
 
 
@@ -102,12 +115,17 @@ def _by_tables(model: Any) -> States:
     return States(np.vstack(tables) / len(tables), getattr(model, "bars", None))
 
 
+def _components(model: BernoulliMixture) -> States:
+    return States(model.shares, model.bars)
+
+
 MATCHED: Mapping[str, Callable[[Any], States | Clusters]] = MappingProxyType(
     {
         **{one.name: _topics for one in (TopicModel, PoissonMixture, IndependentIntensities)},
         Communities.name: _topics,
         GaussianMixture.name: _clusters,
         **dict.fromkeys(WITH_TABLES, _by_tables),
+        BernoulliMixture.name: _components,
     }
 )
 
@@ -127,4 +145,4 @@ def states_of(model: Any) -> States | Clusters | None:
 
 def compares_states(model: type[Any]) -> bool:
     """Whether numbers of states of a model can be compared by halves."""
-    return model.name in FITS_HALVES
+    return model.name in FITS_HALVES or model.name in HOLDS_PAIRS_OUT

@@ -10,6 +10,9 @@ from streaming_moments.lazy_imports import attach
 attach(__name__)
 
 if TYPE_CHECKING:
+    from streaming_moments.sklearn.bernoullis import (
+        MomentBernoulliMixture as MomentBernoulliMixture,
+    )
     from streaming_moments.sklearn.communities import MomentCommunities as MomentCommunities
     from streaming_moments.sklearn.factors import MomentFactors as MomentFactors
     from streaming_moments.sklearn.mixtures import MomentGaussianMixture as MomentGaussianMixture

@@ -9,6 +9,7 @@ from typing import Any
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 
@@ -18,5 +19,6 @@ _ALL: tuple[Any, ...] = (
     SequencesFoundation,
     VectorsFoundation,
     EdgesFoundation,
+    SetsFoundation,
 )
 KINDS: Mapping[str, Any] = MappingProxyType({one.kind: one for one in _ALL})

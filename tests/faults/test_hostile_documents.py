@@ -157,7 +157,34 @@ def of_edges(rng):
     )
 
 
-KINDS = [of_ids, of_texts, of_passages, of_views, of_sequences, of_vectors, of_fourth, of_edges]
+def of_sets(rng):
+    codes = [f"c{one}" for one in range(12)]
+    return Hostile(
+        ("--kind", "sets", "--columns", "codes", "--min-documents", "1"),
+        [{"codes": rng.sample(codes, rng.randint(0, 6))} for _ in range(600)],
+        {"codes": ["c1", "c2"]},
+        [
+            [{"codes": ["c1"] * 100_000}],
+            [{"codes": []}] * 10_000,
+            [{"codes": [HUGE, "c1"]}],
+            [{"codes": codes}] * 10_000,
+            [{"codes": [f"k{one}" for one in range(100_000)]}],
+            [{"codes": None}, {"codes": "c1"}],
+        ],
+    )
+
+
+KINDS = [
+    of_sets,
+    of_ids,
+    of_texts,
+    of_passages,
+    of_views,
+    of_sequences,
+    of_vectors,
+    of_fourth,
+    of_edges,
+]
 
 
 class Caller:

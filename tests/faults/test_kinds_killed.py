@@ -39,6 +39,7 @@ KINDS = {
     "tables": ("csv", ("--categories", "a,b,c", *ALL_WORDS)),
     "edges": ("csv", ("--kind", "edges", "--columns", "a,b", "--sketch-columns", "3")),
     "vectors": ("csv", ("--kind", "vectors", "--columns", "a,b,c", "--squares", "--fourth")),
+    "sets": ("csv", ("--kind", "sets", "--columns", "a,b,c")),
     "lists": ("parquet", ("--ids-column", "neighbours", "--max-topics", "2", *ALL_WORDS)),
 }
 NODES = 15
@@ -56,6 +57,9 @@ def content(kind, number):
         pq.write_table(pa.table({"neighbours": lists}), file := io.BytesIO())
         return file.getvalue()
     names, values = ("a,b", NODES) if kind == "edges" else ("a,b,c", 3)
+    if kind == "sets":
+        rows = rng.integers(0, 2, (RECORDS, 3))
+        return "".join(["a,b,c\n", *(",".join(map(str, row)) + "\n" for row in rows)]).encode()
     rows = rng.integers(0, values, (RECORDS, len(names.split(","))))
     if kind == "vectors":
         rows = rng.normal(size=rows.shape)

@@ -76,6 +76,10 @@ def test_an_answer_on_a_sequence_in_pieces_is_as_it_was(embedded_run):
     alike(HELD["answers in pieces"]["hmm"], answers_of("hmm", embedded_run, piece=8))
 
 
+# Of those that came later no store of 0.2.0 has one: their own tests hold what they write.
+LATER = {"bernoulli_mixture"}
+
+
 def test_every_model_has_a_case():
     models = {
         expected(name)["models"][called]["model"]
@@ -83,8 +87,8 @@ def test_every_model_has_a_case():
         if name != "passages"
     }
     asked = {expected(name)["models"][called]["model"] for name, called, _ in ASKED.values()}
-    assert models >= {*MODELS} - {*ABSENT["transform"]}
-    assert asked >= {*ANSWERS} - {"independent"}, "which answers as poisson does"
+    assert models >= {*MODELS} - {*ABSENT["transform"]} - LATER
+    assert asked >= {*ANSWERS} - {"independent"} - LATER, "which answers as poisson does"
 
 
 @pytest.mark.parametrize("name", [name for name in STORES if "outputs" in expected(name)])

@@ -26,7 +26,8 @@ class KindOptions:
         "Of views three columns, a,b,c: a value is a word, of NAME:text each word of it. Of "
         "sequences one of lists, or sequence,time,symbol in this order, or sequence,from,symbols "
         "of lists [texts]. Of vectors one of lists of numbers, or several of numbers [vector]. Of "
-        "edges both ends [source,target].",
+        "edges both ends [source,target]. Of sets one of lists of features, or several of 0 and "
+        "1, each a feature [features].",
         None,
         metavar="NAMES",
     )
@@ -34,7 +35,7 @@ class KindOptions:
     sketch_columns: Count | None = option(
         "Of views, sequences and edges: columns of a sketch, twice the states and two more [22; "
         f"all of up to 128 words, of edges of up to {WHOLE_NODES:,} nodes]; of vectors one and a "
-        "half for each component [50; all of up to 64].",
+        "half for each component [50; all of up to 64]; of sets as of views.",
         None,
     )
     directed: bool = option("Of edges: only the source has the target for a neighbour.", False)

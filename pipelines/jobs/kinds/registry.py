@@ -10,11 +10,12 @@ from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Redraw
 from streaming_moments.pipelines.jobs.kinds.counts import COUNTS
 from streaming_moments.pipelines.jobs.kinds.edges import EDGES
 from streaming_moments.pipelines.jobs.kinds.sequences import SEQUENCES
+from streaming_moments.pipelines.jobs.kinds.sets import SETS
 from streaming_moments.pipelines.jobs.kinds.vectors import VECTORS
 from streaming_moments.pipelines.jobs.kinds.views import VIEWS
 from streaming_moments.storage.store.snapshot import Snapshot, lacks_vocabulary
 
-_ALL: tuple[KindJobs, ...] = (COUNTS, VIEWS, SEQUENCES, VECTORS, EDGES)
+_ALL: tuple[KindJobs, ...] = (COUNTS, VIEWS, SEQUENCES, VECTORS, EDGES, SETS)
 KIND_JOBS: Mapping[str, KindJobs] = MappingProxyType({one.foundation.kind: one for one in _ALL})
 
 

@@ -14,8 +14,10 @@ from streaming_moments.errors import (
     StreamingMomentsError,
 )
 from streaming_moments.models.base import FitOptions, Model
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.registry import MODELS, models_of
-from streaming_moments.models.states import compares_states
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.states import FITS_HALVES, compares_states
 from streaming_moments.models.views.held_out import held_out_triples, require_told_apart
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
@@ -79,7 +81,8 @@ def select_states(
     started = time.perf_counter()
     require_kind_of(model, store)
     if not compares_states(model):
-        known = " and ".join(one.name for one in MODELS.values() if compares_states(one))
+        *others, last = (one.name for one in MODELS.values() if compares_states(one))
+        known = f"{', '.join(others)} and {last}"
         raise InvalidInput(
             f"numbers of states are compared of models {known}, not of {model.name}; of topics use "
             "`select`, of others refit some and compare what each says of itself"
@@ -94,7 +97,7 @@ def select_states(
         told = options.topics, float(getattr(options, "alpha0", 0.0))
         try:
             rows = refit_rows(store, model, options, run)
-            held_out = held_out_triples(rows, model, options)
+            held_out = _held_out(rows, model, options)
         except (NotIdentifiable, BoundExceeded) as error:
             refused.append(error)
             found.append(Candidate(*told, refusal=str(error)))
@@ -104,7 +107,18 @@ def select_states(
         found.append(Candidate(*told, seconds=seconds, held_out=held_out, refined=rounds))
     if len(refused) == len(found):
         raise refused[0]
-    return Selection(tuple(found), time.perf_counter() - started, "triples", "states")
+    held = "triples" if model.name in FITS_HALVES else "pairs"
+    return Selection(tuple(found), time.perf_counter() - started, held, "states")
+
+
+def _held_out(rows: Rows, model: Any, options: FitOptions) -> HeldOut:
+    """Of a model that says it itself, or of models of both halves."""
+    if model.name in FITS_HALVES:
+        return held_out_triples(rows, model, options)
+    found: HeldOut | None = model.fit(rows, options).held_out
+    if found is None:
+        raise InvalidInput("a half of the records has no pair to be held out; count more records")
+    return found
 
 
 def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:
@@ -117,7 +131,7 @@ def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: R
     model : Model
         What it made.
     """
-    if not compares_states(type(model)):
+    if model.name not in FITS_HALVES:
         return model
     try:
         rows = refit_rows(store, type(model), options, run)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.doors import row_of
 from streaming_moments.models.factors.independent_factors import IndependentFactors
@@ -22,6 +23,7 @@ from streaming_moments.pipelines.jobs.outputs.assign import assign
 from streaming_moments.pipelines.jobs.outputs.complete import complete
 from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS, decode
 from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
+from streaming_moments.pipelines.jobs.outputs.read_sets import read_sets
 from streaming_moments.pipelines.jobs.outputs.read_vectors import read_components, read_factors
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputJob,
@@ -87,6 +89,7 @@ OUTPUTS: Mapping[str, Output] = MappingProxyType(
         GaussianMixture.name: Output(
             read_components, (), frozenset({"top_documents", "id_column"})
         ),
+        BernoulliMixture.name: Output(read_sets, (), frozenset({"id_column"})),
         IndependentFactors.name: Output(read_factors, (), frozenset({"id_column"})),
     }
 )

@@ -12,6 +12,7 @@ from streaming_moments.pipelines.reports.kinds.base import KindReports
 from streaming_moments.pipelines.reports.kinds.counts import COUNTS
 from streaming_moments.pipelines.reports.kinds.edges import EDGES
 from streaming_moments.pipelines.reports.kinds.sequences import SEQUENCES
+from streaming_moments.pipelines.reports.kinds.sets import SETS
 from streaming_moments.pipelines.reports.kinds.vectors import VECTORS
 from streaming_moments.pipelines.reports.kinds.views import VIEWS
 from streaming_moments.pipelines.reports.status import Status
@@ -19,7 +20,7 @@ from streaming_moments.pipelines.reports.tables import as_json
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
-_ALL: tuple[KindReports, ...] = (COUNTS, VIEWS, SEQUENCES, VECTORS, EDGES)
+_ALL: tuple[KindReports, ...] = (COUNTS, VIEWS, SEQUENCES, VECTORS, EDGES, SETS)
 KIND_REPORTS: Mapping[str, KindReports] = MappingProxyType(
     {one.foundation.kind: one for one in _ALL}
 )

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.models.base import Model
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.factors.independent_factors import IndependentFactors
@@ -54,6 +55,7 @@ SHOWN: Mapping[str, PageSpec] = MappingProxyType(
         HiddenMarkovModel.name: _STATES,
         LatentTree.name: _STATES,
         Blockmodel.name: _STATES,
+        BernoulliMixture.name: _STATES,
         GaussianMixture.name: PageSpec(
             "cluster", clusters.parts_of, clusters.with_clusters, True, clusters.rows_written
         ),

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.bernoullis import passes as set_passes
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.doors import row_of
 from streaming_moments.models.mixtures import passes as mixture_passes
@@ -95,12 +97,22 @@ _OF_ROWS = Passes(
     mixture_passes.shape_of,
     _refuse_alpha,
 )
+_OF_SETS = Passes(
+    set_passes.ExpectedSets,
+    lambda model, foundation: set_passes.SetReader(model),
+    lambda model, expected, foundation, alpha: set_passes.improved(model, expected),
+    ("probabilities", "weights"),
+    set_passes.RULES,
+    lambda model: (model.n_features, model.n_topics),
+    _refuse_alpha,
+)
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {
         TopicModel.name: _OF_DOCUMENTS,
         PoissonMixture.name: _OF_DOCUMENTS,
         Communities.name: _OF_DOCUMENTS,
         GaussianMixture.name: _OF_ROWS,
+        BernoulliMixture.name: _OF_SETS,
     }
 )
 

@@ -8,6 +8,7 @@ import pytest
 
 from streaming_moments import create_store, open_store
 from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.topics import TopicModel
@@ -16,6 +17,7 @@ from streaming_moments.pipelines import PilotOptions
 from streaming_moments.pipelines.jobs.create import CountingOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions
 from streaming_moments.synthetic.hidden import markov_sequences
+from streaming_moments.synthetic.sets import feature_sets
 
 FEW = PilotOptions(min_documents=1)
 ALONE = CountingOptions(date_pattern="none", halves=False)
@@ -139,7 +141,9 @@ def test_tables_of_a_frame_are_counted_and_completed(tmp_path):
     assert store.snapshot.vocabulary.terms[-2:] == ("n=0", "n=1")
     model = store.refit_as(LatentTree, topics=2, name="tree")
     assert model.documents == 400
-    with pytest.raises(InvalidInput, match="views and hmm, not of latent_tree; of topics"):
+    with pytest.raises(
+        InvalidInput, match="views, hmm and bernoulli_mixture, not of latent_tree; of topics"
+    ):
         store.select_as(LatentTree, [2, 3])
     written = store.transform(frame, str(tmp_path / "out"), source="frame")
     completed = pq.read_table(written.files[0])
@@ -170,3 +174,33 @@ def test_rows_of_numbers_need_no_name():
     assert again.documents == 120
     with pytest.raises(ShardError, match="give a list"):
         plain.update(["law"], source="texts")
+
+
+SETS = [
+    [f"c{feature}" for feature in np.flatnonzero(row)]
+    for row in feature_sets(600, 12, 2, mean=0.3, seed=1).batch.to_csr().toarray()
+]
+
+
+def test_sets_of_any_collection_are_counted_fitted_and_read(tmp_path):
+    url, shape = "memory://sets-from-python", KindOptions("sets", "codes")
+    counting = CountingOptions(date_pattern="none")
+    store = create_store(url, SETS, shape=shape, counting=counting, pilot=FEW)
+    pq.write_table(pa.table({"codes": SETS}), tmp_path / "codes.parquet")
+    expected = store.update(str(tmp_path / "codes.parquet")).snapshot.load()
+    store = store.forget(str(tmp_path / "codes.parquet"), allow_again=True)
+    for given in (SETS, pd.Series(SETS), [{"codes": row} for row in SETS]):
+        store = store.update(given, source="all")
+        found = store.snapshot.load()
+        assert np.array_equal(found.triple_sketch, expected.triple_sketch)
+        assert store.documents == 600
+        store = store.forget(given, source="all", allow_again=True)
+    store = store.update(SETS, source="kept")
+    model = store.refit_as(BernoulliMixture, topics=2, name="first")
+    assert isinstance(open_store(store.url).model(), BernoulliMixture)
+    assert "take 2 states" in store.select_as(BernoulliMixture, [1, 2, 3]).why
+    written = store.transform(SETS[:5], str(tmp_path / "out"), source="read")
+    table = pq.read_table(written.files[0])
+    assert table["length"].to_pylist() == [len(row) for row in SETS[:5]]
+    assert written.log_likelihood == pytest.approx(np.mean(table["log_likelihood"]))
+    assert model.n_features == 12

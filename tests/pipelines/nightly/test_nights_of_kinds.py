@@ -11,6 +11,7 @@ from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.graphs import community_graph
 from streaming_moments.synthetic.hidden import markov_sequences
 from streaming_moments.synthetic.mixtures import mixture_rows
+from streaming_moments.synthetic.sets import feature_sets
 from streaming_moments.synthetic.tables import latent_tree_table
 
 pytestmark = pytest.mark.usefixtures("few_blocks")
@@ -30,6 +31,10 @@ KINDS = {
     ),
     "vectors": ('kind = "vectors"\ncolumns = "x,y,z"', 'model = "gaussian_mixture"\ntopics = 2'),
     "edges": ('kind = "edges"', 'model = "blockmodel"\ntopics = 2'),
+    "sets": (
+        'kind = "sets"\ncolumns = "a,b,c,d,e,f,g,h"',
+        'model = "bernoulli_mixture"\ntopics = [1, 2]',
+    ),
 }
 GATES = {
     "sequences": "max_held_out_drop = 0.5\nmax_perplexity = 8\nmin_topic_weight = 0.1",
@@ -37,6 +42,7 @@ GATES = {
     "tables": "max_behind = 0.5\nmax_pair_distance = 0.5",
     "vectors": "min_documents = 100",
     "edges": "min_documents = 100",
+    "sets": "max_held_out_drop = 0.5\nmin_documents = 100",
 }
 
 
@@ -58,6 +64,10 @@ def content(kind, day):
         parts = np.array_split(np.random.default_rng(0).permutation(graph.edges), 3)
         ends = (f"n{one},n{other}" for one, other in parts[day - 1])
         return "\n".join(["source,target", *ends])
+    if kind == "sets":
+        rows = feature_sets(1800, 8, 2, mean=0.4, seed=1).batch.to_csr().toarray()
+        lines = (",".join(map(str, row)) for row in rows[600 * (day - 1) : 600 * day])
+        return "\n".join(["a,b,c,d,e,f,g,h", *lines])
     planted = latent_tree_table(600, n_columns=4, n_states=2, n_categories=3, seed=4)
     codes = np.random.default_rng(day).permutation(planted.codes)
     rows = (",".join(f"v{code}" for code in row) for row in codes)
@@ -113,7 +123,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
         assert len(report["topics"]) == 2
         assert "What has changed" in page
     assert ("scores" in steps["refit"]) == (kind == "tables")
-    assert (steps["refit"]["held_out"] is not None) == (kind in ("sequences", "views"))
+    assert (steps["refit"]["held_out"] is not None) == (kind in ("sequences", "views", "sets"))
     assert "streaming_moments_shards" in (folder / "night.prom").read_text()
     # nothing new, and then a bound that no model holds
     assert run("nightly", config)[0] == 10

@@ -29,6 +29,7 @@ from streaming_moments.synthetic.corpora import lda_corpus
 from streaming_moments.synthetic.graphs import community_graph
 from streaming_moments.synthetic.hidden import markov_sequences
 from streaming_moments.synthetic.mixtures import mixture_rows
+from streaming_moments.synthetic.sets import feature_sets
 from streaming_moments.synthetic.tables import latent_tree_table
 
 TEXTS, PLAIN = KindOptions(), CountingOptions(date_pattern="none")
@@ -95,6 +96,17 @@ def of_edges():
     yield from ({"source": f"n{one}", "target": f"n{other}"} for one, other in edges.tolist())
 
 
+def of_sets():
+    batch = feature_sets(300, 8, 2, mean=0.3, seed=2).batch
+    for one, stop in zip(batch.indptr, batch.indptr[1:], strict=False):
+        yield {"codes": [f"c{feature}" for feature in batch.words[one:stop]]}
+
+
+def of_columns():
+    for row in of_sets():
+        yield {f"c{feature}": f"c{feature}" in row["codes"] for feature in range(8)}
+
+
 IDS = CountingOptions(ids_column="words", counts_column="times", date_pattern="none")
 KINDS = {
     "ids": Kind(
@@ -158,6 +170,20 @@ KINDS = {
         ("proportions", "proportions"),
         KindOptions("vectors", "x,y,z"),
         bad=(({"x": 1, "y": None, "z": 2}, "y"),),
+    ),
+    "sets": Kind(
+        of_sets,
+        'model = "bernoulli_mixture"\ntopics = 2',
+        ("proportions", "proportions"),
+        KindOptions("sets", "codes"),
+        bad=(({"codes": {"c1": 1}}, "codes"), ({"codes": [["c1"]]}, "codes")),
+    ),
+    "columns of sets": Kind(
+        of_columns,
+        'model = "bernoulli_mixture"\ntopics = 2',
+        ("proportions", "proportions"),
+        KindOptions("sets", ",".join(f"c{feature}" for feature in range(8))),
+        bad=(({f"c{feature}": 2 for feature in range(8)}, "c0"),),
     ),
     "edges": Kind(
         of_edges,

@@ -18,6 +18,7 @@ from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.graphs import community_graph
 from streaming_moments.synthetic.hidden import markov_sequences
 from streaming_moments.synthetic.mixtures import mixture_rows
+from streaming_moments.synthetic.sets import feature_sets
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 FEW = PilotOptions(min_documents=1)
@@ -61,6 +62,12 @@ def skewed():
     return pd.DataFrame({f"{NASTY} {name}": drawn[:, place] for place, name in enumerate("xyz")})
 
 
+def sets():
+    batch = feature_sets(600, 8, 2, mean=0.4, seed=1).batch
+    rows = zip(batch.indptr, batch.indptr[1:], strict=False)
+    return [[f"{NASTY} {one}" for one in batch.words[start:stop]] for start, stop in rows]
+
+
 COLUMNS = ",".join(f"{NASTY} {name}" for name in "xyz")
 VIEWS, STEPS = KindOptions("views", "a,b,c"), KindOptions("sequences", "steps")
 ROWS, EDGES = KindOptions("vectors", COLUMNS), KindOptions("edges")
@@ -72,6 +79,7 @@ KINDS = {
     "blockmodel": ({}, edges, {"shape": EDGES, "pilot": PilotOptions()}, "state"),
     "gaussian_mixture": ({}, rows, {"shape": ROWS, "pilot": PilotOptions()}, "cluster"),
     "factors": ({}, skewed, {"shape": ROWS, "pilot": PilotOptions()}, "factor"),
+    "bernoulli_mixture": ({}, sets, {"shape": KindOptions("sets", "codes")}, "state"),
     "communities": ({}, None, {}, "topic"),
     "poisson": ({}, None, {"pilot": POOLED}, "topic"),
     "independent": ({"max_alpha0": 100.0}, None, {"pilot": POOLED}, "topic"),

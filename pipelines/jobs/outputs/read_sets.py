@@ -1,0 +1,21 @@
+"""Read sets: the components of all rows of features, as Parquet."""
+
+from __future__ import annotations
+
+from streaming_moments.pipelines.cluster.model_memory import plan_transform
+from streaming_moments.pipelines.jobs.outputs.records import read_records, write_records
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputJob, Written
+
+
+def read_sets(job: OutputJob) -> Written:
+    """Write one Parquet file a shard, a row for each record, whose `topic` is a component.
+
+    The option `id_column` is of what rows are called; errors as of `transform`.
+    """
+    plan = plan_transform(job.model.n_features, job.model.n_topics, *job.room)
+    found = write_records(job, "reading sets", plan, read_records, ("id_column",))
+    facts = {name: found.added(name) for name in ("documents", "empty", "outside")}
+    likely = found.added("log_likelihood") / facts["documents"]
+    empty = f", {facts['empty']:,} of them without a known feature" if facts["empty"] else ""
+    told = f"{facts['documents']:,} records{empty}, log likelihood of a row {likely:.4f}"
+    return Written({"files": found.urls, **facts, "log_likelihood": likely}, told)

@@ -1,0 +1,294 @@
+"""Distinct: components of sets of features from the moments of distinct features alone.
+
+A set has a feature once or not at all, so what sums hold of equal features is no moment of a
+mixture: there a mixture has `sum_h w_h p_ih^2`, and in triples `sum_h w_h p_ih^2 p_lh`. Both are
+filled in: first by the rank of the covariances, as in factor analysis, then by the components found
+so far, in turn. Everything is seen through `z = Q' x`, of which the third moments are small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.rotation import by_joint_diagonalization
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.numerics.packing import unpack
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+
+MOST_ROUNDS = 60
+_SETTLED = 1e-3  # of the probabilities
+_RANK_ROUNDS = 1000
+_RANK_SETTLED = 1e-6
+_MORE_DIRECTIONS = 5
+_ROWS = 64
+# Weight of how often a feature is there at all: its mean over the components is that, but for a
+# thousandth. Measured, a weight of 1, as of a feature that all rows have, errs as much or more.
+_FIRST = 1e3
+_LEAST = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Probabilities of features in each component, and the shares of the rows.
+
+    probabilities : (n, k) float64, 0 to 1
+    weights : (k,) float64, sum 1
+    spectrum : (k - 1,) float64, variances between components through variances within, falling
+    rounds : in which equal features were filled in
+    """
+
+    probabilities: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    spectrum: NDArray[np.float64]
+    rounds: int
+
+
+@dataclass(frozen=True, eq=False)
+class SetMoments:
+    """Moments of sets, of distinct features.
+
+    Q : (core, s) float64, what z is made by
+    rows : how many sets there are, also empty ones
+    first : (n,) float64, share of the rows with each feature
+    pairs : (n, core) float64, rows with both features, whole numbers; 0 of equal ones
+    triples : (s, s, s) float64, `E[z (x) z (x) z]` without equal features
+    """
+
+    Q: NDArray[np.float64]
+    rows: float
+    first: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    triples: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, statistics: MomentStatistics) -> SetMoments:
+        """The moments of all rows.
+
+        NotIdentifiable if there are none.
+        """
+        lengths = statistics.length_histogram
+        if not lengths.n_documents:
+            raise NotIdentifiable("there are no rows yet; run `streaming-moments update` first")
+        core, Q = statistics.basis.core, statistics.basis.matrix.astype(np.float64)
+        s, rows = Q.shape[1], float(lengths.n_documents)
+        sketch = unpack(statistics.triple_sketch[:core].astype(np.float64), s)
+        triples = np.einsum("ia,ibc->abc", Q, sketch, optimize=True)
+        # each set has its features at two places of the three, or at all, as well
+        counts = statistics.word_counts[:core, None] * Q
+        beside = statistics.pair_counts[:core] @ Q + counts
+        squares = Squares.of(Q)
+        triples -= squares.in_three_places(beside)
+        triples += 2 * squares.times(counts)
+        first = statistics.word_counts / rows
+        return cls(Q, rows, first, statistics.pair_counts.astype(np.float64), triples / rows)
+
+    @cached_property
+    def squares(self) -> Squares:
+        """Of Q."""
+        return Squares.of(self.Q)
+
+    @cached_property
+    def _seen(self) -> NDArray[np.float64]:
+        """(n, s) `E[x_i z]` of distinct features."""
+        return np.asarray(self.pairs @ self.Q / self.rows)
+
+    @property
+    def deviations(self) -> NDArray[np.float64]:
+        """(core,) standard deviations of the core features."""
+        core = self.first[: len(self.Q)]
+        return np.sqrt(np.maximum(core * (1 - core), _LEAST))
+
+    def covariances(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, s) of features and z, of a mixture that has such `sum_h w_h p_ih^2` in the core."""
+        core = len(self.Q)
+        found = self._seen.copy()
+        found[:core] += squares[:, None] * self.Q
+        return found - np.outer(self.first, self.first[:core] @ self.Q)
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """(core, s s) products `q_i (x) q_i`, without columns that are 0: of the identity most are.
+
+    columns : s
+    places : (m,) int64, of the columns that are kept
+    values : (core, m) float64, these
+    """
+
+    columns: int
+    places: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, Q: NDArray[np.float64]) -> Squares:
+        """Of Q."""
+        either, other = np.divmod(np.arange(Q.shape[1] ** 2), Q.shape[1])
+        kept = (np.abs(Q).T @ np.abs(Q)).ravel() > 0
+        values = Q[:, either[kept]] * Q[:, other[kept]]
+        return cls(Q.shape[1], np.flatnonzero(kept), values)
+
+    def times(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(s, s, s) `sum_i q_i (x) q_i (x) b_i` of (core, s) rows."""
+        found = np.zeros((self.columns**2, self.columns))
+        found[self.places] = self.values.T @ beside
+        return found.reshape((self.columns,) * 3)
+
+    def in_three_places(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same, with b in each of the three places."""
+        found = self.times(beside)
+        return found + found.transpose(0, 2, 1) + found.transpose(2, 1, 0)
+
+
+def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
+    """The components of all rows.
+
+    NotIdentifiable if the pairs do not hold so many components.
+    """
+    if k > 1 and not moments.triples.any():
+        raise NotIdentifiable(
+            "no row has three features, by which components are told apart; count more rows"
+        )
+    most = moments.Q.shape[1] + 1
+    if k > most:
+        raise NotIdentifiable(
+            f"{k} components asked for, and {most - 1} columns of the sketch tell {most} apart; "
+            "create the store with more --sketch-columns, or ask for fewer"
+        )
+    squares = squares_by_rank(moments, k - 1, seed)
+    found = _decomposed(moments, squares, np.zeros_like(moments.triples), k, 1)
+    for rounds in range(2, MOST_ROUNDS + 1):
+        before = found
+        found = _decomposed(moments, *_equal(moments, before), k, rounds)
+        if _near(found, before):
+            break
+    return found
+
+
+def squares_by_rank(moments: SetMoments, rank: int, seed: int) -> NDArray[np.float64]:
+    """(core,) `sum_h w_h p_ih^2` as the rank of all other covariances tells it.
+
+    HeteroPCA (Zhang, Cai, Wu 2022), each feature in units of its standard deviation: in turn the
+    leading eigenpairs, and the diagonal that they have.
+    """
+    core, scale = len(moments.Q), moments.deviations
+    own = moments.first[:core]
+    A = moments.pairs[:core] / moments.rows - np.outer(own, own)
+    A /= scale[:, None]
+    A /= scale
+    diagonal = np.zeros(core)
+    size = min(core, rank + _MORE_DIRECTIONS)
+    V = np.linalg.qr(np.random.default_rng(seed).standard_normal((core, size)))[0]
+    for _ in range(_RANK_ROUNDS if rank else 0):
+        before = diagonal
+        A[np.arange(core), np.arange(core)] = diagonal
+        V = np.linalg.qr(A @ V)[0]
+        values, turned = np.linalg.eigh(V.T @ A @ V)
+        leading = np.argsort(-values)[:rank]
+        columns = V @ turned[:, leading]
+        # between components a feature cannot vary more than at all
+        diagonal = np.minimum(columns**2 @ np.maximum(values[leading], 0.0), 1.0)
+        if np.abs(diagonal - before).sum() <= _RANK_SETTLED * diagonal.sum():
+            break
+    return np.asarray(np.square(own) + np.square(scale) * diagonal)
+
+
+def _decomposed(
+    moments: SetMoments,
+    squares: NDArray[np.float64],
+    triples: NDArray[np.float64],
+    k: int,
+    rounds: int,
+) -> Components:
+    """Components of moments in which equal features are filled in."""
+    Q, core = moments.Q, len(moments.Q)
+    mean = moments.first[:core] @ Q
+    covariances = moments.covariances(squares)
+    seen = Q.T @ covariances[:core]
+    triangle = np.linalg.cholesky((Q * np.square(moments.deviations)[:, None]).T @ Q)
+    scaled = np.linalg.solve(triangle, np.linalg.solve(triangle, (seen + seen.T) / 2).T)
+    values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
+    values, vectors = values[::-1][: k - 1], vectors[:, ::-1][:, : k - 1]
+    positive = int((values > _LEAST).sum())
+    if positive < k - 1:
+        raise NotIdentifiable(
+            f"{k} components asked for, but pairs of features tell {positive + 1} apart; ask for "
+            "fewer"
+        )
+    W = np.linalg.solve(triangle.T, vectors) / np.sqrt(values)
+    # of `(1, y)` with y = W' (z - mean), whose second moment is the identity
+    third = np.einsum("abc,ar,bs,ct->rst", moments.triples + triples, W, W, W, optimize=True)
+    u = W.T @ mean
+    second = np.eye(k - 1)
+    for place in range(3):
+        third -= np.moveaxis(np.multiply.outer(u, second), 0, place)
+    third -= np.multiply.outer(np.multiply.outer(u, u), u)
+    tensor = np.zeros((k, k, k))
+    tensor[1:, 1:, 1:] = third
+    tensor[0, 1:, 1:] = tensor[1:, 0, 1:] = tensor[1:, 1:, 0] = second
+    tensor[0, 0, 0] = 1.0
+    O = by_joint_diagonalization(tensor)
+    weights = np.maximum(np.square(O[0]), _LEAST)
+    weights = weights / weights.sum()
+    heights = O[1:] / np.where(np.abs(O[0]) > _LEAST, O[0], _LEAST)
+    P = np.clip(moments.first[:, None] + (covariances @ W) @ heights, 0.0, 1.0)
+    order = np.argsort(-weights, kind="stable")
+    found = Components(P[:, order], weights[order], values.copy(), rounds)
+    read = by_pairs(moments.pairs, moments.rows, found, moments.first)
+    return Components(read, found.weights, found.spectrum, rounds)
+
+
+def by_pairs(
+    pairs: NDArray[np.float64],
+    rows: float,
+    found: Components,
+    first: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """(n, k) probabilities of each feature by its pairs with all other core features.
+
+    `P_ij = sum_h w_h p_jh p_ih` of distinct features is linear in the row of i: least squares, in
+    which a pair weighs as the inverse of its variance, which is about as `E[x_j]`. So triples tell
+    the components apart, and nothing else.
+
+    pairs : (n, core) float64, pair counts, of all rows or of a half of them
+    rows : counted in them
+    found : as triples say them
+    first : (n,) float64 or None, shares of the same rows with each feature, if known
+    """
+    core = pairs.shape[1]
+    columns = found.probabilities[:core] * found.weights
+    scaled = columns / np.maximum(columns.sum(axis=1), _LEAST)[:, None]
+    whole = columns.T @ scaled
+    right = pairs @ scaled / rows
+    if first is not None:
+        whole = whole + _FIRST * np.outer(found.weights, found.weights)
+        right += _FIRST * np.outer(first, found.weights)
+    whole += _LEAST * np.trace(whole) * np.eye(len(whole))
+    read = np.empty_like(right)
+    read[core:] = np.linalg.solve(whole, right[core:].T).T
+    for start in range(0, core, _ROWS):
+        own = slice(start, min(start + _ROWS, core))
+        without = whole - columns[own, :, None] * scaled[own, None, :]
+        read[own] = np.linalg.solve(without, right[own, :, None])[:, :, 0]
+    return np.asarray(np.clip(read, 0.0, 1.0))
+
+
+def _near(found: Components, before: Components) -> bool:
+    changed = np.abs(found.probabilities - before.probabilities).sum()
+    return bool(changed <= _SETTLED * found.probabilities.sum())
+
+
+def _equal(
+    moments: SetMoments, found: Components
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What components have at equal features: (core,) of pairs, (s, s, s) of triples seen by Q."""
+    Q = moments.Q
+    P = found.probabilities[: len(Q)]
+    own = np.square(P) * found.weights
+    pairs: NDArray[np.float64] = own.sum(axis=1)
+    triples = moments.squares.in_three_places(own @ (P.T @ Q))
+    cubes = np.einsum("ih,ih->i", own, P)
+    return pairs, triples - 2 * moments.squares.times(cubes[:, None] * Q)

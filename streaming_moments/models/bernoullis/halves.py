@@ -1,0 +1,119 @@
+"""Halves: what the pairs of half of the sets say of components that were fitted on all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models.bernoullis.distinct import (
+    Components,
+    SetMoments,
+    by_pairs,
+    components_of,
+)
+from streaming_moments.models.halves import HeldOut, likely
+
+TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
+"""Numbers of components that "auto" tries."""
+_ROWS = 256
+_WORSE = 3  # numbers in succession, after which no more are tried
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """What both halves of the sets say of components of all.
+
+    bars : (k,) float64, L1 error to be expected of the features of each component, as shares of sum
+        1
+    probability_bars : (n, k) float64, standard error of each probability
+    held_out : how likely the pairs of each half are by the other one
+    """
+
+    bars: NDArray[np.float64]
+    probability_bars: NDArray[np.float64]
+    held_out: HeldOut
+
+
+def cross_fit(
+    moments: SetMoments, found: Components, even_pairs: NDArray[np.int64]
+) -> CrossFit | None:
+    """Error bars and held-out likelihood, of the probabilities that pairs of each half say.
+
+    None where a half has no pairs. Triples tell the components apart, of all rows: their error is
+    not in the bars. Of a probability the half difference is one draw of its error, so its square is
+    averaged with what counting gives, `p (1 - p)` but for a factor of the component.
+
+    moments : of all rows
+    found : of them
+    even_pairs : (n, core) int64, pair counts of the even half
+    """
+    even_counts = even_pairs.astype(np.float64)
+    halves = even_counts, moments.pairs - even_counts
+    if not all(pairs.any() for pairs in halves):
+        return None
+    even, odd = (by_pairs(pairs, moments.rows / 2, found) for pairs in halves)
+    shares = [one / np.maximum(one.sum(axis=0), _LEAST) for one in (even, odd)]
+    squares = np.square(even - odd) / 4
+    counted = found.probabilities * (1 - found.probabilities)
+    sums = np.maximum(counted.sum(axis=0), _LEAST)
+    variances = (squares + counted * (squares.sum(axis=0) / sums)) / 2
+    scores = [
+        mean_logarithm(pairs, other, found.weights)
+        for pairs, other in zip(halves, (odd, even), strict=True)
+    ]
+    bars = np.abs(shares[0] - shares[1]).sum(axis=0) / 2
+    return CrossFit(bars, np.sqrt(variances), HeldOut(*scores))
+
+
+def predicting_components(moments: SetMoments, even_pairs: NDArray[np.int64], seed: int = 0) -> int:
+    """The fewest of `TRIED` under which pairs held out are as likely as under any, by halves.
+
+    InvalidInput if a half has no pair of features.
+    """
+    found: dict[int, HeldOut] = {}
+    for number in TRIED:
+        try:
+            fit = cross_fit(moments, components_of(moments, number, seed), even_pairs)
+        except NotIdentifiable:
+            break
+        if fit is None:
+            raise InvalidInput(
+                "a half of the rows, every other one of a shard, has no pair of features; give a "
+                "number of components in place of auto"
+            )
+        found[number] = fit.held_out
+        best = max(found, key=lambda one: found[one].mean)
+        if len([one for one in found if one > best]) == _WORSE:
+            break
+    return list(found)[likely(list(found.values()))[0]]
+
+
+def mean_logarithm(
+    pairs: NDArray[np.float64], probabilities: NDArray[np.float64], weights: NDArray[np.float64]
+) -> float:
+    """Mean log likelihood of a pair of distinct features, each of them a core feature's.
+
+    Examples
+    --------
+    >>> even = mean_logarithm(np.array([[0.0, 5.0], [5.0, 0.0]]), np.full((2, 1), 0.5), np.ones(1))
+    >>> round(float(np.exp(even)), 9)
+    0.5
+    """
+    core = pairs.shape[1]
+    # a feature that a half lacks is no surprise without bounds
+    mean = probabilities @ weights
+    smoothed = 0.999 * probabilities + 0.001 * np.maximum(mean, _LEAST)[:, None]
+    total = seen = 0.0
+    for start in range(0, len(pairs), _ROWS):
+        rows = slice(start, start + _ROWS)
+        expected = (smoothed[rows] * weights) @ smoothed[:core].T
+        own = np.arange(start, min(start + _ROWS, core))
+        expected[own - start, own] = 0.0
+        seen += float(expected.sum())
+        counted = pairs[rows] > 0
+        total += float(pairs[rows][counted] @ np.log(expected[counted]))
+    return float(total / pairs.sum() - np.log(seen))

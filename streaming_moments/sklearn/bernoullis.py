@@ -1,0 +1,199 @@
+"""MomentBernoulliMixture: a mixture of Bernoullis behind binary rows as an estimator."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import DensityMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture, BernoulliOptions
+from streaming_moments.models.bernoullis.distinct import SetMoments
+from streaming_moments.models.bernoullis.halves import predicting_components
+from streaming_moments.models.bernoullis.passes import polished
+from streaming_moments.models.rows import InMemory
+from streaming_moments.sklearn.estimator import MomentEstimator
+from streaming_moments.statistics.counts.basis import DEFAULT_CORE
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.sets.foundation import SetsFoundation
+from streaming_moments.statistics.views.sketches import sketch_of
+
+_PILOT = 20_000  # rows
+
+
+class MomentBernoulliMixture(DensityMixin, MomentEstimator):  # type: ignore[misc]
+    """A mixture of Bernoullis (latent classes), from statistics that are exact and can be added up.
+
+    `X` is (n, d) array_like or sparse: a value above `binarize` is a feature of its row. `fit`
+    warns where the rows do not tell as many components apart, and finds those that they do. After
+    `partial_fit` the sketch is that of the first rows.
+
+    Parameters
+    ----------
+    n_components : int or "auto"
+        Number of components k, or the fewest under which pairs of features held out are as likely
+        as under any.
+    polish : int
+        Passes of expectation maximisation over the rows after the fit; of `fit` alone, as
+        `partial_fit` no longer has all rows.
+    binarize : float, optional
+        Above which a value is a feature; None refuses all but 0 and 1.
+    sketch_columns : int, optional
+        Columns of the sketch of triples: by default all of up to 128 features, else 22; twice the
+        components and two more do well.
+    random_state : int
+        Seed of its random columns and of the first directions.
+    keep_statistics : bool
+        Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
+        to it; after `partial_fit` it always does.
+
+    Attributes
+    ----------
+    probabilities_ : (k, n_features_in_) float64
+        Of each feature in each component.
+    probability_bars_ : (k, n_features_in_) float64 or None
+        Standard errors of them as they are before `polish`, from halves of the rows.
+    weights_ : (k,) float64
+        Of sum 1; falling, but for what `polish` changes.
+    statistics_ : MomentStatistics
+        Of all rows that were seen.
+    model_ : BernoulliMixture
+        The model.
+    n_features_in_ : int
+        Number of features d.
+
+    Examples
+    --------
+    >>> from streaming_moments.synthetic.sets import feature_sets
+    >>> drawn = feature_sets(3000, n_features=30, components=3, seed=1)
+    >>> found = MomentBernoulliMixture(n_components="auto", polish=2).fit(drawn.batch.to_csr())
+    >>> found.probabilities_.shape, found.weights_.sum().round(6)
+    ((3, 30), np.float64(1.0))
+    """
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] = 2,
+        *,
+        polish: int = 0,
+        binarize: float | None = 0.0,
+        sketch_columns: int | None = None,
+        random_state: int = 0,
+        keep_statistics: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.polish = polish
+        self.binarize = binarize
+        self.sketch_columns = sketch_columns
+        self.random_state = random_state
+        self.keep_statistics = keep_statistics
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """(n,) the likeliest component of each row."""
+        records = self._read(X)
+        return self.model_.assign(records)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(n, k) probability of each component given each row."""
+        records = self._read(X)
+        return self.model_.posterior(records)
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """(n,) logarithm of the probability of each row."""
+        records = self._read(X)
+        return self.model_.log_likelihoods(records)
+
+    def score(self, X: Any, y: object = None) -> float:
+        """Mean logarithm of the probability of a row."""
+        return float(self.score_samples(X).mean())
+
+    def _begin(self, records: CountBatch) -> None:
+        n = records.n_words
+        features = Vocabulary(tuple(map(str, range(n))), min(n, DEFAULT_CORE))
+        rows = records.select(0, min(_PILOT, records.documents)).to_csr()
+        together = sp.csr_array(rows.T @ rows)
+        together.setdiag(0)
+        basis = sketch_of(together, features, self.sketch_columns, self.random_state)
+        self._foundation = SetsFoundation(features, basis)
+
+    def _counted(self, records: CountBatch) -> MomentStatistics:
+        own = replace(records, vocabulary=self._foundation.features.fingerprint)
+        return self._foundation.of_sets(own)
+
+    def _finish(self, records: CountBatch) -> None:
+        if self.polish:
+            self._shown(polished(self.model_, records, self.polish))
+
+    def _fitted(self, statistics: MomentStatistics) -> Self:
+        k = self.n_components
+        if isinstance(k, str):
+            moments = SetMoments.of(statistics)
+            k = predicting_components(
+                moments, cast("Any", statistics).even_pair_counts, self.random_state
+            )
+        self.statistics_ = statistics
+        return self._shown(self._of_most(statistics, k))
+
+    def _of_most(self, statistics: MomentStatistics, asked: int) -> BernoulliMixture:
+        """The model of as many components as asked for, or of as many as there are."""
+        for k in range(asked, 0, -1):
+            try:
+                options = BernoulliOptions(topics=k, seed=self.random_state)
+                model = BernoulliMixture.fit(InMemory((statistics,)), options)
+            except NotIdentifiable as error:
+                reason = error
+            else:
+                if k < asked:
+                    warnings.warn(f"{k} of {asked} components found: {reason}", stacklevel=5)
+                return model
+        raise reason
+
+    def _shown(self, model: BernoulliMixture) -> Self:
+        self.model_ = model
+        self.probabilities_ = np.ascontiguousarray(model.probabilities.T)
+        bars = model.probability_bars
+        self.probability_bars_ = None if bars is None else np.ascontiguousarray(bars.T)
+        self.weights_ = model.weights.copy()
+        return self
+
+    def _records(self, X: Any, first: bool = False) -> CountBatch:
+        least = 2 if first else 1
+        checked = validate_data(
+            self, X, reset=first, accept_sparse="csr", ensure_min_samples=least, dtype="numeric"
+        )
+        values = checked.data if sp.issparse(checked) else checked
+        threshold = self.binarize
+        if threshold is None:
+            if not np.isin(values, (0, 1)).all():
+                raise InvalidInput(
+                    "X has values other than 0 and 1; give binarize, above which a value is a "
+                    "feature"
+                )
+            threshold = 0.0
+        if sp.issparse(checked) and threshold < 0:
+            raise InvalidInput(
+                f"binarize is {threshold}, and X is sparse: its zeros would be features; give at "
+                "least 0"
+            )
+        return CountBatch.from_csr((checked > threshold).astype(np.int8))
+
+    def _require_parameters(self) -> None:
+        k = self.n_components
+        if k != "auto" and (isinstance(k, bool) or not isinstance(k, Integral)):
+            raise InvalidInput(f'n_components is {k!r}; give a whole number or "auto"')
+        super()._require_parameters()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return cast("Tags", tags)

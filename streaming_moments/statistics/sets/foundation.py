@@ -1,0 +1,185 @@
+"""SetsFoundation: the features and the sketch on which sets of features are counted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.counts.adding import BlockSums
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
+from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
+from streaming_moments.statistics.counts.projection import ProjectedBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.statistics.views.three_views import (
+    describe_words,
+    require_sketch,
+    words_described,
+)
+
+
+@dataclass(frozen=True)
+class SetsFoundation:
+    """What statistics of sets of features are gathered on, a `Foundation`.
+
+    A row is counted as a document that holds each of its features once: pairs and triples of
+    distinct features are exact integers, and rows without any feature count as rows.
+
+    Parameters
+    ----------
+    features : Vocabulary
+        Names of the n features, by falling frequency in a pilot.
+    basis : Basis
+        Q, of the features, by which triples are sketched; the identity keeps all of them.
+    halves : bool
+        Whether the pair counts of half of the rows are kept apart, for error bars.
+
+    Examples
+    --------
+    >>> features = Vocabulary(("a", "b", "c"), core=3)
+    >>> basis = Basis(np.eye(3, dtype=np.int8), 3, features.fingerprint)
+    >>> batch = CountBatch.from_csr([[1, 5, 0], [0, 0, 0]], features.fingerprint)
+    >>> statistics = SetsFoundation(features, basis).of_sets(batch)
+    >>> statistics.pair_counts.tolist(), statistics.length_histogram.n_documents
+    ([[0, 1, 0], [1, 0, 0], [0, 0, 0]], 2)
+    """
+
+    features: Vocabulary
+    basis: Basis
+    halves: bool = True
+    kind: ClassVar[str] = "sets"
+    drawn: ClassVar[str] = "features and sketch"
+    redrawn: ClassVar[bool] = False
+    one_place: ClassVar[bool] = True
+    by_length: ClassVar[bool] = False
+    adds_words: ClassVar[bool] = False
+    whole: ClassVar[bool] = True
+    """Whether what is held out is kept, and not only sketched: pairs are, of all features."""
+    joined_bytes: ClassVar[int] = 0
+    joins: ClassVar[bool] = False
+    told_halves: ClassVar[bool] = False
+    since_first: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        require_sketch(self.basis, self.features)
+
+    @staticmethod
+    def distinct(batch: CountBatch) -> CountBatch:
+        """The rows with each of their features once."""
+        if not (batch.counts > 1).any():
+            return batch
+        return replace(batch, counts=np.ones_like(batch.counts))
+
+    @cached_property
+    def _counted(self) -> CountsFoundation:
+        return CountsFoundation(self.basis, codocuments=False, halves=self.halves)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of features and sketch, and of whether halves are kept."""
+        content = f"sets {self.features.fingerprint} {self.basis.fingerprint} {self.halves}"
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def rows(self) -> int:
+        """Features n."""
+        return self.features.n_words
+
+    @property
+    def words(self) -> dict[str, Vocabulary]:
+        """The features."""
+        return {"features": self.features}
+
+    def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Q, the features, and whether halves are kept."""
+        attributes = {"features": describe_words(self.features), "halves_kept": self.halves}
+        return {"Q": self.basis.matrix}, attributes
+
+    @classmethod
+    def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
+        """The foundation of `parts`.
+
+        LookupError, TypeError, InvalidInput if they describe none.
+        """
+        features = words_described(attributes["features"])
+        basis = Basis(arrays["Q"], features.n_words, features.fingerprint)
+        return cls(features, basis, bool(attributes["halves_kept"]))
+
+    def names(self) -> dict[str, str]:
+        """The fingerprint."""
+        return {"basis": self.fingerprint, "vocabulary": ""}
+
+    def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
+        """Shape of each row array of a block by name; maybe of the first so many features only."""
+        return self._counted.shapes(block, rows)
+
+    def compresses(self, name: str) -> bool:
+        """Whether an array's bytes are worth compressing."""
+        return self._counted.compresses(name)
+
+    def totals(self, tables: Arrays, rows: int | None = None) -> RowLengths[LengthHistogram]:
+        """How many features the rows have, of which the first so many were counted."""
+        return self._counted.totals(tables, rows)
+
+    def statistics(
+        self, block: RowBlock, totals: RowLengths[LengthHistogram], arrays: Arrays
+    ) -> MomentStatistics:
+        """The statistics whose arrays were read back."""
+        return self._counted.statistics(block, totals, arrays)
+
+    def require_own(self, statistics: MomentStatistics) -> None:
+        """Refuse statistics of other features or another sketch; errors as of counts."""
+        self._counted.require_own(statistics)
+
+    def prepared(self, batch: CountBatch) -> ProjectedBatch:
+        """The rows, each feature once, projected on the sketch; errors as of counts."""
+        return self._counted.prepared(self.distinct(batch))
+
+    def why_not_counted(self, totals: RowLengths[LengthHistogram]) -> str | None:
+        """Rows without features are counted as any."""
+        return None
+
+    def tokens_below(self, bound: float, most: int) -> int:
+        """Features of the largest set that no sum may gain as much of."""
+        return self._counted.tokens_below(bound, most)
+
+    def require_bounded(self, bound: float) -> None:
+        """Refuse sums that could pass 2^62; errors as of counts."""
+        self._counted.require_bounded(bound)
+
+    def joined(
+        self, batches: Iterable[ProjectedBatch], most_bytes: int
+    ) -> Iterator[ProjectedBatch]:
+        """The same rows in fewer batches; errors as of counts."""
+        return self._counted.joined(batches, most_bytes)
+
+    def sums(self, block: RowBlock) -> BlockSums:
+        """Sums of a block of features, to which prepared batches are added."""
+        return self._counted.sums(block)
+
+    def of(
+        self, batches: Iterable[ProjectedBatch], block: RowBlock = RowBlock()
+    ) -> MomentStatistics:
+        """The statistics of prepared batches; zero without any."""
+        return self._counted.of(batches, block)
+
+    def of_sets(self, batch: CountBatch, block: RowBlock = RowBlock()) -> MomentStatistics:
+        """The statistics of some rows; errors as `prepared`."""
+        return self.of([self.prepared(batch)], block)
+
+    def problems(
+        self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: RowLengths[LengthHistogram]
+    ) -> Iterator[tuple[RowBlock | None, str]]:
+        """Identities that stored statistics break."""
+        return self._counted.problems(blocks, totals)

@@ -1,0 +1,80 @@
+"""Sets of features drawn from planted mixtures of Bernoullis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.statistics.counts.batch import CountBatch
+
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+else:
+    optimize = LazyModule("scipy.optimize")
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSets:
+    """Rows of a mixture of Bernoullis with what drew them.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        (n, d), each feature of a row once.
+    labels : (n,) int64
+        Component of each row.
+    probabilities : (d, k) float64
+        Of each feature in each component.
+    weights : (k,) float64
+        Sum 1.
+    """
+
+    batch: CountBatch
+    labels: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+
+def feature_sets(
+    n_rows: int, n_features: int, components: int, mean: float = 0.2, seed: int = 0
+) -> FeatureSets:
+    """Rows whose features are independent given the component; probabilities are Beta draws.
+
+    Parameters
+    ----------
+    n_rows, n_features, components : int
+        n, d, k.
+    mean : float
+        Of the probabilities, Beta of parameters that add up to 1: most lie near 0 or 1.
+    seed : int
+        Of everything.
+
+    Examples
+    --------
+    >>> drawn = feature_sets(10, n_features=6, components=2)
+    >>> drawn.batch.documents, drawn.probabilities.shape, int(drawn.batch.counts.max())
+    (10, (6, 2), 1)
+    """
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.full(components, 10.0))
+    probabilities = rng.beta(mean, 1 - mean, size=(n_features, components))
+    labels = rng.choice(components, size=n_rows, p=weights)
+    drawn = rng.random((n_rows, n_features)) < probabilities.T[labels]
+    return FeatureSets(CountBatch.from_csr(drawn.astype(np.int8)), labels, probabilities, weights)
+
+
+def probability_error(found: NDArray[np.float64], true: NDArray[np.float64]) -> float:
+    """Root mean square error of (d, k) probabilities, components matched as they agree best.
+
+    Examples
+    --------
+    >>> probability_error(np.array([[0.9, 0.1]]), np.array([[0.1, 0.8]])).__round__(3)
+    0.071
+    """
+    squares = np.square(found[:, :, None] - true[:, None, :]).sum(axis=0)
+    own, theirs = optimize.linear_sum_assignment(squares)
+    return float(np.sqrt(squares[own, theirs].sum() / found.size))
