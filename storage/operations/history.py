@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.models.doors import ABSENT
+from streaming_moments.models.registry import ABSENT
 from streaming_moments.quality.matching import MatchingRule, TopicMatching
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.forgotten import Forgotten

@@ -1,10 +1,13 @@
-"""Models: all that can be fitted and kept, one line each."""
+"""Models: all that can be fitted and kept, one line each, and which lack a door.
+
+A door is where people meet a model: a command, a page, a call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
@@ -18,6 +21,8 @@ from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.views.multi_view import MultiViewMixture
+
+T = TypeVar("T")
 
 _ALL: tuple[Any, ...] = (
     TopicModel,
@@ -37,6 +42,29 @@ DEFAULT_MODEL = TopicModel.name  # also what a stored model is that does not say
 # What a model is on statistics of another kind.
 COUNTERPARTS: Mapping[tuple[str, str], Any] = MappingProxyType(
     {(Communities.name, Blockmodel.kind): Blockmodel}
+)
+# By door and model: why there is nothing, and what to do instead. All others have a row there.
+ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "transform": {
+            "blockmodel": "is of all nodes of a graph, not of shards: `streaming-moments "
+            "memberships` writes what it says of them"
+        },
+        "diff": dict.fromkeys(
+            ("latent_tree", "factors"),
+            "has no topics, states or clusters that can be matched with those of another; "
+            "`streaming-moments topics --model` shows each",
+        ),
+        "polish": dict.fromkeys(
+            ("independent", "views", "hmm", "latent_tree", "factors", "blockmodel"),
+            "has no passes over documents; polish one of topics, poisson, communities or "
+            "gaussian_mixture, bernoulli_mixture",
+        ),
+        "estimator": dict.fromkeys(
+            ("poisson", "independent", "blockmodel"),
+            "has no estimator; fit it by `Store.refit_as`",
+        ),
+    }
 )
 
 
@@ -61,3 +89,17 @@ def model_named(name: str) -> Any:
     if name not in MODELS:
         raise InvalidInput(f'model is "{name}"; choose {", ".join(MODELS)}')
     return MODELS[name]
+
+
+def row_of(rows: Mapping[str, T], model: str, door: str) -> T:
+    """The row of a model in the table of a door; raises InvalidInput, with what to do, if none.
+
+    Examples
+    --------
+    >>> row_of({"topics": 1}, "topics", "transform")
+    1
+    """
+    if model in rows:
+        return rows[model]
+    others = f"is not known to {door}; give a model of {', '.join(rows)}"
+    raise InvalidInput(f"model {model} {ABSENT.get(door, {}).get(model, others)}")

@@ -8,8 +8,7 @@ import pytest
 from frozen import ARCHIVES, expected, files_in, plain, put
 from written_outputs import ASKED, CASES, RECORDED, answers_of, told_of
 
-from streaming_moments.models.doors import ABSENT
-from streaming_moments.models.registry import MODELS
+from streaming_moments.models.registry import ABSENT, MODELS
 from streaming_moments.pipelines.service.predict import ANSWERS
 from streaming_moments.storage.proportions import frame_of
 

@@ -10,11 +10,10 @@ import pytest
 from streaming_moments import sklearn
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.base import Model
-from streaming_moments.models.doors import ABSENT
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.passes.families import PASSES, passes_of
-from streaming_moments.models.registry import MODELS
+from streaming_moments.models.registry import ABSENT, MODELS
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.states import MATCHED
 from streaming_moments.pipelines.interface.reading import options_of
@@ -79,13 +78,15 @@ def problem(model, door):
     file, there = DOORS[door]
     declared = model.name in ABSENT.get(door, {})
     if there(model):
-        stale = f"model {model.name} has a row at {door}; take it out of ABSENT in models/doors.py"
+        stale = (
+            f"model {model.name} has a row at {door}; take it out of ABSENT in the registry"
+        )
         return stale if declared else ""
     if declared:
         return ""
     return (
         f"model {model.name} lacks {door}: give it a line in {file}, or declare in ABSENT of "
-        "models/doors.py what to do instead"
+        "models/registry.py what to do instead"
     )
 
 

@@ -14,11 +14,11 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.bernoullis import passes as set_passes
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.communities.model import Communities
-from streaming_moments.models.doors import row_of
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes import polishing
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
+from streaming_moments.models.registry import row_of
 from streaming_moments.models.topics import TopicModel
 
 
