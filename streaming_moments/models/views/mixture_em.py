@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views.triples import Triples, triple_table, triples_of
-from streaming_moments.models.views.triples_em import as_columns, likelier
+from streaming_moments.models.views.triples_em import likelier
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.simplex import as_columns
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 
 # Cells of a table of triples, as of 128 words in each view.
