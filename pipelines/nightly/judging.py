@@ -19,7 +19,7 @@ from streaming_moments.pipelines.jobs.kinds.select_states import select_states, 
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.nightly.fitting import RefitSection
-from streaming_moments.pipelines.nightly.measures import mean_npmi
+from streaming_moments.pipelines.nightly.measures import mean_coherences
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
 from streaming_moments.storage.store.store import MomentStore
 
@@ -110,7 +110,9 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
     if section.auto:
         options = chosen_options(source, cast("TopicOptions", options), section.auto, run)
     model = with_coherence(source, refit_by(source, section.family, options, run), run)
-    only = Candidate(model.n_topics, model.alpha0, mean_npmi(model), held_out=model.held_out)
+    means = {key: mean for key, mean in mean_coherences(model).items() if mean is not None}
+    npmi, held_out = means.pop("npmi", None), model.held_out
+    only = Candidate(model.n_topics, model.alpha0, npmi, held_out=held_out, coherences=means)
     return Chosen(model, tried or (only,), why)
 
 
@@ -136,7 +138,7 @@ def said_of(model: Any) -> dict[str, Any]:
     """What the step of a refit found."""
     if isinstance(model, TopicModel):
         told = {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.method}
-        return {**told, "npmi": mean_npmi(model), "captured": model.captured}
+        return {**told, **mean_coherences(model), "captured": model.captured}
     held_out = getattr(model, "held_out", None)
     return {
         "model": model.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from streaming_moments.pipelines.nightly.keys import STRICT
 from streaming_moments.pipelines.quantities import Number, Share
 from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.clusters import furthest_move
+from streaming_moments.quality.coherences.base import coherence_of
+from streaming_moments.quality.coherences.registry import followed
 from streaming_moments.quality.drift import Drift
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 
@@ -86,6 +89,8 @@ class Measure:
         The bound where the configuration gives none; without a default nothing is asked.
     held_out : bool
         Whether it needs records that are held out, so that the store must keep halves apart.
+    coherence : bool
+        Whether it needs co-document counts.
     """
 
     key: str
@@ -96,24 +101,29 @@ class Measure:
     known: Callable[[RefitSection], bool]
     default: float | None = None
     held_out: bool = False
+    coherence: bool = False
 
 
-def mean_npmi(model: Any) -> float | None:
-    """Mean NPMI of the topics; None where it was not computed, or there are none.
+def mean_coherence(model: Any, key: str) -> float | None:
+    """Mean of a coherence over the topics; None where it was not computed, or there are none.
 
     Examples
     --------
     >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
-    >>> mean_npmi(model) is None
+    >>> mean_coherence(model, "npmi") is None
     True
     """
-    if not isinstance(model, TopicModel):
-        return None
-    return float(model.npmi.mean()) if np.isfinite(model.npmi).all() else None
+    values = coherence_of(model, key) if isinstance(model, TopicModel) else None
+    return float(values.mean()) if values is not None and np.isfinite(values).all() else None
 
 
-def _coherence_drop(night: Night) -> float | None:
-    now, before = mean_npmi(night.model), mean_npmi(night.published)
+def mean_coherences(model: Any) -> dict[str, float | None]:
+    """Means of the coherences that nights follow, by key."""
+    return {one.key: mean_coherence(model, one.key) for one in followed()}
+
+
+def _coherence_drop(night: Night, key: str) -> float | None:
+    now, before = (mean_coherence(one, key) for one in (night.model, night.published))
     return None if now is None or before is None else before - now
 
 
@@ -171,13 +181,17 @@ def _has_weights(refit: RefitSection) -> bool:
 
 
 MEASURES: tuple[Measure, ...] = (
-    Measure(
-        "max_coherence_drop",
-        "drop of coherence",
-        Better.LESS_THAN_BEFORE,
-        _Distance,
-        _coherence_drop,
-        _of_topics,
+    *(
+        Measure(
+            one.gate,
+            one.gate_name,
+            Better.LESS_THAN_BEFORE,
+            _Distance,
+            partial(_coherence_drop, key=one.key),
+            _of_topics,
+            coherence=True,
+        )
+        for one in followed()
     ),
     Measure(
         "max_held_out_drop",
@@ -270,6 +284,11 @@ class _Bounds:
     def held_out(self) -> tuple[str, ...]:
         """Bounds given of what is held out."""
         return tuple(one.key for one in self.given if one.held_out)
+
+    @property
+    def coherences(self) -> tuple[str, ...]:
+        """Bounds given of coherences."""
+        return tuple(one.key for one in self.given if one.coherence)
 
     def require_known(self, refit: RefitSection) -> None:
         """Refuse a bound of which a model knows nothing.

@@ -20,7 +20,7 @@ from streaming_moments.pipelines.nightly.config import NightlyConfig
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
-from streaming_moments.pipelines.nightly.measures import judged, mean_npmi, reasons_of
+from streaming_moments.pipelines.nightly.measures import judged, mean_coherences, reasons_of
 from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport, filed_after
 from streaming_moments.pipelines.reports.metrics import require_collected
@@ -344,7 +344,7 @@ def _polished(
             allow_missing=going,
         )
         polished = with_coherence(source, result.model, run)
-        found |= asdict(result.note) | {"npmi": mean_npmi(polished)}
+        found |= asdict(result.note) | mean_coherences(polished)
         found["bad"] = [error.url for error in result.bad]
     return polished, result.work
 

@@ -68,7 +68,7 @@ class TopicReport:
     weight : float
         Share of the corpus.
     npmi : float or None
-        Coherence.
+        Its coherence.
     relevant : tuple of str
         Most relevant words, lambda 0.7.
     words : tuple of (str, float, float)
@@ -90,6 +90,8 @@ class TopicReport:
         Of a cluster or a factor: the largest of its numbers, each with what it is called.
     nearest : tuple of NearRow
         Rows nearest to the mean of a cluster.
+    coherences : mapping
+        Other coherences by key, where they were computed.
     """
 
     topic: int
@@ -105,6 +107,7 @@ class TopicReport:
     further: tuple[SampleDocument, ...] = ()
     coordinates: tuple[tuple[str, float], ...] = ()
     nearest: tuple[NearRow, ...] = ()
+    coherences: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

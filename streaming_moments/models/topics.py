@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -100,6 +100,8 @@ class TopicModel(StoredModel):
         How likely the pairs of each half are by topics of the other one; as the bars.
     second_start : SecondStart, optional
         What it gave, where topics repeated.
+    coherences : mapping of str to (k,) float64
+        Other coherences of each topic than UMass and NPMI, by key, where they were computed.
     documents, since, until, half_life
         As of any model.
 
@@ -147,6 +149,9 @@ class TopicModel(StoredModel):
     )
     held_out: HeldOut | None = None
     second_start: SecondStart | None = None
+    coherences: Mapping[str, NDArray[np.float64]] = field(
+        default_factory=dict, metadata=stored_as(prefix="coherence_", states=(0,))
+    )
 
     def __post_init__(self) -> None:
         if not self.pair_weights.size:
@@ -348,14 +353,28 @@ class TopicModel(StoredModel):
         return Description(facts, columns, sentence)
 
     def _repr_html_(self) -> str:
-        scores = enumerate(zip(self.weights, self.npmi, strict=True))
-        rows = [(place, f"{share:.1%}", f"{npmi:.2f}") for place, (share, npmi) in scores]
+        scores = {"NPMI": self.npmi, **self.coherences}
+        rows = [
+            (place, f"{share:.1%}", *(f"{values[place]:.2f}" for values in scores.values()))
+            for place, share in enumerate(self.weights)
+        ]
         said = f"{self.n_topics} topics of {self.n_words:,} words and {self.documents:,} documents"
-        return html_table(said, ["topic", "share", "NPMI"], rows)
+        return html_table(said, ["topic", "share", *scores], rows)
 
-    def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> Self:
-        """The model with the (k,) coherences of its topics."""
-        return replace(self, umass=umass.copy(), npmi=npmi.copy())
+    def with_coherence(
+        self,
+        umass: NDArray[np.float64],
+        npmi: NDArray[np.float64],
+        **others: NDArray[np.float64],
+    ) -> Self:
+        """The model with the (k,) coherences of its topics, others by key."""
+        known = {key: values.copy() for key, values in others.items()}
+        return replace(self, umass=umass.copy(), npmi=npmi.copy(), coherences=known)
+
+    def without_coherence(self) -> Self:
+        """The model of which no coherence is known."""
+        nothing = np.full(self.n_topics, np.nan)
+        return self.with_coherence(nothing, nothing)
 
     def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:
         """Most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i` (Remark 1).

@@ -24,6 +24,8 @@ from streaming_moments.pipelines.service.http.asking import choice, named_number
 from streaming_moments.pipelines.service.http.forms import form_token
 from streaming_moments.pipelines.service.http.pages import EACH, page, report_of
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.quality.coherences.base import coherence_of
+from streaming_moments.quality.coherences.registry import followed
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.staleness import forgotten_since
@@ -233,8 +235,10 @@ def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[st
     if part is None or not report.topics:
         return {name: _short(values[number]) for name, values in report.states.items()}
     facts = {"share": f"{part.weight:.1%}"}
-    if part.npmi is not None:
-        facts["coherence, NPMI"] = f"{part.npmi:.2f}"
+    for one in followed():
+        value = coherence_of(part, one.key)
+        if value is not None:
+            facts[f"coherence, {one.name}"] = f"{value:.{one.digits}f}"
     if part.bar is not None:
         facts["error bar, L1" if part.words else "error bar"] = _short(part.bar)
     facts |= {name: _short(value) for name, value in part.told.items()}
