@@ -145,8 +145,9 @@ def plan(
     require_options_of(shape, counting, pilot)
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
     if shape.kind != CountsFoundation.kind:
-        known = shape, counting, pilot, n_topics or _STATES, CPU_COUNT, storage_options
-        job, costs = try_out_kind(listed, *known)
+        job, costs = try_out_kind(
+            listed, shape, counting, pilot, n_topics or _STATES, CPU_COUNT, storage_options
+        )
     else:
         policy = policy_of(listed, counting)
         job, costs = try_out(

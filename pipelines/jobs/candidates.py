@@ -187,8 +187,15 @@ class Fitted:
         most = max(number for one in COHERENCES.values() for number in one.compared)
         words = np.unique(top_words(model.topics[:core], min(most, core)))
         weight = float(model.weights.min())
-        told = model.held_out, model.refined
-        return cls(model.captured, weight, seconds, words, model.topics[words], *told)
+        return cls(
+            captured=model.captured,
+            smallest_weight=weight,
+            seconds=seconds,
+            words=words,
+            topics=model.topics[words],
+            held_out=model.held_out,
+            refined=model.refined,
+        )
 
     def candidate(self, n_topics: int, alpha0: float, pairs: WordPairs | None) -> Candidate:
         """With the coherence that the counts of its words give."""

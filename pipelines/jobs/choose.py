@@ -46,8 +46,15 @@ def chosen_options(
     """
     require_halves(store, auto)
     if "topics" in auto:
-        method = options.method, options.seed, options.refine
-        selection = select(store, numbers_of_topics(store.basis), [options.alpha0], run, *method)
+        selection = select(
+            store,
+            numbers_of_topics(store.basis),
+            [options.alpha0],
+            run,
+            method=options.method,
+            seed=options.seed,
+            refine=options.refine,
+        )
         if not selection.likely:
             raise InvalidInput(
                 "a half of the documents, every other one of a shard, has no pair of words; give a "

@@ -165,9 +165,10 @@ def _begun(
         written = {**(store.commit.lineage.pilot or {}), **asdict(options)}
         return stage_on(store, made, written, f"rebase: begin from {origin}")
     pilot = draw_pilot(present, store.form, store.policy, options, run)
-    words = pilot.vocabulary, store.policy, pilot.basis
     message = f"rebase: begin from {pilot.origin}"
-    return stage(store, *words, asdict(options), message, halves)
+    return stage(
+        store, pilot.vocabulary, store.policy, pilot.basis, asdict(options), message, halves
+    )
 
 
 def counted_shard(

@@ -175,8 +175,15 @@ def refit_rows(
     if model.kind != CountsFoundation.kind:
         return _plain_rows(store, model, options, run)
     lengths, cluster = counted_lengths(store), run.cluster
-    shape = cluster.workers, cluster.threads, cluster.memory
-    plan = plan_refit(store.layout, model, options, *shape, blocks_held(lengths.whole))
+    plan = plan_refit(
+        store.layout,
+        model,
+        options,
+        workers=cluster.workers,
+        threads=cluster.threads,
+        memory=cluster.memory,
+        held=blocks_held(lengths.whole),
+    )
     return OnCluster.of(
         store,
         lengths,
@@ -202,8 +209,15 @@ def _plain_rows(
     cluster = run.cluster
     own = store if isinstance(store, WindowedStore) else store.commit
     joining = joining_bytes(own.segments, store.layout)
-    shape = cluster.workers, cluster.threads, cluster.memory
-    plan = plan_kind(store.layout, model, options, *shape, joining)
+    plan = plan_kind(
+        store.layout,
+        model,
+        options,
+        workers=cluster.workers,
+        threads=cluster.threads,
+        memory=cluster.memory,
+        joining=joining,
+    )
     per_worker, keep = plan.in_flight, plan.keep_blocks
     # halves are made of a block by each step that reads them
     return OnCluster.of(store, store.totals(), run, per_worker, keep, keep_prepared=False)

@@ -96,8 +96,15 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
                 f"{len(pairs)} models cannot be compared, as the store keeps no co-document "
                 "counts; give one number of topics and one alpha0, or create a store with them"
             )
-        how = (run, section.method, section.seed, section.further.get("refine", ROUNDS))
-        selection = select(source, section.topics, section.alpha0, *how)
+        selection = select(
+            source,
+            section.topics,
+            section.alpha0,
+            run,
+            method=section.method,
+            seed=section.seed,
+            refine=section.further.get("refine", ROUNDS),
+        )
         tried = selection.candidates
         best = selection.taken or next(one for one in tried if not one.refusal)
         why = selection.why or (

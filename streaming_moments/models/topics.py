@@ -165,8 +165,16 @@ class TopicModel(StoredModel):
     ) -> TopicModel:
         """A model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
         unknown = (np.full(weights.size, np.nan),) * 4
-        given = topics.copy(), weights.copy(), alpha0, topics.copy(), topics @ weights
-        return cls(*given, *unknown, method="given", documents=0)
+        return cls(
+            topics.copy(),
+            weights.copy(),
+            alpha0,
+            topics.copy(),
+            topics @ weights,
+            *unknown,
+            method="given",
+            documents=0,
+        )
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -224,8 +232,9 @@ class TopicModel(StoredModel):
     ) -> Any:
         """A handle of it."""
         swept = sweep(rows, options.topics, form, options.method, options.seed, last)
-        known = rows.lengths, rows.basis, options.method
-        return rows.once("finishing", cls.finished, *swept, *known)
+        return rows.once(
+            "finishing", cls.finished, *swept, rows.lengths, rows.basis, options.method
+        )
 
     @classmethod
     def _brought(cls, rows: Rows, made: Any) -> Self:
@@ -442,8 +451,9 @@ class TopicModel(StoredModel):
         if not self.alpha0:
             return posteriors(self._log_posterior(batch, smoothing))
         batch, topics = self._as_read(batch, smoothing)
-        known = topics, self.weights, self.alpha0
-        return inferred_proportions(batch, *known, method, seed, iterations)
+        return inferred_proportions(
+            batch, topics, self.weights, self.alpha0, method, seed, iterations
+        )
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
         return log_posteriors(*self._as_read(batch, smoothing), self.weights)

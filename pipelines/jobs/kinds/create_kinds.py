@@ -181,8 +181,7 @@ def create_kind(
     require_absent(Folder.at(url, run.storage_options))
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = pilot_limits(run.limits, plan, run.cluster.memory)
-    given = shards, shape, counting, options, run, limits, plan.in_flight
-    made = _MAKERS[shape.kind](*given)
+    made = _MAKERS[shape.kind](shards, shape, counting, options, run, limits, plan.in_flight)
     return MomentStore.create_on(
         url,
         made.foundation,

@@ -183,8 +183,9 @@ def model_view(
     StoreError
         The words of the model are missing or damaged.
     """
-    known = model, model.described(), store.halves
+    described = model.described()
     if isinstance(model, TopicModel):
         lines = topic_lines(model, vocabulary_of(store, model), words, weight, labels)
-        return TopicsView(*known, tuple(lines), weight)
-    return StatesView(*known, tuple(state_lines(model, store, words, labels)))
+        return TopicsView(model, described, store.halves, tuple(lines), weight)
+    states = tuple(state_lines(model, store, words, labels))
+    return StatesView(model, described, store.halves, states)

@@ -191,12 +191,19 @@ def _known(service: Service, view: View, published: Published) -> _Known:
 def _found(service: Service, view: View, published: Published) -> tuple[Mapping[int, Any], str]:
     """Documents, or rows, by number, and why there are none."""
     config = service.config
-    wanted = config.sample_documents, config.documents, config.storage_options or None
+    storage_options = config.storage_options or None
     try:
-        found = found_of(view.store, published.name, published.model, *wanted)
+        found = found_of(
+            view.store,
+            published.name,
+            published.model,
+            config.sample_documents,
+            config.documents,
+            storage_options,
+        )
         if config.documents is None:  # they are read from what is counted now
             return found, ""
-        kept, gone = still_counted(view.store, published.name, found, wanted[-1])
+        kept, gone = still_counted(view.store, published.name, found, storage_options)
         return kept, _LEFT_OUT if gone else ""
     except StreamingMomentsError as error:
         return {}, str(error)

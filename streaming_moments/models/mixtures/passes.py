@@ -74,8 +74,13 @@ class ExpectedRows:
         cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
     ) -> ExpectedRows:
         """The sums of `parts`."""
-        held = arrays["counts"], arrays["first"], arrays["squares"]
-        return cls(*held, numbers["log_likelihood"], numbers["rows"])
+        return cls(
+            arrays["counts"],
+            arrays["first"],
+            arrays["squares"],
+            numbers["log_likelihood"],
+            numbers["rows"],
+        )
 
     def add(self, other: ExpectedRows) -> ExpectedRows:
         """With the rows of another, whose sums are added to these in place.

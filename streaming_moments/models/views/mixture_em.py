@@ -75,8 +75,16 @@ def likelier_mixture(
     cells = prod(basis.n_words for basis in foundation.bases)
     if not (options.refine and foundation.whole and cells <= _MOST_CELLS) or options.alpha0:
         return given[0], None, 0
-    told = given, options.refine, options.seed, drawn, type(options).refine
     found: tuple[Mixture, float, int] = rows.value(
-        rows.once("refining", likelier, triples_of(triple_table(rows)), *told)
+        rows.once(
+            "refining",
+            likelier,
+            triples_of(triple_table(rows)),
+            given,
+            options.refine,
+            options.seed,
+            drawn,
+            type(options).refine,
+        )
     )
     return found

@@ -96,8 +96,9 @@ class ListedTriples:
     ) -> Posteriors:
         """As of `Triples`."""
         left, own, right = (np.zeros_like(one) for one in (before, middle, after))
-        cells = self.cells, self.counts
-        score = triple_kernels.triple_posteriors(*cells, before, middle, after, left, own, right)
+        score = triple_kernels.triple_posteriors(
+            self.cells, self.counts, before, middle, after, left, own, right
+        )
         return Posteriors(left, own, right, float(score / self.counts.sum()))
 
 
