@@ -6,7 +6,7 @@ DEMO := $(VENV)/.demo
 
 RECENT := import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None
 
-.PHONY: help install demo quick test faults mutants bench bench-history paper lint deploy-lock deploy-check times clean
+.PHONY: help install demo quick test collect faults mutants bench bench-history paper lint deploy-lock deploy-check times clean
 
 help:
 	@echo "make demo   installs what it needs, then topics of the State of the Union addresses"
@@ -61,9 +61,14 @@ quick: install
 
 # One process more than there are cores, four at most: many tests wait, for a worker or a server.
 PROCESSES := import os; print(min((os.cpu_count() or 1) + 1, 4))
-test: lint
+test: install
+	+@$(MAKE) --no-print-directory --jobs=2 lint collect
 	$(TESTING) $(BIN)/python -m pytest --dist=worksteal \
 	  --numprocesses=$$($(BIN)/python -c '$(PROCESSES)')
+
+# Compiles the tests once, beside the checks of types: else each process of a first run does.
+collect: install
+	@told=$$($(TESTING) $(BIN)/python -m pytest --collect-only 2>&1) || { echo "$$told"; exit 1; }
 
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \

@@ -26,16 +26,9 @@ _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, 
 
 @dataclass(frozen=True)
 class FitRequest:
-    """Which model a refit fits, and how.
+    """Which model of `MODELS` a refit fits, with its options.
 
-    Parameters
-    ----------
-    model : type
-        A class of `MODELS`.
-    options : FitOptions
-        Of its `Options`.
-    auto : tuple of str
-        Names of those that are to be found.
+    `auto` names the options that are to be chosen from the data.
     """
 
     model: Any
@@ -49,12 +42,9 @@ class FitRequest:
         return self.options.label if name == DEFAULT_MODEL else f"{name}-{self.options.label}"
 
     def on(self, kind: str) -> FitRequest:
-        """The same on statistics of that kind, where the model is another one there.
+        """Return the request for statistics of another kind, where the same name is another model.
 
-        Raises
-        ------
-        UsageError
-            An option that it has not there.
+        An option that this model lacks raises a UsageError.
         """
         other = COUNTERPARTS.get((self.model.name, kind))
         if other is None:
@@ -156,12 +146,9 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def requested(model: str, given: dict[str, Any]) -> FitRequest:
-    """The fit of the model of that name with these options.
+    """Return the fit of the model of that name with these options.
 
-    Raises
-    ------
-    UsageError
-        An option that the model has not, or lacks.
+    An option that the model does not have, or a missing one, raises a UsageError.
     """
     chosen = model_named(model)
     own = {one.name: one for one in fields(chosen.Options)}

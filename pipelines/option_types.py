@@ -128,19 +128,13 @@ NUMBER, COUNT, SEED = type_of(Number), type_of(Count), type_of(Seed)
 def declared_options(
     kind: type[Any], name: str, without: tuple[str, ...] = (), changes: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Options made of the fields of a frozen dataclass, given to the command as one of it.
+    """Make command options of the fields of a frozen dataclass; the command gets an instance.
 
-    Parameters
-    ----------
-    kind : type
-        The dataclass, whose fields are of `models.base.option`.
-    name : str
-        Under which the command is given it.
-    without : tuple of str
-        Fields that the command has no option for, and leaves at their defaults.
-    changes : bool
-        Whether the options change what was chosen before: the command is then given a dictionary
-        of those that were given.
+    kind : its fields are made by `models.base.option`
+    name : the argument of the command
+    without : fields without an option, which stay at their defaults
+    changes : whether the options change an earlier choice. The command then gets a dictionary of
+        those that were given
     """
     hints = get_type_hints(kind, include_extras=True)
     declared = [one for one in fields(kind) if one.name not in without]

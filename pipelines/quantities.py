@@ -23,13 +23,7 @@ PositiveShare = Annotated[float, Interval(gt=0, le=1)]
 
 
 def size_of(value: Any) -> int:
-    """Bytes, as Dask reads them: 512MB are 512 * 10^6, 2GiB 2 * 2^30.
-
-    Raises
-    ------
-    InvalidInput
-        No size of 1 to 2^63 - 1 bytes.
-    """
+    """Parse bytes as Dask does: 512MB are 512 * 10^6, 2GiB 2 * 2^30; from 1 to 2^63 - 1."""
     size = _read(_parse_size, value)
     if size is None or not 1 <= size < _TOO_LARGE:
         raise InvalidInput(
@@ -40,13 +34,7 @@ def size_of(value: Any) -> int:
 
 
 def time_of(value: Any) -> timedelta:
-    """Times as Dask reads them, such as 7d, 12h, 30m or 90s.
-
-    Raises
-    ------
-    InvalidInput
-        No time of up to 100 years.
-    """
+    """Parse times as Dask does, such as 7d, 12h, 30m or 90s; up to 100 years."""
     if isinstance(value, timedelta):
         return value
     seconds = _read(_parse_seconds, value) if isinstance(value, str) else None
@@ -58,13 +46,7 @@ def time_of(value: Any) -> timedelta:
 
 
 def alpha0_of(value: Any) -> float:
-    """The sum of the Dirichlet parameters of a model, 0 for one topic a document.
-
-    Raises
-    ------
-    InvalidInput
-        No number of 0 to 10^6.
-    """
+    """Parse the sum of the Dirichlet parameters, 0 to 10^6; 0 means one topic a document."""
     try:
         alpha0 = float(value)
     except (ValueError, OverflowError) as error:
@@ -76,13 +58,7 @@ def alpha0_of(value: Any) -> float:
 
 
 def half_life_of(value: Any) -> float:
-    """Days after which a document counts half: above 0, and no more than the calendar has.
-
-    Raises
-    ------
-    InvalidInput
-        It is none.
-    """
+    """Parse the days after which a document counts half: above 0, at most the calendar."""
     try:
         days = float(value)
     except (ValueError, OverflowError):

@@ -37,11 +37,8 @@ class UnknownKeys(ValueError):
 def read_toml(kind: type[T], path: str | Path) -> T:
     """Read a TOML file into a dataclass.
 
-    Raises
-    ------
-    InvalidInput
-        The file cannot be read, is not TOML, or has keys that are unknown, missing or of a wrong
-        value: names each with its section, an unknown one with the nearest known.
+    The InvalidInput names each key that is unknown, missing or has a wrong value, with its section,
+    and for an unknown key the nearest known one.
     """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))

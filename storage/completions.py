@@ -21,17 +21,7 @@ SCORES = ("log_probability", "chow_liu_log_probability")
 
 @dataclass(frozen=True, eq=False)
 class CompletionsFile:
-    """An open file of rows.
-
-    Parameters
-    ----------
-    url : str
-        Where it appears once it is complete.
-    writer : pyarrow.parquet.ParquetWriter
-        Of `completions_schema`.
-    table : TableColumns
-        The columns.
-    """
+    """An open Parquet file of `completions_schema`; `url` exists only once the file is complete."""
 
     url: str
     writer: pq.ParquetWriter
@@ -58,18 +48,11 @@ class CompletionsFile:
         probabilities: NDArray[np.float64],
         logs: Sequence[NDArray[np.float64]],
     ) -> None:
-        """Add rows `first, first + 1, ...`.
+        """Add rows numbered `first, first + 1, ...` of the shard.
 
-        Parameters
-        ----------
-        first : int
-            Number of the first of them in the shard.
-        rows, completed : (rows, V) int64
-            Categories, -1 where they are missing, and all of them.
-        probabilities : (rows, V) float64
-            Of the completed ones; 1 of those known.
-        logs : (rows,) float64, one for each of `SCORES`
-            Nats.
+        rows, completed : (rows, V) int64 categories; `rows` has -1 where one is missing
+        probabilities : (rows, V) float64 of the completed categories, 1 for those that were known
+        logs : (rows,) float64 in nats, one array for each of `SCORES`
         """
         values = [
             pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), list(categories))

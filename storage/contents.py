@@ -25,20 +25,10 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True)
 class FileContent:
-    """One file as it was marked.
+    """The content of one file, as it was marked.
 
-    Parameters
-    ----------
-    path : str
-        Path within the file system.
-    size : int
-        In bytes.
-    etag : str, optional
-        The storage's own mark, where it has one.
-    block_bytes : int
-        Size of a block.
-    digests : bytes
-        Of each block, one after the other; none where there is an etag.
+    `etag` is the storage's own mark, where it has one. Without one, `digests` holds the digest of
+    each block of `block_bytes` bytes, concatenated.
     """
 
     path: str
@@ -50,14 +40,9 @@ class FileContent:
 
 @dataclass(frozen=True)
 class ShardContent:
-    """What a shard was marked by.
+    """The fingerprint of a shard and its files by path.
 
-    Parameters
-    ----------
-    mark : str
-        Its fingerprint.
-    files : tuple of FileContent
-        By path; none where the mark is the storage's own mark of the shard.
+    `files` is empty where `mark` is the storage's own mark of the shard.
     """
 
     mark: str
@@ -76,12 +61,7 @@ class ShardContent:
 
 
 def content_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -> ShardContent:
-    """Mark a shard's content; what has no mark of the storage's own is read once.
-
-    Raises
-    ------
-    ShardError
-        The shard is gone or cannot be read.
+    """Mark a shard's content; a shard without a mark of the storage's own is read once.
 
     Examples
     --------
@@ -114,14 +94,7 @@ def content_of(shard: Shard, storage_options: Mapping[str, object] | None = None
 class MarkedFiles:
     """A file system of which only marked content is read.
 
-    Parameters
-    ----------
-    fs : fsspec.AbstractFileSystem
-        Where the files are.
-    content : ShardContent
-        What may be read; all of it where the storage's own mark tells a change.
-    url : str
-        Of the shard.
+    Without `files` in `content` all content is read, as the storage's own mark detects a change.
     """
 
     fs: fsspec.AbstractFileSystem

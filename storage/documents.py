@@ -37,20 +37,12 @@ def read_chunks(
     start: Position = START,
     content: ShardContent | None = None,
 ) -> Generator[tuple[Any, Position], None, None]:
-    """Documents of a shard from a position on, in order, in chunks, with the position after each.
+    """Yield a shard's documents from `start` on, in order, in chunks, with the position after each.
 
-    With `content` nothing but that is read; anything else is a ShardError.
-
-    Returns
-    -------
-    iterator of (array or IdChunk, Position)
-        Texts as `count_column` takes them, or token ids without those counted 0 times: as
-        `ShardFormat.holds` says.
-
-    Raises
-    ------
-    ShardError
-        The shard holds no documents, or cannot be read as its format: says where.
+    A chunk is an array of texts as `count_column` takes it, or an IdChunk of token ids without
+    those counted 0 times: see `ShardFormat.holds`. With `content` only that content is read. A
+    shard without documents, with other content, or in another format raises a ShardError that says
+    where.
 
     Examples
     --------
@@ -110,24 +102,10 @@ def days_of(
     source: DateSource,
     storage_options: Mapping[str, object] | None = None,
 ) -> DateRange | None:
-    """Days of a shard's documents: of its column, which is read once, or else of its URL.
+    """Return the days of a shard's documents, from its column, which is read once, or from its URL.
 
-    Parameters
-    ----------
-    shard : Shard
-        As `list_shards` gives it.
-    form : ShardFormat
-        How documents lie in it.
-    source : DateSource
-        Where the days are.
-    storage_options : mapping, optional
-        Options of the fsspec file system.
-
-    Raises
-    ------
-    ShardError
-        A column or field that is missing, holds something else than dates, or no date at all; or
-        a format without columns.
+    A column or field that is missing, holds no date, or holds anything else raises a ShardError, as
+    does a format without columns.
 
     Examples
     --------
@@ -157,25 +135,11 @@ def ids_of(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[pa.Array]:
-    """What a shard's documents are called, in their order; none at all where nothing tells.
+    """Yield the ids of a shard's documents as string arrays, in order, null where one has none.
 
-    Parameters
-    ----------
-    shard, form, limits, storage_options
-        As for `read_chunks`.
-    column : str, optional
-        Column, or JSON field, of texts or whole numbers. Without one the files of a folder have
-        their names.
-
-    Yields
-    ------
-    string array
-        Null where a document has none.
-
-    Raises
-    ------
-    ShardError
-        A column that is missing or holds something else, or a format without columns.
+    `column` is a column or JSON field of texts or whole numbers. Without it the ids are the names
+    of the files of a folder; nothing is yielded where nothing names the documents. A column that is
+    missing or of another type raises a ShardError, as does a format without columns.
 
     Examples
     --------
@@ -195,21 +159,9 @@ def share_before(
     place: Position,
     storage_options: Mapping[str, object] | None = None,
 ) -> float:
-    r"""Share of a shard's stored bytes before a place, 0 to 1, without reading its documents.
+    r"""Return the share of a shard's stored bytes before a place, 0 to 1; no document is read.
 
-    Of Parquet it is the share of the rows. A compressed file is decompressed up to the place.
-
-    Parameters
-    ----------
-    shard, form, storage_options
-        As for `read_shard`.
-    place : Position
-        After a batch of the shard.
-
-    Raises
-    ------
-    ShardError
-        The shard is gone or cannot be read.
+    For Parquet it is the share of the rows. A compressed file is decompressed up to the place.
 
     Examples
     --------

@@ -29,34 +29,16 @@ _PROVENANCE, _SUMMARY = b"provenance", b"summary"
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a file of proportions is made of, as its metadata says; of the same it is the same file.
+    """What a file of proportions is made of, as its metadata says; equal provenance, same file.
 
-    Parameters
-    ----------
-    shard, state : str
-        Its name, and a mark of its files: their sizes, times and the storage's own marks.
-    model, digest : str
-        Name of the model, empty for one that is not kept, and SHA-256 of its topics.
-    store : str
-        URL.
-    fitted_version : int or None
-        On which it was fitted, of a model that is kept.
-    method : str
-        As of `TopicModel.transform`.
-    seeds : tuple of int
-        Of the sampler's stream: the seed, and the place of the shard.
-    id_column : str or None
-        Where documents are named.
-    passages : bool
-        Whether a row is a passage.
-    foreign_below : float
-        Share of known words below which a text is foreign.
-    top_documents : int
-        How many representatives of each topic the summary has.
-    labels : mapping
-        Of topics by number.
-    package : str
-        Version.
+    state : a mark of the shard's files, from their sizes, times and the storage's own marks
+    model, digest : name of the model, empty if it is not stored, and SHA-256 of its topics
+    fitted_version : None if the model is not stored
+    method : as of `TopicModel.transform`
+    seeds : the sampler's seed and the place of the shard
+    passages : whether a row is a passage
+    foreign_below : share of known words below which a text is foreign
+    top_documents : representatives of each topic in the summary
     """
 
     shard: str
@@ -81,20 +63,12 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Summary:
-    """A file of proportions in numbers.
+    """Totals of one file of proportions.
 
-    Parameters
-    ----------
-    documents : int
-        Of the shard.
-    tokens, unknown : int
-        Their words in the vocabulary, and those that are not.
-    foreign, empty : int
-        Documents of which too few words are known, and those without a known word.
-    weights : tuple of float
-        Token-weighted mean proportions.
-    representatives : Representatives
-        The documents that speak most for each topic.
+    tokens, unknown : words in the vocabulary, and outside
+    foreign, empty : documents with too few known words, and with none
+    weights : (k,) token-weighted mean proportions
+    representatives : the documents with the most of each topic
     """
 
     documents: int = 0
@@ -123,20 +97,12 @@ class Summary:
 class ProportionRows:
     """Proportions of some documents, or of their passages.
 
-    Parameters
-    ----------
     ids : (rows,) string array
-        What each document is called.
-    rows : (rows,) int64
-        Number of the document in the shard, from 0.
-    passages : (rows,) int64 or None
-        Number of the passage in the document, where a row is one.
-    lengths, unknown : (rows,) int64
-        Tokens in the vocabulary, and outside.
-    foreign : (rows,) bool
-        Whether too few of the words are known.
-    proportions : (rows, k) float64
-        Rows on the simplex.
+    rows : (rows,) int64 numbers of the documents in the shard, from 0
+    passages : (rows,) int64 numbers of the passages in their documents, where a row is a passage
+    lengths, unknown : (rows,) int64 tokens in the vocabulary, and outside
+    foreign : (rows,) bool, whether too few of the words are known
+    proportions : (rows, k) float64, each row on the simplex
     """
 
     ids: pa.StringArray
@@ -182,17 +148,7 @@ class ProportionRows:
 
 @dataclass(frozen=True, eq=False)
 class ProportionsFile:
-    """An open file of proportions.
-
-    Parameters
-    ----------
-    url : str
-        Where it appears once it is complete.
-    writer : pyarrow.parquet.ParquetWriter
-        Of `proportions_schema`.
-    provenance : Provenance
-        What it is made of.
-    """
+    """An open Parquet file of `proportions_schema`; `url` exists only once the file is complete."""
 
     url: str
     writer: pq.ParquetWriter
@@ -260,13 +216,7 @@ def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, S
 def frame_of(
     files: Sequence[str], storage_options: Mapping[str, object] | None = None
 ) -> pd.DataFrame:
-    """Files of proportions as one pandas frame, by `id`, with a column `share_J` for topic J.
-
-    Raises
-    ------
-    StoreError
-        A file is gone, or cannot be read: names it.
-    """
+    """Read proportions as one pandas frame by `id`, with a column `share_J` for topic J."""
     import pandas as pd
 
     tables = []

@@ -29,13 +29,10 @@ _CHUNK = 1 << 14  # shards that are objects at a time
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardTable(Sequence[Shard]):
-    """Shards in the columns of an Arrow table; each is a `Shard` where it is asked for.
+    """Shards in the columns of an Arrow table; a `Shard` is built only when it is read.
 
-    Parameters
-    ----------
-    columns : pa.Table
-        `url` (string), `size` (int64, bytes), `etag` (string or null) and `read_at` (binary or
-        null), as of `Shard`. Make one with `of`.
+    Make one with `of`. The columns are those of `Shard`: `url` (string), `size` (int64, bytes),
+    `etag` (string or null) and `read_at` (binary or null).
 
     Examples
     --------

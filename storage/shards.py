@@ -229,21 +229,10 @@ def fingerprint(
     storage_options: Mapping[str, object] | None = None,
     mark_of: Callable[[fsspec.AbstractFileSystem, FileState], str] = content_mark,
 ) -> str:
-    """Mark of a shard's content: the storage's own ("etag:...") or else "sha256:..." of it.
+    """Return the mark of a shard's content: the storage's own, "etag:...", or else "sha256:...".
 
-    Parameters
-    ----------
-    shard : Shard
-        A shard without a mark of its own is read once, 1 MiB at a time.
-    storage_options : mapping, optional
-        Options of the fsspec file system.
-    mark_of : callable
-        Gives the mark of each file, unless the listing has told that of the shard.
-
-    Raises
-    ------
-    ShardError
-        The shard is gone or cannot be read.
+    A shard without a mark of the storage's own is read once, 1 MiB at a time. `mark_of` gives the
+    mark of each file, unless the listing has that of the shard.
 
     Examples
     --------
@@ -266,14 +255,10 @@ def fingerprint(
 def open_shard(
     shard: Shard, storage_options: Mapping[str, object] | None = None
 ) -> tuple[fsspec.AbstractFileSystem, str]:
-    """File system of a shard, and the path within; other errors as `open_file_system`.
+    """Open the file system of a shard, and return it with the path within.
 
-    Of a part of a file nothing else is seen.
-
-    Raises
-    ------
-    ShardError
-        The name of the file, or of a folder above it, is not UTF-8: no ledger could hold it.
+    Of a part of a file only that part is seen. A name that is not UTF-8 raises a ShardError, as no
+    ledger could hold it. Other errors are those of `open_file_system`.
     """
     if not is_utf8(shard.source):
         raise ShardError(shard.url, "has a name that is not UTF-8; rename it")
@@ -285,13 +270,7 @@ def open_shard(
 def files_of(
     shard: Shard, storage_options: Mapping[str, object] | None = None
 ) -> tuple[FileState, ...]:
-    """State of each file of a shard now, by path.
-
-    Raises
-    ------
-    ShardError
-        The shard is gone or cannot be listed.
-    """
+    """Return the current state of each file of a shard, by path."""
     with shard_errors(shard.source, storage_options):
         fs, path = open_shard(shard, storage_options)
         if shard.url.endswith("/"):

@@ -75,13 +75,7 @@ def _write(folder: OutputFolder, of: ModelRead, found: Mapping[str, Any]) -> Non
 def read_top_documents(
     folder: str, storage_options: Mapping[str, object] | None = None
 ) -> tuple[str, Representatives]:
-    """The model, and the documents that `transform --top-documents` found in a folder.
-
-    Raises
-    ------
-    StoreError
-        There are none, or the file is of something else.
-    """
+    """Read the model's name and the documents that `transform --top-documents` found."""
     model, number, topics = _read(folder, "topics", Representative, storage_options)
     return model, Representatives(number, topics)
 
@@ -89,13 +83,7 @@ def read_top_documents(
 def read_near_rows(
     folder: str, storage_options: Mapping[str, object] | None = None
 ) -> tuple[str, tuple[tuple[NearRow, ...], ...]]:
-    """The model, and the rows nearest to each mean that `transform --top-documents` found.
-
-    Raises
-    ------
-    StoreError
-        There are none, or the file is of something else.
-    """
+    """Read the model's name and the rows nearest to each mean, of `transform --top-documents`."""
     model, _, rows = _read(folder, "nearest", NearRow, storage_options)
     return model, rows
 

@@ -63,13 +63,7 @@ def _naming_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def require_fitting(function: Callable[..., Any], **named: Any) -> None:
-    """Refuse arguments of the wrong type before a function works with them.
-
-    Raises
-    ------
-    InvalidInput
-        Names the first, and what the function takes.
-    """
+    """Raise InvalidInput for arguments of the wrong type before a function works with them."""
     refusal = _refusal(function, (), named)
     if refusal is not None:
         raise InvalidInput(refusal)

@@ -14,18 +14,11 @@ def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level:
 
     A test fails once `removed_in` is the version of the package and the warning is still there.
 
-    Parameters
-    ----------
-    what : str
-        The name or option, as users write it.
-    since : str
-        Version that warned first.
-    removed_in : str
-        Version that lacks it, at least the minor release after.
-    instead : str
-        What to use.
-    level : int
-        Frames between here and the line to name.
+    what : the name or option, as users write it
+    since : version that warned first
+    removed_in : first version without it, at least the minor release after
+    instead : what to use
+    level : frames between here and the line to name
 
     Examples
     --------

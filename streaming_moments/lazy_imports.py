@@ -97,10 +97,7 @@ def attach(
 def exports_of(package: str) -> dict[str, str]:
     """Each name that a package exports, and the module that defines it.
 
-    Raises
-    ------
-    ImportError
-        The package is installed without its source.
+    Raises ImportError if the package is installed without its source.
     """
     loader = getattr(sys.modules[package].__spec__, "loader", None)
     source = loader.get_source(package) if loader is not None else None

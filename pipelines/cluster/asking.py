@@ -19,26 +19,11 @@ def ask_workers(
     *asked: Any,
     workers: list[str] | None = None,
 ) -> dict[str, Any]:
-    """What a function gives on each worker, or the exception it raises, by the worker's address.
+    """Run a function on each worker, and return its result or exception by worker address.
 
-    A worker that has not been heard of meanwhile is restarted, and so taken for dead: whoever
-    waits for its tasks has them from another. The others are asked again.
-
-    Parameters
-    ----------
-    client : Client
-        Of the cluster.
-    function : callable
-        Takes what is asked, and `dask_worker` where it names it; it may run twice.
-    *asked
-        Its other arguments.
-    workers : list of str, optional
-        Addresses; by default all there are.
-
-    Raises
-    ------
-    WorkersLost
-        A worker that is alive does not answer.
+    A worker that has not been heard of meanwhile is restarted, and so taken for dead: others run
+    its tasks again. The rest are asked again, so the function may run twice. It gets `dask_worker`
+    if it names it. A worker that is alive but does not answer raises WorkersLost.
     """
     answers: dict[str, Any] = _answered(
         client, client.run, function, *asked, workers=workers, on_error="return"
@@ -47,13 +32,7 @@ def ask_workers(
 
 
 def give_plugin(client: Client, plugin: WorkerPlugin) -> None:
-    """Have all workers set up a plugin that is idempotent, and those that join later.
-
-    Raises
-    ------
-    WorkersLost
-        A worker that is alive does not answer.
-    """
+    """Set up an idempotent plugin on all workers, and on those that join later."""
 
     # in the client's own loop it is awaited, and so may be given up
     async def register() -> Any:

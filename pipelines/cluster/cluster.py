@@ -141,12 +141,9 @@ class Cluster:
 
 
 def identity_of(client: Client) -> dict[str, Any]:
-    """What the scheduler says just now of itself, and under `workers` of each by its address.
+    """Return what the scheduler says now of itself, and under `workers` of each, by address.
 
-    Raises
-    ------
-    OSError
-        It is gone.
+    An OSError if the scheduler is gone.
     """
     # what the client remembers of it is overwritten every 2 seconds, without the workers
     scheduler: Any = client.scheduler
@@ -278,12 +275,9 @@ def closed_in_time(local: SpecCluster, seconds: float = _CLOSING) -> Iterator[No
 def connect_by(
     client: Client, memory: int | None = None, worker_timeout: float = WORKER_TIMEOUT
 ) -> Iterator[Cluster]:
-    """The cluster of a client of the caller's, which stays open; arguments and errors as `connect`.
+    """Yield the cluster of the caller's client, which stays open; arguments as of `connect`.
 
-    Raises
-    ------
-    InvalidInput
-        No client, or one that is asynchronous or closed.
+    A client that is closed or asynchronous raises InvalidInput.
     """
     if not isinstance(client, Client):
         raise InvalidInput(

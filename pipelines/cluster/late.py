@@ -25,13 +25,9 @@ class _LateCluster:
 
 @contextmanager
 def late_cluster(start: Callable[[], AbstractContextManager[Cluster]]) -> Iterator[Cluster]:
-    """The cluster of a context that is entered when something of it is first asked for.
+    """Yield a cluster that is started only when it is first used.
 
-    Parameters
-    ----------
-    start : callable
-        Gives the context, such as `connect`, whose errors are raised where the cluster is first
-        asked for.
+    `start` gives a context such as `connect`; its errors are raised at the first use.
 
     Examples
     --------

@@ -38,16 +38,9 @@ _SMALLER_READS = "raise --memory, or lower --max-document-bytes or --max-row-gro
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes that a worker holds together at most, beside its process.
+    """Bytes that a worker holds at once at most, by purpose, beside its process.
 
-    Parameters
-    ----------
-    job : str
-        What it is of, as a message begins.
-    items : mapping
-        Bytes, by what they are for.
-    remedy : str
-        What to do where they are too many.
+    `job` begins the message of a refusal, and `remedy` ends it.
     """
 
     job: str
@@ -60,12 +53,7 @@ class Budget:
         return PROCESS_BYTES + sum(self.items.values())
 
     def require(self, memory: int) -> None:
-        """Refuse what a worker of so much memory does not hold.
-
-        Raises
-        ------
-        BoundExceeded
-            Names the items.
+        """Refuse a worker memory (bytes) that is too small; the BoundExceeded names the items.
 
         Examples
         --------
@@ -95,23 +83,14 @@ def largest(memory: int, *budgets: Budget) -> int:
 class UpdatePlan:
     """Bounds of an update on one worker.
 
-    Parameters
-    ----------
-    lump_bytes : int
-        Prepared batches that a thread adds at a time.
-    batch_bytes : int
-        Bytes of text read at a time.
-    reads_in_flight : int
-        Tasks of one worker running or waiting for a thread.
-    peak_bytes : int
-        All a worker process holds at most.
-    row_group_bytes : int
-        Largest row group, or page of a larger one, that a task decodes.
-    passes : int
-        How often the shards of a group are read: once where a worker holds the sums of all row
-        blocks, else once for each share of them that it holds.
-    group_shards : int
-        Shards that one commit names at most, or a few more.
+    lump_bytes : prepared batches that a thread adds at a time
+    batch_bytes : text read at a time
+    reads_in_flight : tasks of one worker that run or wait for a thread
+    peak_bytes : largest memory of a worker process
+    row_group_bytes : largest row group, or page of a larger one, that a task decodes
+    passes : how often the shards of a group are read: once where a worker holds the sums of all row
+        blocks, else once for each share of them that it holds
+    group_shards : shards of one commit, at most or a few more
     """
 
     lump_bytes: int
@@ -146,16 +125,10 @@ class UpdatePlan:
 class ReadingPlan:
     """Bounds of a job that only reads shards, on one worker.
 
-    Parameters
-    ----------
-    batch_bytes : int
-        Text read at a time.
-    in_flight : int
-        Read tasks of one worker at a time.
-    row_group_bytes : int
-        Largest row group, or page of a larger one, that a task decodes.
-    peak_bytes : int
-        All a worker process holds at most.
+    batch_bytes : text read at a time
+    in_flight : read tasks of one worker at a time
+    row_group_bytes : largest row group, or page of a larger one, that a task decodes
+    peak_bytes : largest memory of a worker process
     """
 
     batch_bytes: int
@@ -310,14 +283,10 @@ def row_group_room(free: int) -> int:
 def blocks_in_flight(
     layout: SegmentLayout, threads: int, memory: int, copies: int, joining: int = 0
 ) -> int:
-    """Tasks of one row block that a worker may run at a time, each holding it so many times.
+    """Return how many tasks of one row block a worker of `memory` bytes may run at a time.
 
-    Beside it each holds what joins the segments, `joining` bytes.
-
-    Raises
-    ------
-    BoundExceeded
-        The budget cannot hold one task.
+    Each task holds `copies` of the block, and `joining` bytes to join the segments. A budget that
+    cannot hold one task raises BoundExceeded.
 
     Examples
     --------

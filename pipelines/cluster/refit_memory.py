@@ -31,21 +31,14 @@ _FEWER = "raise --memory or ask for fewer"
 class RefitPlan:
     """Bounds of a refit on one worker.
 
-    Parameters
-    ----------
-    keep_blocks : bool
-        Whether the row blocks stay in memory between the steps; otherwise they are read again.
-    kept_pairs : int
-        How many of the pair counts, as refinement reads them, stay in memory between its rounds:
-        of all documents, then of each half; those that do not are made of the row blocks again.
-    in_flight : int
-        Block tasks of one worker at a time.
-    solves_in_flight : int
-        Decompositions of one worker at a time, where there are many.
-    peak_bytes : int
-        All a worker process holds at most.
-    whole_core : bool
-        Whether it holds the pair counts of all core words; otherwise they stay on all workers.
+    keep_blocks : whether row blocks stay in memory between steps; otherwise they are read again
+    kept_pairs : how many arrays of pair counts, as refinement reads them, stay in memory between
+        its rounds: of all documents, then of each half; the rest are made from the row blocks again
+    in_flight : block tasks of one worker at a time
+    solves_in_flight : decompositions of one worker at a time, where there are many
+    peak_bytes : largest memory of a worker process
+    whole_core : whether it holds the pair counts of all core words; otherwise all workers share
+        them
     """
 
     keep_blocks: bool

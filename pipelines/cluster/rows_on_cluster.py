@@ -29,14 +29,7 @@ from streaming_moments.storage.operations.windows import StatisticsSource
 class BlockAddress:
     """A row block of a version of a store, for tasks that read it themselves.
 
-    Parameters
-    ----------
-    store : MomentStore or WindowedStore
-        The version.
-    index : int
-        Of the block.
-    halves : bool
-        Whether the statistics of half of the documents are read as well.
+    `halves` says whether the statistics of half of the documents are read as well.
     """
 
     store: StatisticsSource
@@ -54,29 +47,16 @@ BlockSource = BlockAddress | Statistics
 
 @dataclass(frozen=True, eq=False)
 class OnCluster:
-    """`Rows` of a version of a store; what a method leaves stays on the workers.
+    """`Rows` of a version of a store on a cluster; what a step keeps stays on the workers.
 
-    Parameters
-    ----------
-    foundation : Foundation
-        What the statistics are gathered on.
-    totals : Totals
-        Of the records; of documents, which of them count a row.
-    blocks : list of BlockAddress or Future
-        All row blocks: addresses, to be read by each step, or statistics kept.
-    run : Run
-        Where to run, and what its steps are told.
-    in_flight : int
-        Tasks of all workers at a time.
-    whole_core : bool
-        Whether a worker can hold the pair counts of all core words.
-    keep_prepared : bool
-        Whether memory holds what `prepared` makes of all blocks.
-    preparing : callable, optional
-        What it calls instead, each time that a step has read a block.
-    halves, keeps_halves : bool
-        Whether the statistics keep halves of the documents, and whether memory holds what
-        `prepared` makes of each at once.
+    totals : of the records; for documents, which of them count a row
+    blocks : all row blocks, as addresses that each step reads or as statistics in memory
+    in_flight : tasks of all workers at a time
+    whole_core : whether a worker can hold the pair counts of all core words
+    keep_prepared : whether memory can hold the results of `prepared` for all blocks
+    preparing : prepares each block that a step reads, where memory cannot hold all results
+    halves, keeps_halves : whether the statistics have halves of the documents, and whether memory
+        holds the results of `prepared` for both at once
     """
 
     foundation: Any

@@ -23,13 +23,7 @@ _BEGUN = ("waiting", "fetch", "flight", "ready")  # states of a worker's tasks
 
 @dataclass(frozen=True)
 class FinishedTasks:
-    """Futures in the order in which they finish; it does not wait for ever where nobody works.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Where they run.
-    """
+    """Futures in the order in which they finish; without workers it does not wait for ever."""
 
     cluster: Cluster
     _finished: SimpleQueue[Future[Any]] = field(default_factory=SimpleQueue)
@@ -47,14 +41,10 @@ class FinishedTasks:
         loop.add_callback(wait)
 
     def next(self) -> Future[Any]:
-        """The next that finishes, or fails.
+        """Return the next future that finishes or fails.
 
-        Raises
-        ------
-        WorkersLost
-            No worker was at work for the cluster's time-out: there was none, or Dask paused them.
-        SchedulerLost
-            The scheduler is gone.
+        WorkersLost if no worker ran anything for the cluster's timeout (there was none, or Dask
+        paused them), and SchedulerLost if the scheduler is gone.
         """
         patience = _Patience(self.cluster)
         while True:
@@ -117,14 +107,9 @@ def _why_nobody_works(paused: int, workers: int, timeout: float) -> str:
 
 
 def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any:
-    """What a task gave, or the exception it raised; with `keep` the future instead of the result.
+    """Return a task's result, or with `keep` its future; or the exception that it raised.
 
-    Raises
-    ------
-    WorkersLost
-        No worker was at work for the cluster's time-out.
-    SchedulerLost
-        The scheduler is gone, and its tasks with it.
+    Raises WorkersLost and SchedulerLost as `FinishedTasks.next`.
     """
     patience = _Patience(cluster)
     begun, wait = time.monotonic(), patience.step

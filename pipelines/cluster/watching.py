@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 
 
 def dashboard_link(cluster: Cluster) -> str:
-    """URL of the dashboard of a cluster's scheduler.
+    """Return the URL of the dashboard of a cluster's scheduler.
 
-    Raises
-    ------
-    InvalidInput
-        The scheduler has none, or what draws it is not installed.
+    InvalidInput if there is none, or the package that draws it is not installed.
     """
     _require_bokeh("--dashboard")
     link: str = cluster.client.dashboard_link
@@ -31,13 +28,7 @@ def dashboard_link(cluster: Cluster) -> str:
 
 
 def require_report(path: str | None) -> None:
-    """Refuse to begin a run whose report cannot be drawn.
-
-    Raises
-    ------
-    InvalidInput
-        What draws it is not installed, or its folder cannot be written.
-    """
+    """Refuse to start a run whose report cannot be written, or for which a package is missing."""
     if path is None:
         return
     _require_bokeh("--performance-report")

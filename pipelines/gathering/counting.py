@@ -21,33 +21,12 @@ from streaming_moments.storage.shards import Shard
 def count_bundle(
     bundle: Bundle, context: ReadingContext, opening: Opening, number: int, lump_bytes: int
 ) -> Receipt:
-    """Count the shards of a bundle into the sums of this process.
+    """Count the shards of a bundle into the sums of this process, or subtract them.
 
-    Shards that cannot be read are named in the receipt, the others count.
-
-    Parameters
-    ----------
-    bundle : Bundle
-        What to count, or to take away.
-    context : ReadingContext
-        How.
-    opening : Opening
-        Which sums.
-    number : int
-        Of the task; it adds once, however often it runs in this process.
-    lump_bytes : int
-        Batches that are added at a time.
-
-    Raises
-    ------
-    SumsAstray
-        The sums are closed.
-    InvalidInput
-        The worker is smaller than those that were planned with.
-    ShardError
-        What is to be taken away is there no longer.
-    SumExceeded
-        A sum could pass 2^62.
+    Task `number` adds once, however often it runs in this process; it adds `lump_bytes` of batches
+    at a time. Shards that cannot be read are named in the receipt, and the others count. It raises
+    SumsAstray if the sums are closed, InvalidInput on a worker smaller than planned, ShardError if
+    what is to be subtracted is gone, and SumExceeded if a sum could pass 2^62.
     """
     _require_room(opening.least_limit)
     held = process_sums()

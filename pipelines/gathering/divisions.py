@@ -24,19 +24,10 @@ from streaming_moments.storage.store.store import MomentStore
 def with_days(
     gathering: Gathering, shards: Sequence[Shard]
 ) -> tuple[Gathering, tuple[ShardError, ...]]:
-    """The gathering with the days of some more shards; a column of dates is read on the cluster.
+    """Add the days of more shards to a gathering; a column of dates is read on the cluster.
 
-    Returns
-    -------
-    Gathering, tuple of ShardError
-        Those whose dates cannot be read, where the gathering leaves bad shards out.
-
-    Raises
-    ------
-    ShardError
-        The dates of a shard cannot be read, and bad shards are not to be left out.
-    WorkersLost, SchedulerLost
-        The cluster cannot do the work.
+    Also returns the shards whose dates cannot be read. Unless the gathering leaves bad shards out,
+    these raise a ShardError instead.
     """
     store, run = gathering.store, gathering.run
     source = store.dates
@@ -72,13 +63,7 @@ def by_days(shards: Sequence[Shard], dates: Mapping[str, DateRange]) -> list[Sha
 def as_counted(
     gathering: Gathering, shards: Sequence[Shard]
 ) -> Iterator[tuple[Gathering, list[Shard]]]:
-    """Counted shards by the vocabulary that they were counted with, and how each are gathered.
-
-    Raises
-    ------
-    StoreError
-        A basis is missing or damaged.
-    """
+    """Yield counted shards by the vocabulary of their counts, each with its gathering."""
     store = gathering.store
     if not store.commit.lineage.eras:
         yield gathering, list(shards)

@@ -50,27 +50,13 @@ async def add_theirs(
     sums: Mapping[str, NDArray[np.int64]],
     patience: int = 1,
 ) -> None:
-    """Add the rows from `first` on that another worker answers with, a message's at a time.
+    """Fetch rows from another worker, and add them to `sums`; one message at a time.
 
-    Parameters
-    ----------
-    worker : Worker
-        This one.
-    address : str
-        Of the other.
-    asked : mapping
-        `op`, and what it is to be told beside `start` and `stop`.
-    first : int
-        Row of the block that is row 0 of `sums`.
-    sums : mapping
-        Arrays to add to.
-    patience : int
-        Answers of others that an answer may have to wait for.
+    asked : the message (`op` and its arguments) without `start` and `stop`
+    first : row of the block that is row 0 of `sums`, and the first that is fetched
+    patience : answers of others for which an answer may have to wait
 
-    Raises
-    ------
-    SumsLost
-        It is gone, or its sums are.
+    SumsLost if the other worker, or its sums, are gone.
     """
     rows = max(len(array) for array in sums.values())
     nbytes = sum(array.nbytes for array in sums.values())

@@ -34,14 +34,9 @@ _CLOSES = 20  # a group takes so many times as long as its close
 
 @dataclass
 class Pace:
-    """When a group closes.
+    """When a group closes; times in seconds.
 
-    Parameters
-    ----------
-    commit_every : float
-        Seconds that are asked for.
-    close : float
-        Seconds that the last group took to be added up and written, in all its passes.
+    `close` is how long the last group took to be added up and written, in all its passes.
 
     Examples
     --------
@@ -62,31 +57,15 @@ class Pace:
 class Gathering:
     """Where and how shards are gathered. Make one with `gathering_on`.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Whose foundation they are counted on.
-    run : Run
-        Where to run, and what its steps are told.
-    plan : UpdatePlan
-        How memory is divided.
-    context : Future
-        Of the `ReadingContext` of the tasks.
-    owner : str
-        Of the sums on the workers: the client's name, and one of its own.
-    pace : Pace
-        When a group closes.
-    numbers : iterator of int
-        Of groups and of tasks.
-    keep_going : bool
-        Whether shards that cannot be read are left out; else they are an error.
-    names : mapping
-        URL by which a shard is recorded, where it is read at another one.
-    dates : mapping
-        Days of the documents of a shard by its URL, where they are known; a group has one range.
-    unique : mapping, optional
-        As `Ledger.contents`: a shard of one of these contents is a bad one, and so is the second
-        of the same content; None counts it like any other.
+    store : its foundation is that of the counts
+    context : of the `ReadingContext` of the tasks
+    owner : of the sums on the workers: the client's name, and a name of its own
+    numbers : of groups and of tasks
+    keep_going : whether shards that cannot be read are left out; else they are an error
+    names : URL by which a shard is recorded, if it is read at another one
+    dates : days of the documents of a shard by its URL, where known; a group has one range
+    unique : as `Ledger.contents`. A shard with one of these contents is bad, and so is the second
+        shard with the same content; None counts duplicates
     """
 
     store: MomentStore
@@ -122,14 +101,9 @@ class Gathering:
 def gathering_on(
     store: MomentStore, run: Run, plan: UpdatePlan | None = None
 ) -> Iterator[Gathering]:
-    """Plan the memory and send the cluster what all tasks need; at the end all sums are given up.
+    """Plan the memory and send the cluster what all tasks need; all sums are given up at the end.
 
-    Raises
-    ------
-    BoundExceeded
-        The memory budget cannot hold the work.
-    WorkersLost
-        A worker does not answer.
+    A memory budget that cannot hold the work raises BoundExceeded.
     """
     plan = plan or plan_of(store, run)
     if plan.passes > 1:

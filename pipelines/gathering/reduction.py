@@ -51,32 +51,22 @@ _UNEVEN = 1.05  # times its share of the rows that a worker adds up at most
 class Reduction:
     """Row blocks of one segment on their way to the storage.
 
-    A run that loses sums is given up, and so is the segment it wrote to: the next one writes to a
-    segment of its own. For a worker that Dask takes for dead may live, and write when it likes what
-    it made of sums to which others added since. Only files of a run that lost nothing are sealed,
-    and whoever writes one of these writes the same: no sums change after such a run.
+    A run that loses sums is given up, with the segment it wrote to: the next run writes to its own
+    segment. For a worker that Dask takes for dead may live, and may still write sums to which
+    others have added since. Only files of a run that lost nothing are sealed. Any writer of these
+    files writes the same content, as no sums change after such a run.
 
-    Workers die of what is not ours, and others count again what they held, so that a loss by death
-    ends nothing. It is charged to the row blocks that the dead was writing: memory that one of them
-    takes would kill whoever writes it, for ever. Memory that the close takes of whatever block may
-    kill over another one each time: all such deaths are bounded too, while no run gets further.
+    Workers also die for outside reasons. Other workers then recount what they held, so one death
+    ends nothing. It is charged to the row blocks that the dead worker was writing: a block that
+    takes too much memory would kill each of its writers. Closing any block may take too much
+    memory, over another block each time. So the number of all such deaths is bounded, too, while no
+    run gets further.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Where the segment will be.
-    writer : SegmentWriter
-        Of the segment that this run writes to.
-    written : dict
-        Segment and files of each row block that is done.
-    fruitless : int
-        Runs one after another that lost sums, none of which was to be counted again.
-    charged : Counter
-        Losses by row block.
-    reached : set of int
-        Row blocks that any run has written.
-    deaths : int
-        Losses in which workers died that were writing, since a run got further than all before it.
+    written : segment and files of each row block that is done
+    fruitless : runs in a row that lost sums, none of which was to be recounted
+    charged : losses by row block
+    reached : row blocks that any run has written
+    deaths : losses in which workers died while writing, since a run got further than all before it
     """
 
     store: MomentStore
@@ -93,13 +83,8 @@ class Reduction:
     def run(self, gathering: Gathering, opening: Opening, sources: Sequence[Source]) -> bool:
         """Add up and write the blocks of a pass; False where sums were lost, and none is written.
 
-        Raises
-        ------
-        WorkersLost
-            The workers die of one row block, or of one after the other, or time and again do not
-            reach one another.
-        StoreError
-            The store cannot be written.
+        Raises WorkersLost if workers die of one row block, or one after the other, or repeatedly
+        cannot reach one another.
         """
         cluster, progress = gathering.run.cluster, gathering.run.progress
         all_blocks = self.writer.layout.row_blocks
@@ -186,18 +171,11 @@ class Reduction:
 
 
 def pieces_of(place: int, blocks: int, workers: int) -> int:
-    """Pieces that one of so many row blocks is added up in, each by another worker.
+    """Return the number of pieces in which row block `place` of `blocks` is added up.
 
-    As many blocks as come to all workers alike are added up whole. The others are in as few pieces
-    as share them evenly, so that, of eight blocks or more, none receives a fifth more than what all
-    others send on average, or a block more.
-
-    Parameters
-    ----------
-    place : int
-        Of the block among those that are added up.
-    blocks, workers : int
-        How many there are.
+    Each piece is added up by another worker. Blocks that all workers get in equal numbers are added
+    up whole. The others are in as few pieces as share them evenly: of eight blocks or more, no
+    worker receives a fifth more than the others send on average, or a block more.
 
     Examples
     --------
@@ -224,12 +202,8 @@ def write_block(
 ) -> tuple[FileRecord, ...]:
     """Add up a row block over the workers that hold sums of it, and write it to the segment.
 
-    In several pieces, each is added up by another worker, and collected here.
-
-    Raises
-    ------
-    SumsLost
-        A worker, or its sums, are gone.
+    With several pieces, each is added up by another worker and collected here. SumsLost if a worker
+    or its sums are gone.
     """
     worker, foundation, block = get_worker(), writer.layout.foundation, writer.layout.block(index)
     here, others = ring_from(sources, worker.address)

@@ -15,16 +15,11 @@ from streaming_moments.pipelines.gathering.sums import Frozen, Opening, process_
 
 @dataclass(frozen=True)
 class Settled:
-    """What there is to be reduced.
+    """The frozen sums that can be reduced.
 
-    Parameters
-    ----------
-    sources : tuple of (str, str)
-        Address of a worker, and the token of this freeze of its sums.
-    void : set of int
-        Tasks whose shards no sums hold any longer.
-    bound : float
-        No entry of all sums together is larger.
+    sources : address of a worker, and the token of this freeze of its sums
+    void : tasks whose shards are no longer in any sums
+    bound : largest possible entry of all sums together
     """
 
     sources: tuple[tuple[str, str], ...]
@@ -33,23 +28,10 @@ class Settled:
 
 
 def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) -> Settled:
-    """Freeze all sums, and hold what they include to the receipts.
+    """Freeze all sums, and compare what they include with the receipts (by the number of the task).
 
-    A task without a receipt, as it ran twice, makes its sums worth nothing: they are given up.
-
-    Parameters
-    ----------
-    client : Client
-        Of the cluster.
-    opening : Opening
-        The sums; tasks sent from now on say a later epoch.
-    receipts : mapping
-        By the number of the task.
-
-    Raises
-    ------
-    WorkersLost
-        A worker does not answer.
+    Sums that include a task without a receipt, because it ran twice, are given up. Tasks sent from
+    now on have a later epoch.
     """
     answers = ask_workers(client, freeze_here, opening.owner, opening.group, opening.epoch + 1)
     given: dict[str, set[int]] = {}

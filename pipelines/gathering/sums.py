@@ -41,18 +41,12 @@ class SumsAstray(Exception):
 class Opening:
     """Which sums a task adds to.
 
-    Parameters
-    ----------
-    owner : str
-        The job.
-    group : int
-        Its group, or pass of one; a later one has a larger number.
-    epoch : int
-        How often the sums of the group were frozen before; an earlier task comes too late.
-    blocks : range
-        Row blocks that are added up.
-    least_limit : int
-        Bytes that the memory limit of a worker must have, by the plan.
+    owner : the job
+    group : its group, or a pass of one; later ones have larger numbers
+    epoch : how often the sums of the group were frozen before; a task of an earlier epoch is too
+        late
+    blocks : row blocks that are added up
+    least_limit : bytes that the memory limit of a worker must have, by the plan
     """
 
     owner: str
@@ -64,18 +58,12 @@ class Opening:
 
 @dataclass(frozen=True)
 class Frozen:
-    """What sums say of themselves once nothing more is added.
+    """A description of sums that are frozen: nothing more is added to them.
 
-    Parameters
-    ----------
-    nonce : str
-        Of the sums.
-    token : str
-        Of this freeze; whoever asks for rows of them names it.
-    included : tuple of int
-        Tasks whose shards are added.
-    bound : float
-        No entry of the sums is larger.
+    nonce : of the sums
+    token : of this freeze; requests for rows must name it
+    included : tasks whose shards are added
+    bound : largest possible entry of the sums
     """
 
     nonce: str
@@ -111,14 +99,10 @@ class GroupSums:
         self._locks = {index: Lock() for index in self.opening.blocks}
 
     def add(self, batches: Sequence[Prepared], most_bytes: int) -> None:
-        """Add batches to every block, as one while their bytes stay below `most_bytes`.
+        """Add batches to every block, joined while they have fewer than `most_bytes` together.
 
-        Raises
-        ------
-        SumsAstray
-            The sums are given up.
-        SumExceeded
-            A sum could pass 2^62; nothing of the batches is added.
+        Raises SumsAstray if the sums are given up, and SumExceeded if a sum could pass 2^62; then
+        nothing of the batches is added.
         """
         self._each_lump(batches, most_bytes, lambda block, lump: block.add([lump]))
 
@@ -221,12 +205,9 @@ class ProcessSums(WorkerPlugin):
 
     @contextmanager
     def counting(self, opening: Opening, layout: SegmentLayout, number: int) -> Iterator[GroupSums]:
-        """The sums that task `number` may add to; they are given up if it fails on the way.
+        """Yield the sums that task `number` may add to; they are given up if it fails on the way.
 
-        Raises
-        ------
-        SumsAstray
-            The group is closed, or frozen since the task was sent.
+        Raises SumsAstray if the group is closed, or was frozen after the task was sent.
         """
         sums = self._entered(opening, layout, number)
         try:
@@ -236,13 +217,7 @@ class ProcessSums(WorkerPlugin):
             raise
 
     def finished(self, sums: GroupSums, opening: Opening, number: int, receipt: Receipt) -> None:
-        """Note what a task has added.
-
-        Raises
-        ------
-        SumsAstray
-            The sums were frozen, or given up, before it was done.
-        """
+        """Record what a task has added; SumsAstray if the sums were frozen or given up before."""
         with self._lock:
             if self._held.get(opening.owner) is not sums or sums.epoch != opening.epoch:
                 raise SumsAstray(number)

@@ -34,14 +34,9 @@ class Partition(Protocol):
 
 @dataclass(frozen=True)
 class BringingClient:
-    """A client of which every task that is given partitions has their content in its process.
+    """A client that brings the contents of partitions to the process of each task that reads them.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        That does all else.
-    partitions : mapping
-        By the URL of the shard.
+    `partitions` are by the URL of the shard; `client` does everything else.
     """
 
     client: Client

@@ -38,14 +38,8 @@ _LONGEST = 200  # characters of what is wrong with texts that are no URLs
 class Given:
     """Shards, and the contents of those that are partitions.
 
-    Parameters
-    ----------
-    shards : sequence of Shard
-        What is to be read.
-    parts : tuple of Held or Lazy
-        All of the shards, or none.
-    own_index : OwnIndex, optional
-        What pandas or Dask call the documents.
+    parts : of all of the shards, or empty
+    own_index : what pandas or Dask call the documents
     """
 
     shards: Sequence[Shard]
@@ -83,12 +77,9 @@ class Given:
         return replace(run, cluster=replace(run.cluster, client=cast("Client", bringing)))
 
     def uncounted(self, ledger: Ledger) -> Sequence[Shard]:
-        """Without partitions that are counted as they are.
+        """Return the shards without partitions that are counted already.
 
-        Raises
-        ------
-        InvalidInput
-            Partitions that were counted with other content.
+        Partitions that were counted with other content raise InvalidInput.
         """
         if not self.parts:
             return self.shards
@@ -110,21 +101,9 @@ class Given:
 
 
 def require_all_there(source: str, given: Set[str], ledger: Ledger) -> None:
-    """Refuse a collection that has fewer partitions than were counted of its source.
+    """Refuse a collection that lacks partitions that were counted of its source.
 
-    Parameters
-    ----------
-    source : str
-        As the caller called it.
-    given : set of str
-        URLs of all its partitions that hold documents.
-    ledger : Ledger
-        Of the store.
-
-    Raises
-    ------
-    InvalidInput
-        Partitions that were counted are not there any more.
+    `source` is the caller's name of it, and `given` the URLs of all its partitions with documents.
     """
     gone = [url for url in ledger.under(f"{source_url(source)}/") if url not in given]
     if gone:
@@ -149,14 +128,10 @@ def given_as(
     keep_going: bool = False,
     apart: Callable[[str], bool] | None = None,
 ) -> Iterator[Given]:
-    """What is to be read, some at a time.
+    """Yield the documents of the caller as shards, some at a time.
 
-    Raises
-    ------
-    InvalidInput
-        Documents of another type, or that have no source.
-    ShardError
-        As `list_shards`, `marked` and `windows`.
+    Documents of an unknown type, or without a source, raise InvalidInput; shards that cannot be
+    listed or encoded raise a ShardError, as `list_shards`, `marked` and `windows`.
     """
     urls = [documents] if isinstance(documents, str) else documents
     if source is None and isinstance(urls, Sequence) and urls:

@@ -37,16 +37,10 @@ _UNKNOWN_BYTES = 32 << 20  # a task is given one such partition
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A partition of an iterable, which the caller holds.
+    """A partition of an iterable, whose content is in the caller's process.
 
-    Parameters
-    ----------
-    shard : Shard
-        As a ledger knows it.
-    documents : Encoded
-        What it holds.
-    called : tuple
-        What the caller calls each document, where they are named.
+    shard : as a ledger records it
+    called : the caller's name of each document, where they have names
     """
 
     shard: Shard
@@ -65,20 +59,12 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class Lazy:
-    """A partition of a Dask collection, which is made where Dask makes it.
+    """A partition of a Dask collection, which is computed where Dask computes it.
 
-    Parameters
-    ----------
-    shard : Shard
-        As a ledger knows it; of a size that is not known yet it is 32 MiB.
-    part : Delayed or Future
-        The documents.
-    fields : Fields
-        What is kept of them.
-    mark : str
-        Fingerprint of the content, once it is known.
-    kept : Future, optional
-        The content, where the workers have room for it until it is read.
+    shard : as a ledger records it; until its size is known it is 32 MiB
+    fields : what is read of the documents
+    mark : fingerprint of the content, once it is known
+    kept : the content, where the workers have room for it until it is read
     """
 
     shard: Shard
@@ -104,12 +90,9 @@ def is_collection(documents: object) -> bool:
 
 
 def collected(documents: Any, source: str, fields: Fields) -> list[Lazy]:
-    """Partitions of a Dask collection, in their order, of which nothing is known yet.
+    """Return the partitions of a Dask collection, in order, before anything is computed.
 
-    Raises
-    ------
-    InvalidInput
-        A collection without partitions, such as an array.
+    A collection without partitions, such as an array, raises InvalidInput.
     """
     parts: Any = [documents] if isinstance(documents, (Delayed, Future)) else documents
     if is_dask_collection(parts):
@@ -126,14 +109,10 @@ def collected(documents: Any, source: str, fields: Fields) -> list[Lazy]:
 
 
 def windows(documents: Any, source: str, fields: Fields) -> Iterator[list[Held]]:
-    """Partitions of an iterable, some at a time; where one ends follows from the documents alone.
+    """Yield partitions of an iterable, some at a time; their bounds depend on the documents alone.
 
-    Raises
-    ------
-    InvalidInput
-        What is no iterable of documents.
-    ShardError
-        As `lines_of`; an id that stands there twice.
+    Raises InvalidInput for anything but an iterable of documents, and a ShardError as `lines_of`,
+    or for an id that occurs twice.
     """
     if callable(documents):
         try:
@@ -159,19 +138,12 @@ def windows(documents: Any, source: str, fields: Fields) -> Iterator[list[Held]]
 
 
 def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[Lazy]:
-    """Partitions with the marks of their contents, without those that hold no documents.
+    """Return partitions with the marks of their contents, without those that hold no documents.
 
-    Each is encoded once where it lies. What was encoded is kept there while a quarter of the
-    workers' memory holds it; what is not is encoded once more when it is counted.
-
-    Raises
-    ------
-    ShardError
-        As `lines_of`, unless `keep_going`: then reading it raises it again.
-    InvalidInput
-        An id that stands there twice.
-    WorkersLost, SchedulerLost
-        The cluster cannot do the work.
+    Each is encoded once, where it lies. The encoded content stays there as long as it fits a
+    quarter of the workers' memory; the rest is encoded again when it is counted. With `keep_going`
+    a bad partition is not an error here, but where it is read. An id that occurs twice raises
+    InvalidInput.
     """
     cluster = run.cluster
     room = cluster.memory * cluster.workers // _KEPT_SHARE

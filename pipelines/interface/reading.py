@@ -39,12 +39,9 @@ def columns_of(store: MomentStore) -> tuple[str, ...]:
 
 
 def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
-    """Options of a model by name.
+    """Return options of a model from their names and values.
 
-    Raises
-    ------
-    InvalidInput
-        One that it has not, lacks or refuses: names those there are.
+    An option that is unknown, missing or refused raises InvalidInput, which names those there are.
     """
     known = {one.name: one for one in fields(model.Options)}
     unknown = [name for name in given if name not in known]
@@ -58,13 +55,7 @@ def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
 
 
 def require_idle(model: Model, given: Mapping[str, object]) -> None:
-    """Refuse what is of documents alone.
-
-    Raises
-    ------
-    InvalidInput
-        Names it.
-    """
+    """Refuse arguments that apply to documents only; the InvalidInput names them."""
     if idle := [name for name, value in given.items() if value]:
         raise InvalidInput(f"the model is of {model.name}; leave out {', '.join(idle)}")
 
@@ -78,12 +69,9 @@ def read_by(
     name: str,
     replace: bool,
 ) -> Written:
-    """Write what a model without topics, of that name, says of shards; errors as of its job.
+    """Write what a model without topics says of shards; errors as those of its job.
 
-    Raises
-    ------
-    InvalidInput
-        No shard is read by such a model.
+    `name` is that of the model. Shards that such a model cannot read raise InvalidInput.
     """
     made = output_of(model.name)
     method = next(iter(made.methods), "")

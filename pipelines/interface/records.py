@@ -24,22 +24,12 @@ _TAKEN_AS_LISTS = "a list, an (id, list) pair, or a mapping with the list"
 
 @dataclass(frozen=True)
 class Fields:
-    """What of a record is kept.
+    """Which fields of a record are read; each is a column or a key.
 
-    Parameters
-    ----------
-    text : str
-        Column, or key, of the text.
-    date : str, optional
-        Of the date.
-    id : str, optional
-        Of what the record is known by, within a call; of pairs it is the first.
-    columns : tuple of str
-        In place of a text: columns, or keys, of the values that a store of another kind, or of a
-        table, counts.
-    named : bool
-        Whether what it is known by goes into its line, under `id_key`; of a frame or series of
-        pandas without an `id` it is the index.
+    id : identifies the record within a call; of (id, text) pairs it is the first
+    columns : in place of a text, the values that a store of another kind, or of a table, counts
+    named : whether the id is written to the line, under `id_key`. Without `id`, frames and series
+        of pandas use their index
     """
 
     text: str = "text"
@@ -82,16 +72,10 @@ class _Indexed:
 
 @dataclass(frozen=True)
 class Line:
-    """One document.
+    """One document as a line of JSON, with its line end.
 
-    Parameters
-    ----------
-    content : bytes
-        A line of JSON, with its end.
-    id : int or None
-        64 bits of the hash of its id.
-    called : object
-        What the caller calls it, of any type; None where it is not called anything.
+    id : 64 bits of the hash of its id
+    called : the caller's name of it, of any type; None without one
     """
 
     content: bytes
@@ -101,14 +85,9 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """The documents of a partition.
+    """The documents of a partition, as JSON Lines.
 
-    Parameters
-    ----------
-    content : bytes
-        JSON Lines.
-    ids : (documents,) uint64
-        Hashes of their ids; none where they have none.
+    `ids` has uint64 hashes of their ids, (documents,), or is empty where they have none.
     """
 
     content: bytes
@@ -133,23 +112,11 @@ def encoded(documents: Any, fields: Fields, name: str) -> Encoded:
 
 
 def lines_of(documents: Any, fields: Fields, name: str) -> Iterator[Line]:
-    r"""Lines of documents, one after the other.
+    r"""Yield the lines of documents, one after the other.
 
-    Parameters
-    ----------
-    documents : iterable
-        Of texts, (id, text) pairs or mappings; or a frame of pandas, or a table or record batch of
-        Arrow.
-    fields : Fields
-        What is kept.
-    name : str
-        Of the partition or source, for errors.
-
-    Raises
-    ------
-    ShardError
-        A record that is none of these, a text that is no str, a date that is none, a column that
-        is missing, or what gives no documents at all: names its place, from 1.
+    Documents are texts, (id, text) pairs or mappings, a frame of pandas, or a table or record batch
+    of Arrow. `name` is that of the partition or source. A bad record, text or date, a missing
+    column, or no documents at all raise a ShardError that names the place, from 1.
 
     Examples
     --------

@@ -27,33 +27,19 @@ from streaming_moments.statistics.counts.whitening import Whitening
 
 @dataclass(frozen=True)
 class Candidate:
-    """A number of topics and an alpha0, and how good the model is.
+    """A number of topics and an alpha0, and how good their model is.
 
-    Parameters
-    ----------
-    n_topics : int
-        k.
-    alpha0 : float
-        Sum of the Dirichlet parameters.
-    npmi, umass : float or None
-        Mean coherence over the top 10 words; None without co-document counts.
-    umass_20 : float or None
-        Mean UMass over the top 20 words, as in the paper.
-    captured : float or None
-        Smallest share of an eigenvalue that the basis sees.
-    smallest_weight : float or None
-        Share of the corpus of the smallest topic.
-    seconds : float or None
-        Work of the tasks for this candidate alone; of its refinement the time on the clock.
-    refusal : str
-        Why it cannot be fitted; all numbers are None then.
-    held_out : HeldOut or None
-        Log likelihood of a pair of each half of the documents by topics of the other one, where
-        the store keeps halves.
-    refined : int or None
-        Rounds of refinement.
-    coherences : mapping
-        Means of other coherences, by column.
+    alpha0 : sum of the Dirichlet parameters
+    npmi, umass : mean coherence over the top 10 words; None without co-document counts
+    umass_20 : mean UMass over the top 20 words, as in the paper
+    captured : smallest share of an eigenvalue that the basis captures
+    smallest_weight : share of the corpus of the smallest topic
+    seconds : work of the tasks for this candidate alone; of its refinement the elapsed time
+    refusal : why it cannot be fitted; all numbers are None then
+    held_out : log-likelihood of a pair of each half of the documents by topics fitted on the other
+        half, where the store keeps halves
+    refined : rounds of refinement
+    coherences : means of other coherences, by column
     """
 
     n_topics: int
@@ -77,18 +63,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Selection:
-    """Candidates by alpha0 and rising number of topics.
+    """Candidates by alpha0 and rising number of topics; at least one could be fitted.
 
-    Parameters
-    ----------
-    candidates : tuple of Candidate
-        At least one could be fitted.
-    seconds : float
-        Of the whole sweep, on the clock.
-    held : str
-        What is held out.
-    number : str
-        Of what there are so many.
+    seconds : elapsed time of the whole sweep
+    held : what is held out
+    number : what is numbered, such as topics
     """
 
     candidates: tuple[Candidate, ...]
@@ -155,20 +134,13 @@ class Selection:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted model as far as the numbers of its candidate need it.
+    """The part of a fitted model from which the numbers of its candidate are computed.
 
-    Parameters
-    ----------
-    captured, smallest_weight, seconds : float
-        As of the candidate.
-    words : (m,) int64
-        Core words among the top words of some topic, as many as any coherence asks for, rising.
-    topics : (m, k) float64
-        The topics at these words.
-    held_out : HeldOut or None
-        As of the candidate.
-    refined : int
-        As of the candidate.
+    words : (m,) int64, the core words among the top words of any topic, as many as any
+        coherence asks for, rising
+    topics : (m, k) float64, the topics at these words
+
+    The other fields are those of `Candidate`.
     """
 
     captured: float

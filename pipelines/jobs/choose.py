@@ -22,27 +22,12 @@ _TRIED = 10  # numbers of topics that are compared by coherence
 def chosen_options(
     store: StatisticsSource, options: TopicOptions, auto: Sequence[str], run: Run
 ) -> TopicOptions:
-    """Options with numbers for those that are to be found; tells why each was taken.
+    """Choose values for the options in `auto`, and report why each was chosen.
 
-    Parameters
-    ----------
-    store : MomentStore or WindowedStore
-        The version to fit, or a window of it.
-    options : TopicOptions
-        What else the fit is told.
-    auto : sequence of {"topics", "refine"}
-        What is to be found: first the number of topics among 2, 3, 5, 7, 10, 15 and so on, as far
-        as the basis serves; then, with these, the rounds of 5, 10, 20, 40 and 80 after which more
-        predict no better.
-    run : Run
-        Where to run, and what its steps are told.
-
-    Raises
-    ------
-    InvalidInput
-        The store keeps no halves: says what to give instead.
-    NotIdentifiable, BoundExceeded
-        As `select` and `refit`.
+    First "topics" among 2, 3, 5, 7, 10, 15 and so on, as far as the basis serves. With these,
+    "refine": the number of rounds among 5, 10, 20, 40 and 80 after which more rounds predict no
+    better. A store without halves raises InvalidInput, which says what to give instead; other
+    errors as of `select` and `refit`.
     """
     require_halves(store, auto)
     if "topics" in auto:
@@ -80,12 +65,9 @@ def most_coherent(
     seed: int,
     refine: int | Literal["auto"],
 ) -> int:
-    """The number of topics of the most coherent model; arguments and errors as `select`.
+    """Return the number of topics of the most coherent model; arguments and errors as of `select`.
 
-    Raises
-    ------
-    NotIdentifiable
-        The store keeps no co-document counts.
+    A store without co-document counts raises NotIdentifiable.
     """
     pilot = store.commit.lineage.pilot or {}
     most = int(pilot.get("max_topics", store.basis.columns))

@@ -85,23 +85,9 @@ def replaced_by_sum(
 def summed(
     store: MomentStore, sources: Sequence[SegmentReference], ledger: Ledger, run: Run
 ) -> Segment:
-    """Sum of segments of one vocabulary, written and not committed.
+    """Write the sum of segments of one vocabulary, without a commit; errors as of `compact`.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Whose layout they have.
-    sources : sequence of SegmentReference
-        Each with its sign.
-    ledger : Ledger
-        Of them, and maybe of others.
-    run : Run
-        Where to run, and what its steps are told.
-
-    Raises
-    ------
-    BoundExceeded, StoreError
-        As `compact`.
+    Each source has its sign. `ledger` has their records, and possibly others.
     """
     writer = store_of_era(store, sources[0].words).new_segment()
     joining = joining_bytes(sources, store.layout)

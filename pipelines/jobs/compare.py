@@ -30,18 +30,13 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class Compared:
-    """Shards beside the ledger.
+    """Listed shards compared with the ledger.
 
-    Parameters
-    ----------
-    new : ShardTable
-        Not counted.
-    same : int
-        How many are counted with the content they have.
-    changed : tuple of (Shard, ShardRecord, str)
-        Counted with other content: as they were counted, and their fingerprint now.
-    waiting : tuple of (str, int)
-        Files that have grown and end in a record that is not whole yet, with its bytes.
+    new : not counted
+    same : how many are counted with their current content
+    changed : shards counted with other content, as they were counted, with their current
+        fingerprint
+    waiting : files that have grown and end in an incomplete record, with the bytes of that
     """
 
     new: ShardTable
@@ -55,26 +50,9 @@ def compare(
 ) -> Compared:
     """Look shards up in the ledger, and compare the fingerprints of those that are in it.
 
-    Marks of the storage's own are compared here as they were listed; what has none is read, on the
-    cluster if it is much.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        What is counted.
-    shards : sequence of Shard
-        As `list_shards` gives them.
-    run : Run
-        Where to run, and what its steps are told.
-    form : ShardFormat, optional
-        How documents lie in them: what has come to a counted file is then new, as a part of it.
-
-    Raises
-    ------
-    ShardError
-        A counted shard cannot be read.
-    InvalidInput
-        A shard within a counted folder, or a folder of a counted shard.
+    The storage's own marks are compared as they were listed; other shards are read, on the cluster
+    if they are large. With `form`, what was appended to a counted file is new, as a part of it. A
+    shard within a counted folder, or a folder of a counted shard, raises InvalidInput.
     """
     listed = ShardTable.of(shards)
     beside = ledger.beside(listed.urls, ["fingerprint", "size"])

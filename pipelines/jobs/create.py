@@ -114,20 +114,13 @@ class PilotOptions:
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """What a pilot sample led to.
+    """The result of a pilot sample.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        Its terms by falling frequency.
-    basis : Basis
-        Q from the same passages.
-    documents, shards : int
-        Passages sampled, and the shards they are from.
-    room : int
-        Documents like these that the store can hold.
-    rare : int
-        Categories of a table that are too rare to be counted.
+    vocabulary : its terms by falling frequency
+    basis : Q from the same passages
+    documents, shards : passages sampled, and the shards they are from
+    room : documents like these that the store can hold
+    rare : categories of a table that are too rare to be counted
     """
 
     vocabulary: Vocabulary
@@ -219,16 +212,9 @@ def draw_pilot(
     options: PilotOptions,
     run: Run,
 ) -> Pilot:
-    """Sample shards on the cluster, and choose vocabulary and basis; arguments as `create`.
+    """Sample shards on the cluster, and choose vocabulary and basis; arguments as of `create`.
 
-    Raises
-    ------
-    ShardError
-        A sampled shard cannot be read.
-    InvalidInput
-        No term or no pair of words is left.
-    BoundExceeded
-        The memory budget cannot hold a read task.
+    Raises InvalidInput if no term or no pair of words is left.
     """
     samples = sample_pilot(shards, form, policy, options, run)
     return replace(choose(samples, policy, options), shards=len(samples))
@@ -241,15 +227,7 @@ def sample_pilot(
     options: PilotOptions,
     run: Run,
 ) -> list[TermSample]:
-    """Passages of at most `PILOT_SHARDS` shards, drawn on the cluster; arguments as `create`.
-
-    Raises
-    ------
-    InvalidInput
-        No shards.
-    ShardError, BoundExceeded
-        As `draw_pilot`.
-    """
+    """Draw passages of at most `PILOT_SHARDS` shards on the cluster; arguments as of `create`."""
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = pilot_limits(run.limits, plan, run.cluster.memory)
     calls = [
@@ -263,12 +241,9 @@ def sample_pilot(
 def choose(
     samples: Sequence[TermSample], policy: TokenPolicy | None, options: PilotOptions
 ) -> Pilot:
-    """Vocabulary and basis from the samples of all pilot shards.
+    """Choose vocabulary and basis from the samples of all pilot shards.
 
-    Raises
-    ------
-    InvalidInput
-        No term is left, or no document holds two of them.
+    InvalidInput if no term is left, or no document holds two of them.
 
     Examples
     --------
@@ -369,12 +344,9 @@ def cut_to_room(held: int, limits: ReadLimits) -> str:
 
 
 def quotas(shards: Sequence[Shard], options: PilotOptions) -> list[tuple[Shard, int]]:
-    """Pilot shards with their passages, in proportion to their bytes.
+    """Choose pilot shards with their numbers of passages, in proportion to their bytes.
 
-    Raises
-    ------
-    InvalidInput
-        No shards, a seed below 0, or no passages.
+    InvalidInput without shards or passages, or with a seed below 0.
     """
     if not shards:
         raise InvalidInput("no shards to sample; give at least one")

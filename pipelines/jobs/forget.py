@@ -43,14 +43,9 @@ _SHOWN = 5
 class _Taken:
     """How counted shards are taken out of a version.
 
-    Parameters
-    ----------
-    removed : tuple of Segment
-        What was counted of them.
-    dropped : tuple of SegmentReference
-        Segments of the version that go.
-    again : tuple of Segment
-        What these held of other shards.
+    removed : segments of what was counted of them
+    dropped : segments of the version that are dropped
+    again : new segments of the other shards of these
     """
 
     removed: tuple[Segment, ...]
@@ -129,32 +124,17 @@ def replace_changed(
     again: bool = False,
     others_again: bool = False,
 ) -> MomentStore:
-    """Take away what was counted of changed shards and count what they hold now, in one commit.
+    """Subtract the old counts of changed shards and count their content of now, in one commit.
 
-    Parameters
-    ----------
-    gathering : Gathering
-        Where and how to read.
-    changed : sequence of (Shard, ShardRecord)
-        Shards with new content, as they were counted.
-    old : sequence of Shard
-        Copies of the old content at any URLs; they are told apart by their fingerprints. Where the
-        store can tell what it counted, none is needed: see `_taken`.
-    unique : bool
-        Whether to refuse new content that is counted under other names.
-    again : bool
-        Whether to count new content that was forgotten.
-    others_again : bool
-        Whether to count all other shards of a segment again where there is no other way.
+    changed : shards with new content, as they were counted
+    old : copies of the old content at any URLs, matched by fingerprint; not needed where the store
+        can find what it counted (see `_taken`)
+    unique : whether to refuse new content that is counted under other names (CopiesCounted)
+    again : whether to count new content that was forgotten
+    others_again : whether to recount all other shards of a segment if there is no other way
 
-    Raises
-    ------
-    CopiesCounted
-        Such content, where it is to be unique.
-    InvalidInput
-        What was counted of a shard can be found out in no way: names it.
-    ShardError, BoundExceeded, StoreError
-        As `forget`.
+    A shard whose counts cannot be found raises InvalidInput that names it. Other errors as of
+    `forget`.
     """
     records = _with_parts(gathering.store, [record for _, record in changed])
     copies = dict(zip(_fingerprints(gathering.run, old), old, strict=True))
@@ -186,23 +166,8 @@ def forget_counted(
 ) -> MomentStore:
     """Take counted shards away in one commit, whatever their files hold now.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    urls : sequence of str
-        As the ledger has them.
-    run : Run
-        Where to run, and what its steps are told.
-    message : str
-        For the log.
-    old, others_again : sequence of Shard, bool
-        As in `replace_changed`.
-
-    Raises
-    ------
-    InvalidInput, ShardError, BoundExceeded, StoreError
-        As `replace_changed`. Nothing is forgotten.
+    `urls` are as in the ledger; `old` and `others_again` and the errors are as of
+    `replace_changed`. If one is raised, nothing is forgotten.
     """
     store = store.latest()
     require_known(store.ledger(), urls)

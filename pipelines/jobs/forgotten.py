@@ -22,24 +22,11 @@ Reasons = tuple[tuple[str, str], ...]  # names of shards, each with why it is le
 def without_forgotten(
     forgotten: Forgotten, new: ShardTable, run: Run
 ) -> tuple[ShardTable, Reasons]:
-    """Shards that are not counted, without those that were forgotten or purged.
+    """Return new shards without those that were forgotten or purged, and why these are left out.
 
-    Contents that the storage has not marked are read if a forgotten one has their size. What this
-    does not find, as it came meanwhile or only a hash is kept of it, the commit refuses.
-
-    Parameters
-    ----------
-    forgotten : Forgotten
-        Of the latest version.
-    new : ShardTable
-        Shards that are not counted.
-    run : Run
-        Where to read.
-
-    Raises
-    ------
-    WorkersLost, SchedulerLost
-        The cluster cannot do the work.
+    Content without a mark of the storage's own is read if a forgotten one has its size. The commit
+    refuses what this cannot find: shards forgotten meanwhile, or of which only a hash is stored.
+    `forgotten` is that of the latest version.
     """
     if not forgotten:
         return new, ()

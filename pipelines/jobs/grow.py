@@ -20,16 +20,10 @@ WORDS = 500  # at most, by default
 
 @dataclass(frozen=True)
 class GrowthResult:
-    """What a growth did.
+    """The words that a growth added, the most frequent first.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At the commit that added the words; at the latest version if there were none.
-    words : tuple of str
-        Words added, the most frequent first.
-    documents, shards : int
-        Passages sampled, and the shards they are from.
+    `store` is at the commit that added them, or at the latest version without any. `documents` and
+    `shards` are the passages sampled and the shards they are from.
     """
 
     store: MomentStore
@@ -104,14 +98,9 @@ def grow(
 
 
 def recent_shards(store: MomentStore, run: Run) -> list[Shard]:
-    """Of the shards counted last, as many as a pilot takes, those that are still there.
+    """Return shards of the latest counted, as many as a pilot takes, that are still there.
 
-    Raises
-    ------
-    InvalidInput
-        None of them is there as it was counted.
-    ShardError
-        A shard cannot be looked at.
+    InvalidInput if none is there as it was counted.
     """
     ledger = store.ledger()
     last: dict[str, ShardRecord] = {}

@@ -32,31 +32,13 @@ _COPIES = 4  # the block, the segment that is read, and core rows of two states
 def measure_drift(
     store: MomentStore, before: MomentStore | None, n_topics: int, alpha0: float, run: Run
 ) -> Drift:
-    """How far a version has moved from an earlier one, and from its own basis.
+    """Measure how far a version has moved from an earlier one, and from its own basis.
 
-    Of a store of another kind than documents the share outside its words alone.
-
-    Parameters
-    ----------
-    store : MomentStore
-        The version.
-    before : MomentStore, optional
-        The earlier one: pair distributions are compared where it is of the same core, and the
-        share outside the vocabulary is that of the shards counted since. Without one it is that
-        of all shards.
-    n_topics : int
-        Leading eigenvalues that the basis is to see, k.
-    alpha0 : float
-        As in `refit`.
-    run : Run
-        Where to run, and what its steps are told.
-
-    Raises
-    ------
-    BoundExceeded
-        The memory budget cannot hold two row blocks.
-    StoreError
-        The store cannot be read.
+    Pair distributions are compared where `before` has the same core. The share outside the
+    vocabulary is of the shards counted since `before`, or of all shards without it. `n_topics` is
+    the number of leading eigenvalues that the basis should capture. Other kinds than documents have
+    only the share outside their words. A budget that cannot hold two row blocks raises
+    BoundExceeded.
     """
     if store.kind != CountsFoundation.kind:
         return Drift(None, _outside(store, before), nan, None)
@@ -89,17 +71,7 @@ def pair_part(one: NDArray[np.int64], other: NDArray[np.int64], before: int, aft
 
 @dataclass(frozen=True)
 class DriftSince:
-    """How far a version has moved since a model was fitted.
-
-    Parameters
-    ----------
-    model : str
-        Its name.
-    version : int
-        The version it was fitted on.
-    drift : Drift
-        From that version.
-    """
+    """The drift of a store since `version`, on which `model` was fitted."""
 
     model: str
     version: int

@@ -36,18 +36,12 @@ _Marked = tuple[Shard, str]
 
 @dataclass(frozen=True, eq=False)
 class PolishResult:
-    """What a polishing gave.
+    """The result of a polishing.
 
-    Parameters
-    ----------
-    model : Model
-        Polished, with the numbers of topics as they were; coherence is not known of it yet.
-    note : Polishing
-        How, as it says of itself.
-    bad : tuple of ShardError
-        Shards left out because they are gone or cannot be read.
-    work : PolishingFolder
-        Where the sums are kept, which nobody needs once the model is committed.
+    model : polished, with its topics in the same order; its coherence is not computed yet
+    note : how it was polished
+    bad : shards left out because they are gone or cannot be read
+    work : folder of the sums, which can be deleted once the model is committed
     """
 
     model: Any
@@ -58,20 +52,12 @@ class PolishResult:
 
 @dataclass(frozen=True, eq=False)
 class PassContext:
-    """All a task of a pass needs beside its shards.
+    """All that a task of a pass needs beside its shards.
 
-    Parameters
-    ----------
-    reading : ReadingContext
-        How shards are read.
-    reader : object
-        The model as it is before the pass, made ready to read; of `Passes.reader`.
-    work : PolishingFolder
-        Where sums are kept.
-    number : int
-        Of the pass, from 1.
-    keep_going : bool
-        Whether shards that cannot be read are left out.
+    reader : `Passes.reader` of the model before the pass
+    work : where sums are stored
+    number : of the pass, from 1
+    keep_going : whether shards that cannot be read are left out
     """
 
     reading: ReadingContext

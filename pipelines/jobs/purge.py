@@ -55,20 +55,13 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class PurgePlan:
-    """What a purge is about.
+    """The shards of a purge, and where a store holds them.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At its latest version.
-    ledger : Ledger
-        Of all segments that any version names.
-    holdings : Holdings
-        What the versions hold of the shards.
-    before : frozenset of str
-        Those of the shards that this store has purged before, so that no version holds them.
-    read_at : mapping
-        URL at which a shard is read, by its name, where somebody has signed for it.
+    store : at its latest version
+    ledger : of all segments that any version names
+    holdings : what the versions hold of the shards
+    before : those of the shards that were purged before, so that no version holds them
+    read_at : signed URL at which a shard is read, by its name
     """
 
     store: MomentStore
@@ -87,20 +80,12 @@ class PurgePlan:
 
 @dataclass(frozen=True)
 class PurgeResult:
-    """What a purge did.
+    """The result of a purge.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At its latest version.
-    purge : Purge
-        What went.
-    recounted : int
-        Other shards that were counted anew, as those to be purged are gone.
-    erased : tuple of str
-        Files in the store's folder, beside its own, that told of them, and those of an inbox.
-    before : tuple of str
-        Shards that were purged before, of which what was left is deleted now.
+    store : at its latest version
+    recounted : other shards that were recounted, as those to be purged are gone
+    erased : files with traces of the shards, in the store's folder but not its own, and in inboxes
+    before : shards purged before, of which the remaining files are deleted now
     """
 
     store: MomentStore
@@ -112,16 +97,11 @@ class PurgeResult:
 
 @dataclass(frozen=True)
 class PurgedShards:
-    """What is left of shards that were purged.
+    """What is left of purged shards.
 
-    Parameters
-    ----------
-    names : tuple of str
-        As the ledger had them.
-    traces : tuple of Trace
-        What is left, or cannot be told; none where nothing is.
-    unread : tuple of str
-        Shards that are not there any more, so that they were looked for by name alone.
+    names : as in the ledger
+    traces : data that is left, or cannot be judged; empty if there is none
+    unread : shards that do not exist any more, so that only their names were searched for
     """
 
     names: tuple[str, ...]
@@ -131,16 +111,11 @@ class PurgedShards:
 
 @dataclass(frozen=True)
 class _Group:
-    """Segments of which some hold shards to be purged, and what becomes of them.
+    """Segments of one vocabulary, some of which hold shards to be purged.
 
-    Parameters
-    ----------
-    sources : tuple of SegmentReference
-        Of one vocabulary, with what is taken away from them.
-    dropped : frozenset of str
-        Those of them that hold nothing else.
-    purged, kept : tuple of ShardRecord
-        What is counted in the others and must be read to be taken away; and what stays.
+    sources : all of them, with the segments subtracted from them
+    dropped : segments that hold nothing else
+    purged, kept : in the other segments, the records to read and subtract, and those that stay
     """
 
     sources: tuple[SegmentReference, ...]
@@ -154,24 +129,10 @@ def plan_purge(
     shards: Sequence[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> PurgePlan:
-    """Find what versions of a store hold of some shards.
+    """Find what all versions of a store hold of some shards.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At any version; the latest is looked at, and all others.
-    shards : sequence of str
-        URLs, patterns or folders; nothing need lie there any more.
-    storage_options : mapping, optional
-        Of their file systems.
-
-    Raises
-    ------
-    InvalidInput
-        No version holds any of some URLs, and this store has not purged them before; or a shard has
-        a copy that is not named.
-    StoreError
-        The store cannot be read.
+    `shards` are URLs, patterns or folders, where nothing need exist any more. InvalidInput if no
+    version holds a URL that was not purged before, or a shard has a copy that is not named.
     """
     store = store.latest()
     log, forgotten = store.log(), store.commit.forgotten
@@ -193,13 +154,7 @@ def look_for_purged(
     shards: Sequence[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> PurgedShards:
-    """Look for all that a store's folder holds of some shards, by their names and contents.
-
-    Raises
-    ------
-    StoreError
-        The store cannot be read.
-    """
+    """Search a store's folder for all traces of some shards, by their names and contents."""
     log = store.log()
     known = _known_names(log, ledger_of_all(store.folder, log))
     names, marks, unread = set[str](), set[tuple[str, int]](), list[str]()
@@ -221,36 +176,20 @@ def look_for_purged(
 
 
 def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = "") -> PurgeResult:
-    """Let nothing of some shards be kept in a store: their counts, models, versions and files.
+    """Remove some shards from a store: their counts, models, versions and files.
 
-    Those of an inbox are deleted there as well, with all that tells of their documents. An inbox
-    that belongs to another store is not changed, and a line names it.
+    Those of an inbox are deleted there, too, with all traces of their documents. An inbox of
+    another store is not changed, and a message names it.
 
-    What is counted of them in segments with others is taken away exactly, for which they are read
-    once more; where they are gone, the others of these segments are counted anew. One commit drops
-    all versions and models that hold anything of them; then the files are deleted. Where a process
-    dies or fails after the commit, the same call deletes the files that are left.
+    In segments with other shards, their counts are subtracted exactly, for which their files are
+    read again. If these are gone, the other shards of these segments are recounted. One commit
+    drops all versions and models that hold anything of them; then the files are deleted. An error
+    before the commit changes nothing. If the process dies or fails after it (Unfinished), the same
+    call deletes the files that are left.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    shards : sequence of str
-        URLs, patterns or folders of what was counted in any version.
-    run : Run
-        Where to run, and what its steps are told.
-    message : str
-        For the log; names no shard.
-
-    Raises
-    ------
-    InvalidInput
-        No version holds a shard that was not purged before, or a copy of one is not named; or
-        neither a shard nor the others of its segment are there as they were counted.
-    ShardError, BoundExceeded, StoreError
-        As `forget`. Nothing is purged, and nothing has changed.
-    Unfinished
-        The commit is written, or may be, and files are left: the same call finishes it.
+    `shards` are URLs, patterns or folders of what any version counted; `message` names no shard.
+    InvalidInput if no version holds a shard that was not purged before, if a copy of one is not
+    named, or if neither a shard nor the others of its segment are as they were counted.
     """
     plan = plan_purge(store, shards, run.storage_options)
     names, recounted, done = plan.holdings.names, 0, plan.purge

@@ -44,18 +44,12 @@ class ShardsMissing(InvalidInput):
 
 @dataclass(frozen=True)
 class RebaseResult:
-    """What a rebase did.
+    """The result of a rebase.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At the commit that adopted the new lineage.
-    shards : int
-        Shards counted anew.
-    left_out : tuple of (str, str)
-        URLs of shards that the new lineage has not, each with the reason.
-    resumed : bool
-        Whether a rebase that was cut off went on.
+    store : at the commit that adopted the new lineage
+    shards : how many were recounted
+    left_out : URLs of shards that the new lineage lacks, each with the reason
+    resumed : whether an interrupted rebase was resumed
     """
 
     store: MomentStore
@@ -174,14 +168,9 @@ def _begun(
 def counted_shard(
     record: ShardRecord, storage_options: Mapping[str, object] | None = None, read_at: str = ""
 ) -> tuple[Shard | None, str]:
-    """A shard of the ledger as it lies there now; None if it is gone or changed, and why.
+    """Return a shard of the ledger as it is stored now, or None and why it is gone or changed.
 
-    With `read_at` it is read at that URL, for which somebody has signed.
-
-    Raises
-    ------
-    ShardError
-        It cannot be looked at.
+    `read_at` is a signed URL at which it is read.
     """
     if record.url.startswith((PARTITIONS, STANDARD_INPUT)):
         return None, "lies in no file"
@@ -211,14 +200,9 @@ def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | N
 def present_shards(
     source: StatisticsSource, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Counted shards that are as they were counted, and why the others are not.
+    """Return the counted shards that are as they were counted, and why the others are not.
 
-    Raises
-    ------
-    ShardsMissing
-        Some are not, and may not be missing.
-    InvalidInput
-        None is.
+    ShardsMissing if some are not and `allow_missing` is False; InvalidInput if there are none.
     """
     records = list(source.ledger())
     found = looked_for(records, run)

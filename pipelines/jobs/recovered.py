@@ -23,26 +23,10 @@ _AT_ONCE = 64  # segments whose records are read together
 def recovered(
     store: MomentStore, records: Sequence[ShardRecord], run: Run
 ) -> dict[ShardRecord, Segment]:
-    """New segments of counted shards, each copied from a segment that holds this shard alone.
+    """Copy the counts of shards to new segments, each from a segment that holds this shard alone.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At its latest version; all versions that it keeps are looked at, the latest first.
-    records : sequence of ShardRecord
-        As the latest version counts them.
-    run : Run
-        Where to run, and what its steps are told.
-
-    Returns
-    -------
-    dict
-        Without the shards that no segment of the same vocabulary holds alone.
-
-    Raises
-    ------
-    StoreError
-        The store cannot be read or written.
+    Searches all stored versions, the latest first. `records` are those of the latest version;
+    shards that no segment of the same vocabulary holds alone are left out.
     """
     wanted = {record: _words_of(store, record) for record in records}
     found: dict[ShardRecord, Segment] = {}

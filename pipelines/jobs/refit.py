@@ -36,10 +36,7 @@ T = TypeVar("T", bound=TopicModel)
 class TopicCoherences:
     """Coherences of each topic from the stored co-document counts, over its top 10 words.
 
-    Parameters
-    ----------
-    by_key : mapping of str to (k,) float64
-        As `COHERENCES` has them.
+    by_key : (k,) float64 each, as `COHERENCES` names them
     """
 
     by_key: Mapping[str, NDArray[np.float64]]
@@ -57,18 +54,14 @@ class TopicCoherences:
 
 @dataclass(frozen=True, eq=False)
 class WordPairs:
-    """In how many documents some words stand, alone and together.
+    """How many documents contain some words, alone and in pairs.
 
-    Parameters
-    ----------
-    words : (m,) int64
-        Core words, rising.
-    frequencies : (m,) float64
-        Documents with the word, or the sum of their weights; so the others too.
-    together : (m, m) float64
-        Documents with both.
-    documents : float
-        All of them.
+    words : (m,) int64 core words, rising
+    frequencies : (m,) float64, documents with the word
+    together : (m, m) float64, documents with both
+    documents : all of them
+
+    Documents are counted, or their weights summed.
     """
 
     words: NDArray[np.int64]
@@ -135,30 +128,14 @@ def refit(
 
 
 def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: Run) -> M:
-    """Fit any model of the registry to a version of a store, or a window of it; errors as `refit`.
-
-    Parameters
-    ----------
-    store, run
-        As in `refit`.
-    model : type
-        A class of `MODELS`.
-    options : FitOptions
-        Of its `Options`.
-    """
+    """Fit any model of the registry to a version or a window of a store; errors as of `refit`."""
     require_kind_of(model, store)
     fitted = model.fit(refit_rows(store, model, options, run), options)
     return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
 
 
 def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
-    """Refuse a model of another kind of statistics than a store holds.
-
-    Raises
-    ------
-    InvalidInput
-        Names the models of what it holds.
-    """
+    """Refuse a model of other statistics than a store holds; the error names the right models."""
     foundation = store.layout.foundation
     if model.kind != foundation.kind:
         own = [name for name, one in MODELS.items() if one.kind == foundation.kind]
@@ -224,12 +201,9 @@ def _plain_rows(
 
 
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
-    """Lengths of the documents of a version or a window of it, row by row.
+    """Return the lengths of the documents of a version or a window of it, row by row.
 
-    Raises
-    ------
-    NotIdentifiable
-        None of them has three words.
+    NotIdentifiable if no document has three words.
     """
     lengths = store.row_lengths()
     if not lengths.whole.C3:

@@ -189,20 +189,7 @@ class _Refining:
 
 
 def require_halves(store: StatisticsSource, auto: Sequence[str]) -> None:
-    """Refuse to find numbers where there is nothing to find them by.
-
-    Parameters
-    ----------
-    store : MomentStore or WindowedStore
-        The version.
-    auto : sequence of str
-        Names of the options that are to be found.
-
-    Raises
-    ------
-    InvalidInput
-        The store keeps no halves: says what to give instead.
-    """
+    """Refuse `auto` options for a store without halves; the error says what to give instead."""
     if auto and not store.halves:
         flags = " and ".join(f"--{name}" for name in auto)
         raise InvalidInput(

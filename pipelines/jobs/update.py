@@ -36,26 +36,15 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What an update did.
+    """The result of an update.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At the last commit.
-    counted : int
-        Shards counted now.
-    already : int
-        Shards that were counted before.
-    documents, tokens, outside : int
-        Documents and vocabulary tokens counted now, and tokens outside the vocabulary.
-    bad : tuple of ShardError
-        Shards left out because they cannot be read.
-    replaced : int
-        Shards counted before with other content, which was taken away.
-    copies : tuple of (str, str)
-        Shards counted now whose content is counted under another name as well, with that name.
-    forgotten : tuple of (str, str)
-        Shards left out because they were forgotten or purged, each with which of both.
+    store : at the last commit
+    counted, already : shards counted now, and before
+    documents, tokens, outside : documents and vocabulary tokens counted now, and other tokens
+    bad : shards left out because they cannot be read
+    replaced : shards that had been counted with other content, which was subtracted
+    copies : shards counted now whose content is counted under another name as well, with that name
+    forgotten : shards left out because they were forgotten or purged, each with which of both
     """
 
     store: MomentStore

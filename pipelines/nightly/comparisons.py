@@ -14,17 +14,9 @@ _TRIED: TypeAdapter[tuple[Candidate, ...]] = TypeAdapter(tuple[Candidate, ...])
 
 
 def latest_comparison(folder: Folder, store: str) -> tuple[int, Selection] | None:
-    """Version and models of the latest of the last 30 runs that compared several.
+    """Return version and models of the latest comparison of several models in the last 30 runs.
 
-    Parameters
-    ----------
-    folder, store : Folder, str
-        As of `read_history`.
-
-    Raises
-    ------
-    StoreError
-        The folder cannot be read.
+    Arguments as of `read_history`.
     """
     written = [name for name in folder.names("") if name.startswith("night-")]
     for name in [one for one in written if one.endswith(".json")][: -MOST_NIGHTS - 1 : -1]:

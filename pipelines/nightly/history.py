@@ -33,36 +33,20 @@ class StoreState:
 
 @dataclass(frozen=True)
 class Night:
-    """One run, as its report tells of it.
+    """One run, as its report describes it.
 
-    A report is never written again, so what a later version has put into it stays there.
+    A report is never rewritten, so fields of later versions stay in it. Times are ISO 8601.
 
-    Parameters
-    ----------
-    store : str
-        URL.
-    started, outcome : str
-        As of the report.
-    last_published : str, optional
-        When a run last published a model, this one or an earlier, ISO 8601.
-    model, published, published_before : str, optional
-        Names of the night's model, and of those published after and before it.
-    weights : mapping
-        Share of each topic of its model, by number.
-    origins : mapping
-        Number before of each topic that was kept, by number.
-    drift : Drift, optional
-        If it was measured.
-    state : StoreState, optional
-        Of the store, if the run came so far.
-    until : str, optional
-        Last day of the documents there were, ISO 8601, where they have days.
-    names : mapping
-        What each topic of its model was called, by number.
-    samples : mapping
-        A document that is mostly of a topic, by its number.
-    page : str
-        Name of its page beside the report, empty without one.
+    last_published : when a run last published a model, this one or an earlier
+    model, published, published_before : names of the night's model, and of those published after
+        and before it
+    weights : share of each topic of its model, by number
+    origins : number before of each topic that was kept, by number
+    drift, state : if they were measured
+    until : last day of the documents, where they have days
+    names : name of each topic of its model, by number
+    samples : a document that is mostly of a topic, by its number
+    page : name of its page beside the report, empty without one
     """
 
     store: str
@@ -113,19 +97,9 @@ def night_of(report: NightReport) -> Night:
 
 
 def read_history(folder: Folder, store: str) -> NightHistory:
-    """The last 30 runs whose reports are in a folder.
+    """Read the last 30 runs of a store whose reports are in a folder.
 
-    Parameters
-    ----------
-    folder : Folder
-        With the reports.
-    store : str
-        URL; runs of other stores are left out.
-
-    Raises
-    ------
-    StoreError
-        The folder cannot be read.
+    `store` is a URL; runs of other stores are left out.
     """
     written = [name for name in folder.names("") if name.startswith("night-")]
     names = [name for name in written if name.endswith(".json")][-MOST_NIGHTS:]

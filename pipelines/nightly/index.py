@@ -8,17 +8,10 @@ from streaming_moments.pipelines.reports.html_report import rendered
 
 
 def nights_index(report: NightReport, history: NightHistory) -> bytes:
-    """HTML of all nights that have a page, the latest first.
+    """Return the HTML list of all nights that have a page, the latest first.
 
-    Of the last runs it says how they ended, and of no document or topic anything, so that it
-    need not be written again when a page is deleted.
-
-    Parameters
-    ----------
-    report : NightReport
-        Of the run.
-    history : NightHistory
-        The runs before, and the names of their pages.
+    It says how the last runs ended and nothing of documents or topics, so that it need not be
+    rewritten when a page is deleted. `history` has the earlier runs, and the names of their pages.
 
     Examples
     --------

@@ -20,16 +20,11 @@ _BEATS = 4  # renewals in the time of the lock
 
 @dataclass
 class Journal:
-    """Steps as they are done.
+    """The steps of a run, as they are done.
 
-    Parameters
-    ----------
-    lock : Lock
-        Held; each step begins by renewing it.
-    tell : callable
-        Called with each step when it is done.
-    steps : list of StepReport
-        Those done so far.
+    lock : held by the run; each step begins by renewing it
+    tell : called with each step when it is done
+    steps : those done so far
     """
 
     lock: Lock
@@ -62,12 +57,9 @@ class Journal:
 
     @contextmanager
     def step(self, name: str) -> Iterator[dict[str, Any]]:
-        """A step, and the values it is to report; one that fails is not among the steps.
+        """Run a step, and yield the dictionary of values it reports; a failed step is not listed.
 
-        Raises
-        ------
-        LockHeld
-            Another run has taken this one for dead.
+        LockHeld if another run has taken this one for dead.
         """
         self._renew()
         found: dict[str, Any] = {}
@@ -99,14 +91,9 @@ class Journal:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """Progress that keeps the lock of a run with every shard and row block.
+    """Progress that renews the lock of a run with every shard and row block.
 
-    Parameters
-    ----------
-    journal : Journal
-        Of the run.
-    shown : StepProgress
-        Told as well.
+    `shown` gets the progress, too.
     """
 
     journal: Journal

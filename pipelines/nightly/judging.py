@@ -28,14 +28,9 @@ from streaming_moments.storage.store.store import MomentStore
 class Chosen:
     """The model of a night.
 
-    Parameters
-    ----------
-    model : Model
-        Topics with their coherence, states with what is held out.
-    tried : tuple of Candidate
-        All that were compared.
-    why : str
-        Why it was taken; empty where nothing was compared.
+    model : topics with their coherence, or states with their held-out log-likelihood
+    tried : all candidates that were compared
+    why : reason for the choice; empty where nothing was compared
     """
 
     model: Any
@@ -57,27 +52,12 @@ def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
 
 
 def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
-    """The model that `select` takes among all pairs of k and alpha0, with what is auto found.
+    """Fit the model that `select` chooses among all pairs of k and alpha0, and `auto` options.
 
-    By the likelihood of pairs held out where the statistics keep halves of the documents, else by
-    the highest mean NPMI; of states by the likelihood of triples held out.
-
-    Parameters
-    ----------
-    source : MomentStore or WindowedStore
-        The statistics.
-    section : RefitSection
-        Values of k and of alpha0, and the method.
-    run : Run
-        Where to run, and what its steps are told.
-
-    Raises
-    ------
-    InvalidInput
-        Several are to be compared and the store keeps no co-document counts; or something is auto
-        and it keeps no halves.
-    NotIdentifiable, BoundExceeded
-        The statistics hold none of them, or the memory budget does: says why.
+    It compares the held-out log-likelihood of word pairs where the statistics keep halves of the
+    documents, else the mean NPMI; for states that of held-out triples. InvalidInput if several are
+    to be compared without co-document counts, or an option is auto without halves. If none can be
+    fitted, NotIdentifiable or BoundExceeded says why.
     """
     if not section.topical:
         return _chosen_states(source, section, run)

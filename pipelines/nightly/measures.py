@@ -36,14 +36,9 @@ _Perplexity = Annotated[float, Field(ge=1)]
 class Night:
     """What is known when a model is judged.
 
-    Parameters
-    ----------
-    model : Model
-        The night's, with its coherence or what is held out.
-    published : Model, optional
-        The one before; None on the first night.
-    drift : Drift
-        Of the night.
+    model : the night's, with its coherence or held-out values
+    published : the model published before; None on the first night
+    drift : of the night
     """
 
     model: Any
@@ -71,26 +66,13 @@ class Better(Enum):
 class Measure:
     """A number of a night's model, and the key of `[gates]` that bounds it.
 
-    Parameters
-    ----------
-    key : str
-        Of the configuration.
-    name : str
-        As reports and refusals say it, with the unit where it has one.
-    better : Better
-        Its direction.
-    bound : type
-        Of its bound, as the configuration checks it.
-    of : callable
-        Its value; None where it is not known.
-    known : callable
-        Whether a model that is asked for has it.
-    default : float, optional
-        The bound where the configuration gives none; without a default nothing is asked.
-    held_out : bool
-        Whether it needs records that are held out, so that the store must keep halves apart.
-    coherence : bool
-        Whether it needs co-document counts.
+    name : as reports and refusals print it, with its unit
+    bound : type of its bound, as the configuration checks it
+    of : computes its value; None where it is unknown
+    known : whether the requested model has it
+    default : bound without one in the configuration; if None, the measure is not judged
+    held_out : whether it needs held-out records, so that the store must keep halves apart
+    coherence : whether it needs co-document counts
     """
 
     key: str
@@ -291,13 +273,7 @@ class _Bounds:
         return tuple(one.key for one in self.given if one.coherence)
 
     def require_known(self, refit: RefitSection) -> None:
-        """Refuse a bound of which a model knows nothing.
-
-        Raises
-        ------
-        ValueError
-            Names it.
-        """
+        """Refuse bounds on measures that a model does not have; the ValueError names them."""
         idle = [one.key for one in self.given if not one.known(refit)]
         if idle:
             raise ValueError(
@@ -325,15 +301,7 @@ else:
 def judged(
     model: Model, published: Model | None, drift: Drift, gates: GatesSection
 ) -> tuple[Gate, ...]:
-    """Each condition that was asked for.
-
-    Parameters
-    ----------
-    model, published, drift : Model, Model, Drift
-        As of `Night`.
-    gates : GatesSection
-        The bounds.
-    """
+    """Compare a model with each bound that was given; arguments as of `Night`."""
     night = Night(model, published, drift)
     asked = ((one, getattr(gates, one.key)) for one in MEASURES)
     found = [(one, one.of(night), bound) for one, bound in asked if bound is not None]

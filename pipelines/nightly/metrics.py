@@ -10,19 +10,10 @@ from streaming_moments.pipelines.reports.metrics import RunMetrics
 
 
 def night_metrics(report: NightReport, history: NightHistory, exit_code: int) -> RunMetrics:
-    """What is to be watched after a run.
+    """Return the metrics to watch after a run.
 
-    A run that ended early knows nothing of the store, and one without news measures no drift:
-    these are as the last run found them.
-
-    Parameters
-    ----------
-    report : NightReport
-        Of the run.
-    history : NightHistory
-        The runs before.
-    exit_code : int
-        Of the command.
+    A run that ended early has no numbers of the store, and one without new data no drift: these
+    repeat those of the last run. `exit_code` is that of the command.
 
     Examples
     --------

@@ -23,25 +23,10 @@ from streaming_moments.storage.store.store import MomentStore
 def write_night(
     report: NightReport, config: NightlyConfig, history: NightHistory, latest: bool = True
 ) -> str:
-    """Write what a run has to tell, and give the URL of its report.
+    """Write all files of a run, and return the URL of its report.
 
-    The metrics are written even if the others cannot be, with the exit code of that.
-
-    Parameters
-    ----------
-    report : NightReport
-        Of the run, complete.
-    config : NightlyConfig
-        Names the folder of reports, and the text file of metrics if there is to be one.
-    history : NightHistory
-        The runs before.
-    latest : bool
-        Whether its report is the latest one as well.
-
-    Raises
-    ------
-    StoreError
-        A file cannot be written, or the night's model cannot be read.
+    The metrics are written even if the others cannot be, then with the exit code of that failure.
+    `report` is complete; `latest` says whether it is the latest report as well.
     """
     code: int = ExitCode.INPUT
     try:

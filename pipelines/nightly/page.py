@@ -37,21 +37,9 @@ _SHARES = (
 
 
 def night_page(report: NightReport, store: MomentStore | None, history: NightHistory) -> ReportPage:
-    """The page of a run, with the model of the night or, without one, that which is published.
+    """Return the page of a run, with the model of the night or, without one, the published model.
 
-    Parameters
-    ----------
-    report : NightReport
-        Of the run.
-    store : MomentStore, optional
-        At the version of the report; None if there is none, or the run ended early.
-    history : NightHistory
-        The runs before.
-
-    Raises
-    ------
-    StoreError
-        The model cannot be read.
+    `store` is at the version of the report, or None if there is none or the run ended early.
 
     Examples
     --------

@@ -115,13 +115,7 @@ def report_as_json(report: NightReport) -> dict[str, Any]:
 
 
 def write_report(folder: Folder, report: NightReport, latest: bool = True) -> str:
-    """Write a report, and as the latest one as well unless it is not; gives its URL.
-
-    Raises
-    ------
-    StoreError
-        The folder cannot be written.
-    """
+    """Write a report, with `latest` also as the latest one, and return its URL."""
     content = json.dumps(report_as_json(report), ensure_ascii=False, allow_nan=False).encode()
     return write_beside(folder, report, ".json", content, latest)
 
@@ -129,12 +123,9 @@ def write_report(folder: Folder, report: NightReport, latest: bool = True) -> st
 def write_beside(
     folder: Folder, report: NightReport, suffix: str, content: bytes, latest: bool = True
 ) -> str:
-    """Write a file of a night under the name of its report, and as the latest; gives its URL.
+    """Write a file of a night under the name of its report, with `latest` also as the latest one.
 
-    Raises
-    ------
-    StoreError
-        The folder cannot be written.
+    Returns its URL.
 
     Examples
     --------

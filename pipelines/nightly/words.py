@@ -68,19 +68,11 @@ def grown(
     run: Run,
     journal: Journal,
 ) -> MomentStore:
-    """The store with the words that tonight's shards brought, if enough of them is outside.
+    """Add the words of tonight's shards to the store, if enough of their tokens are outside.
 
-    Documents count them from the next night on. A night that was cut off before has no shards of
-    its own: the words are found when others come.
-
-    Parameters
-    ----------
-    before, store : MomentStore
-        As the night found it, and with tonight's shards.
-    listed : sequence of Shard
-        All shards.
-    config, run, journal
-        As of `nightly`.
+    Documents count the words from the next night on. A resumed night has no shards of its own, so
+    words are added when others come. `before` and `store` are the store without and with tonight's
+    shards, and `listed` all shards.
     """
     section = config.growth
     known = {record.url for record in before.ledger()}

@@ -117,15 +117,7 @@ def metrics_registry(metrics: RunMetrics) -> CollectorRegistry:
 
 
 def require_collected(path: str | Path) -> None:
-    """Raise unless the node exporter reads a file of this name, and its folder is there.
-
-    Raises
-    ------
-    InvalidInput
-        A name that the node exporter would not read.
-    StoreError
-        There is no such folder.
-    """
+    """Refuse a name that the node exporter does not read, or a missing folder (StoreError)."""
     place = Path(path)
     if place.suffix != _SUFFIX:
         raise InvalidInput(f"{place} does not end in {_SUFFIX}; the node exporter reads no other")

@@ -36,18 +36,10 @@ class Gate:
 class SampleDocument:
     """The beginning of a document, or passage, that is mostly of one topic.
 
-    Parameters
-    ----------
-    shard : str
-        Where it lies.
-    number : int
-        Its place there, from 1.
-    share : float
-        Of the topic in it.
-    text : str
-        A few lines of it.
-    id : str
-        What it is called, where that is known.
+    shard, number : where it is, and its place there, from 1
+    share : of the topic in it
+    text : a few lines of it
+    id : empty where it is unknown
     """
 
     shard: str
@@ -61,37 +53,19 @@ class SampleDocument:
 class TopicReport:
     """One topic of a model.
 
-    Parameters
-    ----------
-    topic : int
-        Its number, the same from night to night.
-    weight : float
-        Share of the corpus.
-    npmi : float or None
-        Its coherence.
-    relevant : tuple of str
-        Most relevant words, lambda 0.7.
-    words : tuple of (str, float, float)
-        Most probable words, each with its probability in the topic and in the corpus: relevance
-        at any lambda follows.
-    bar : float or None
-        L1 error to be expected of the topic, where halves of the documents are kept.
-    word_bars : tuple of float
-        Standard errors of the probabilities of those words; empty where they are not known.
-    label : str or None
-        What people call it.
-    told : mapping
-        What else the model says of it, by name.
-    sample : SampleDocument, optional
-        One that is mostly of it.
-    further : tuple of SampleDocument
-        Others that are, where they were looked for.
-    coordinates : tuple of (str, float)
-        Of a cluster or a factor: the largest of its numbers, each with what it is called.
-    nearest : tuple of NearRow
-        Rows nearest to the mean of a cluster.
-    coherences : mapping
-        Other coherences by key, where they were computed.
+    topic : its number, the same from night to night
+    weight : share of the corpus
+    npmi : coherence
+    relevant : most relevant words, lambda 0.7
+    words : most probable words, each with its probability in the topic and in the corpus, from
+        which the relevance at any lambda follows
+    bar : expected L1 error of the topic, where halves of the documents are kept
+    word_bars : standard errors of the probabilities of `words`; empty where they are unknown
+    told : other numbers of the topic, by name
+    sample, further : a document that is mostly of it, and others if they were searched for
+    coordinates : the largest numbers of a cluster or a factor, each with its name
+    nearest : rows nearest to the mean of a cluster
+    coherences : other coherences by key, where they were computed
     """
 
     topic: int
@@ -112,24 +86,16 @@ class TopicReport:
 
 @dataclass(frozen=True)
 class TopicChange:
-    """What became of a topic since an earlier model.
+    """How a topic differs from that of an earlier model.
 
-    Parameters
-    ----------
-    topic : int or None
-        Its number now; None if it is gone.
-    name : str
-        Words of it.
-    before, now : float or None
-        Its share in both models; None where it was not, or is no more.
-    distance : float or None
-        Total variation of its words, where it was and is.
-    bar : float or None
-        Standard error of the difference of both shares; None where it is unknown.
-    note : str
-        "new", "moved", "split from 3".
-    spreads, bars : float or None
-        How far the mean of a cluster has moved, in its standard deviations and in error bars.
+    topic : its number now; None if it is gone
+    name : some of its words
+    before, now : its share in both models; None where it does not exist
+    distance : total variation of its words, where it exists in both
+    bar : standard error of the difference of both shares; None where it is unknown
+    note : "new", "moved", "split from 3"
+    spreads, bars : how far the mean of a cluster has moved, in its standard deviations and in error
+        bars
     """
 
     topic: int | None
@@ -150,20 +116,13 @@ class TopicChange:
 
 @dataclass(frozen=True)
 class ClusterPlane:
-    """Clusters in the two directions in which their means lie apart most.
+    """Clusters in the two directions along which their means differ most.
 
-    Parameters
-    ----------
-    places : tuple of (float, float)
-        Of the means, about the mean of all rows.
-    ellipses : tuple of (float, float, float)
-        Of one standard deviation: half axes, and the angle of the first in radians.
-    bars : tuple of float
-        Error bars of the means; none where they are not known.
-    before : tuple of (float, float) or None
-        Where each mean lay in the earlier model, if it was there.
-    shares : (float, float)
-        Of the variance between the means, along each direction.
+    places : means, centred at the mean of all rows
+    ellipses : of one standard deviation, as half axes and the angle of the first in radians
+    bars : error bars of the means; empty where they are unknown
+    before : each mean in the earlier model, or None
+    shares : share of the variance between the means, along each direction
     """
 
     places: tuple[tuple[float, float], ...]
@@ -175,22 +134,12 @@ class ClusterPlane:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of each cluster, or factor, as a chart of bars.
+    """A number of each cluster, or factor, as a chart of bars; arrays in the order of the topics.
 
-    Parameters
-    ----------
-    name : str
-        What it is.
-    values : tuple of float
-        In the order of the topics.
-    bars : tuple of float
-        Standard errors; none where they are not known.
-    noise : tuple of float
-        The same of what is nothing but noise: about 0; none where that says nothing.
-    note : str
-        One sentence.
-    percent : bool
-        Whether they are shares.
+    bars : standard errors; empty where they are unknown
+    noise : values for data that is only noise, about 0; empty where these mean nothing
+    note : one sentence
+    percent : whether values are shares
     """
 
     name: str
@@ -205,16 +154,10 @@ class Measure:
 class ShareOverTime:
     """Share of each topic by date.
 
-    Parameters
-    ----------
-    dates : tuple of str
-        ISO 8601, rising: days of the documents, where they are known.
-    shares : tuple of tuple of float
-        One row a date, one share a topic, in the order of the topics.
-    note : str
-        What they are, one sentence.
-    bars : tuple of tuple of float
-        Standard errors of the shares; none where they are not known.
+    dates : ISO 8601, rising; days of the documents, where they are known
+    shares : one row a date, one share a topic, in the order of the topics
+    note : what they are, one sentence
+    bars : standard errors of `shares`; empty where they are unknown
     """
 
     dates: tuple[str, ...] = ()

@@ -20,13 +20,7 @@ _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black"
 
 
 def require_plot(file: str) -> None:
-    """Refuse, before any work, a file that the plot cannot be written to.
-
-    Raises
-    ------
-    InvalidInput
-        matplotlib is not installed, it cannot write such files, or the folder is missing.
-    """
+    """Refuse, before any work, a file to which the plot cannot be written."""
     figure = _matplotlib("figure").Figure()
     canvas = _matplotlib("backends.backend_agg").FigureCanvasAgg(figure)
     path = Path(file)
@@ -38,13 +32,7 @@ def require_plot(file: str) -> None:
 
 
 def plot(selection: Selection, file: str) -> None:
-    """Write the plot, one line for each alpha0.
-
-    Raises
-    ------
-    InvalidInput
-        As `require_plot`, or the file cannot be written.
-    """
+    """Write the plot, one line for each alpha0; errors as of `require_plot`."""
     shown = [("captured", "captured spectrum")]
     if selection.coherent:
         drawn = [(one, one.compared[-1]) for one in COHERENCES.values()]
@@ -98,13 +86,7 @@ def plot_shares(periods: Sequence[PeriodShares], names: Sequence[str], file: str
 
 
 def write_svg(picture: str, file: str) -> None:
-    """Write a picture that is drawn already.
-
-    Raises
-    ------
-    InvalidInput
-        The name does not end in .svg, or the file cannot be written.
-    """
+    """Write a picture that is drawn already; InvalidInput if the name does not end in .svg."""
     if Path(file).suffix.lower() != ".svg":
         raise InvalidInput(f"{file} is no SVG; end its name with .svg")
     _put(picture.encode(), file)

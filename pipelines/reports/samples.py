@@ -40,22 +40,12 @@ def sample_documents(
     model: TopicModel,
     storage_options: Mapping[str, object] | None = None,
 ) -> dict[int, SampleDocument]:
-    """One document of those that are mostly of each topic, by topic.
+    """Find one document that is mostly of each topic, by topic.
 
-    Looks at the first 500 documents, or MiB, of eight shards that are spread over the ledger, the
-    latest among them. Shards of token ids, and those that are gone or cannot be read from here,
-    have nothing to show; nor has a topic that no document is mostly of.
-
-    Parameters
-    ----------
-    store : MomentStore
-        Whose shards are looked at.
-    fitted : MomentStore
-        The same with the words of the model: see `storage.operations.lineages.store_for`.
-    model : TopicModel
-        Fitted on any of its versions.
-    storage_options : mapping, optional
-        Of the file system of the shards.
+    Reads the first 500 documents, or MiB, of eight shards spread over the ledger, among them the
+    latest. Shards of token ids, and shards that are gone or cannot be read from here, are skipped.
+    A topic that is not the main topic of any document is left out. `fitted` is `store` with the
+    words of the model: see `storage.operations.lineages.store_for`.
     """
     if fitted.policy is None or model.vocabulary != fitted.vocabulary.fingerprint:
         return {}

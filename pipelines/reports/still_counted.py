@@ -28,27 +28,12 @@ def still_counted(
     found: Mapping[int, Sequence[Any]],
     storage_options: Mapping[str, object] | None = None,
 ) -> tuple[dict[int, tuple[Any, ...]], int]:
-    """Documents or rows by number that are not forgotten, and how many are left out.
+    """Return documents or rows by number without forgotten ones, and how many are left out.
 
-    Nothing is left out while nothing was forgotten since the model was fitted. Then documents of
-    shards that the store does not count are, and those that a shard with new content does not hold
-    any more; rows of such a shard, of which no text is known, all are.
-
-    Parameters
-    ----------
-    store : MomentStore
-        At the version that is shown.
-    name : str
-        Of the model.
-    found : mapping
-        `SampleDocument` or `NearRow`, in their order.
-    storage_options : mapping, optional
-        Of the file system of the shards.
-
-    Raises
-    ------
-    StoreError
-        A file of the store cannot be read.
+    If nothing was forgotten since the model was fitted, nothing is left out. Otherwise documents of
+    shards that the store does not count are left out, and those that are gone from a shard with new
+    content. Rows of such a shard have no text to compare, so all of them are left out. `found`
+    holds `SampleDocument` or `NearRow`, in order.
     """
     if forgotten_since(store, name) == 0:
         return {number: tuple(some) for number, some in found.items()}, 0

@@ -40,22 +40,11 @@ _LEAST_CORRELATION = 0.01  # of those
 class TopicLine:
     """One topic as people read it.
 
-    Parameters
-    ----------
-    topic : int
-        Its number.
-    weight : float
-        Share of the corpus.
-    words : tuple of str
-        Most relevant first.
-    umass, npmi : float or None
-        Coherence, None where it was not computed.
-    probabilities, bars : tuple of float
-        Of those words in the topic, and their standard errors; no bars where they are not known.
-    label : str or None
-        What people call it.
-    coherences : mapping
-        Other coherences by key, where they were computed.
+    weight : share of the corpus
+    words : most relevant first
+    umass, npmi : coherence, None where it was not computed
+    probabilities, bars : of `words` in the topic, and their standard errors; no bars where unknown
+    coherences : other coherences by key, where they were computed
     """
 
     topic: int

@@ -24,14 +24,9 @@ def topics_of(
     samples: Mapping[int, SampleDocument] = MappingProxyType({}),
     labels: Mapping[int, str] = MappingProxyType({}),
 ) -> tuple[TopicReport, ...]:
-    """The topics of a model as a report holds them.
+    """Return the topics of a model as a report stores them.
 
-    Parameters
-    ----------
-    model, vocabulary : TopicModel, Vocabulary
-        The model and its words.
-    samples, labels : mapping
-        A document that is mostly of a topic, and what people call it, by its number.
+    `samples` and `labels` are by the number of the topic.
 
     Examples
     --------

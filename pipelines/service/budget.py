@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Budget:
-    """Bytes that may be held at once; of one thread.
-
-    Parameters
-    ----------
-    nbytes : int
-        At most.
+    """Bytes that may be held at once; for one thread only.
 
     Examples
     --------

@@ -137,32 +137,20 @@ class KeepSection:
 
 @dataclass(frozen=True, config=STRICT)
 class ServiceConfig:
-    """All that the service is told.
+    """The configuration of the service.
 
-    Parameters
-    ----------
-    store : str
-        URL of the store.
-    inbox : str, optional
-        URL of the inbox, made if there is none; by default beside the store, its name with
-        "-inbox" behind it.
-    tokens : str, optional
-        File of tokens, made by `streaming-moments token`; without it only this machine is
-        listened to, and whoever asks may do everything.
-    tag : str
-        The tag whose model answers; where it stands for none the latest model does.
-    window : timedelta
-        How long the first request of a batch waits for others.
-    refresh : timedelta
-        How often a new version, a new model and new tokens are looked for.
-    listen, limits, accumulate, keep, cluster : sections
-        The rest.
-    documents : str, optional
-        URL of a folder where `transform --top-documents` wrote, of which pages show the documents.
-    sample_documents : bool
-        Whether pages show a few lines of a document of each topic from the shards, without it.
-    storage_options : mapping
-        fsspec options of cloud URLs; never stored.
+    store : URL of the store
+    inbox : URL of the inbox, created if it is missing; by default beside the store, with "-inbox"
+        after its name
+    tokens : file of tokens, made by `streaming-moments token`; without it the service listens to
+        this machine only, and any caller may do everything
+    tag : the model of this tag answers; while the tag has no model, the latest model does
+    window : how long the first request of a batch waits for others
+    refresh : how often new versions, models and tokens are looked for
+    documents : URL of a folder that `transform --top-documents` wrote, whose documents pages show
+    sample_documents : whether pages show a few lines of a document of each topic from the shards,
+        without such a folder
+    storage_options : fsspec options of cloud URLs; never stored
     """
 
     store: Place
@@ -222,13 +210,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
 
 
 def night_of(config: ServiceConfig) -> NightlyConfig | None:
-    """The night that fits models for a service, if there is one.
-
-    Raises
-    ------
-    InvalidInput
-        Its file cannot be read or is none, or it is of another store.
-    """
+    """Return the night that fits models for a service; InvalidInput if it is of another store."""
     path = config.accumulate.night
     if path is None:
         return None

@@ -30,13 +30,7 @@ _MOST = LARGEST_TOTAL // DOCUMENTS_OF_ROOM
 
 @dataclass(frozen=True)
 class Countable:
-    """Judges lines of a store's documents.
-
-    Parameters
-    ----------
-    store : MomentStore
-        That will count them.
-    """
+    """Judges whether the store can count lines of documents."""
 
     store: MomentStore
 
@@ -55,13 +49,7 @@ class Countable:
         )
 
     def bound(self, line: bytes) -> float:
-        """No sum of the store gains more of a line.
-
-        Raises
-        ------
-        ShardError
-            The line cannot be counted.
-        """
+        """Return a bound of what a line adds to any sum; ShardError if it cannot be counted."""
         with as_shard(line) as shard:
             return float(sum(one.bound for one, _ in self._context.prepared(shard)))
 

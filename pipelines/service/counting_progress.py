@@ -16,20 +16,13 @@ _COUNTING = ("look", "count")  # steps without which no document is counted
 
 @dataclass(frozen=True)
 class Counting:
-    """What is known of counting at a time.
+    """The state of counting at some time.
 
-    Parameters
-    ----------
-    lag : int
-        Seals that are not counted.
-    failing : str or None
-        Why the last turn of the accumulator failed; None where it did not.
-    set_aside : tuple of SetAside
-        Shards that cannot be counted as the store is.
-    reached : int
-        Number of a seal up to which all are counted.
-    since : float or None
-        On the clock of this process: since when seals wait and no more are counted, or turns fail.
+    lag : seals that are not counted
+    failing : why the accumulator's last cycle failed; None if it did not
+    set_aside : shards that cannot be counted in the store as it is
+    reached : number of a seal up to which all are counted
+    since : on the clock of this process, since when counting has not advanced or cycles fail
     """
 
     lag: int = 0
@@ -48,13 +41,7 @@ class Counting:
         return 0.0 if self.since is None else monotonic() - self.since
 
     def problem(self, patience: float) -> str | None:
-        """What keeps documents from being counted; None where nothing does.
-
-        Parameters
-        ----------
-        patience : float
-            Seconds that a count of what is sealed may take.
-        """
+        """Return what prevents counting, or None; a count may take `patience` seconds."""
         if self.failing is not None:
             return f"no documents are counted, each turn fails: {self.failing}"
         if self.stalled() >= patience:
@@ -68,23 +55,11 @@ class Counting:
 def counting_now(
     inbox: Inbox, sealed: int, steps: Sequence[FailingStep], before: Counting
 ) -> Counting:
-    """What is known of counting now.
+    """Return the current state of counting.
 
-    Parameters
-    ----------
-    inbox : Inbox
-        Of the service.
-    sealed : int
-        Number of the latest seal.
-    steps : sequence of FailingStep
-        Of the accumulator.
-    before : Counting
-        What was known when it was looked at last.
-
-    Raises
-    ------
-    StoreError
-        The inbox cannot be read, or a note is damaged.
+    sealed : number of the latest seal
+    steps : failing steps of the accumulator
+    before : the state when it was last checked
     """
     reached = counted_up_to(inbox)
     failing = next((one.error for one in steps if one.step in _COUNTING), None)

@@ -30,29 +30,18 @@ COUNTING = "counting"
 
 @dataclass(frozen=True)
 class View:
-    """What is known at a time; it never changes.
+    """What the service knows at some time; it never changes.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At the latest version.
-    intake : Intake or None
-        The documents that this version of the store takes; None where the service takes none.
-    published : Published or None
-        The model that answers.
-    tokens : Tokens or None
-        Who may ask; None where everybody on this machine may.
-    backlog : Backlog
-        Pending documents of the inbox.
-    sealed : int
-        Number of a seal that there is.
-    steps : tuple of FailingStep
-        Steps of the accumulator that fail.
-    problems : mapping
-        What could not be looked at, by its name, and why: the rest is as it was before.
-        "counting" is why no documents are counted.
-    counting : Counting
-        Whether what is sealed is counted, and what is set aside.
+    store : at the latest version
+    intake : the documents that this version takes; None where the service takes none
+    published : the model that answers
+    tokens : who may call; None if anyone on this machine may
+    backlog : pending documents of the inbox
+    sealed : number of an existing seal
+    steps : failing steps of the accumulator
+    problems : what could not be checked, with the reason, while its last known state stays.
+        "counting" is why no documents are counted
+    counting : whether sealed documents are counted, and what is set aside
     """
 
     store: MomentStore
@@ -69,21 +58,10 @@ class View:
 class Current:
     """The latest view, renewed by threads of its own once it is started.
 
-    Tokens have a thread of their own, so that a removed one is refused while the storage hangs.
-
-    Parameters
-    ----------
-    config : ServiceConfig
-        What to look at.
-    tell : callable
-        Told in a line of each problem that is new, or over.
-    replaced : callable, optional
-        Called when another store lies at the URL than before.
-
-    Raises
-    ------
-    StreamingMomentsError
-        The store or the inbox cannot be opened, or the tokens not be read.
+    Tokens have their own thread, so that a removed token is refused even while the storage hangs.
+    `tell` gets a line about each problem that is new, or over. `replaced` is called when the store
+    at the URL is no longer the same. A store, inbox or token file that cannot be read raises an
+    error.
     """
 
     def __init__(
@@ -117,13 +95,7 @@ class Current:
 
     @property
     def intake(self) -> Intake:
-        """The documents that the store takes.
-
-        Raises
-        ------
-        StoreError
-            The service takes none of what the store counts now: says why.
-        """
+        """Return the documents that the store takes; a StoreError says why it takes none now."""
         view = self.view
         if view.intake is None:
             raise StoreError(view.problems.get(INTAKE, "the store takes no documents"))

@@ -98,13 +98,10 @@ INTAKES: Mapping[str, Callable[[MomentStore], Fields]] = MappingProxyType(
 
 
 def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
-    """What a document has that a store counts.
+    """Return the fields of a document of a store.
 
-    Raises
-    ------
-    InvalidInput
-        The store reads shards that are no JSON Lines, or days by a pattern of its own; or its
-        records cannot come one by one.
+    InvalidInput if the store reads shards other than JSON Lines, or days by a pattern of its own,
+    or if its records cannot be sent one by one.
     """
     form = store.form
     if form.kind not in (None, "jsonl"):
@@ -139,12 +136,7 @@ def takes_texts(store: MomentStore) -> bool:
 class Intake:
     """The documents that a store takes, until its lineage changes. Make one with `of`.
 
-    Parameters
-    ----------
-    shape : RecordShape
-        Fields of a document, and how long ones are judged.
-    takes_texts : bool
-        Whether documents are texts.
+    `shape` has the fields of a document, and judges whether a long one can be counted.
     """
 
     shape: RecordShape

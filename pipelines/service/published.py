@@ -35,14 +35,10 @@ def answering(store: MomentStore, tag: str) -> str | None:
 class Inferred:
     """The topics of a text.
 
-    Parameters
-    ----------
-    proportions : tuple of float
-        Of each topic, by its number; they sum to 1.
-    words, known : int
-        Words of the text, stop words left out, and those of them that the model knows.
-    foreign : bool
-        Whether fewer than a fifth are known, as in another language: then the topics say little.
+    proportions : (k,), summing to 1
+    words, known : words of the text without stop words, and those in the vocabulary
+    foreign : whether fewer than a fifth are known, as in another language, so that topics mean
+        little
     """
 
     proportions: tuple[float, ...]
@@ -53,22 +49,12 @@ class Inferred:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """A model, and what makes texts into what it takes.
+    """A model, and what converts texts to its input.
 
-    Parameters
-    ----------
-    name : str
-        Of the model.
-    version : int
-        Of the store at which it was loaded.
-    model : Model
-        The model.
-    index : WordIndex or None
-        Finds its words in texts; None of a model that takes none.
-    reference : ModelReference
-        Which of that name it is.
-    answering : Answering or None
-        Reads what is no text.
+    version : of the store at which it was loaded
+    index : finds its words in texts; None if it does not take words
+    reference : identifies it among models of that name
+    answering : reads documents other than texts
     """
 
     name: str
@@ -80,13 +66,7 @@ class Published:
 
     @classmethod
     def of(cls, store: MomentStore, tag: str) -> Published | None:
-        """The model for which a tag stands; without it the latest, and None where there is none.
-
-        Raises
-        ------
-        StoreError
-            A file of it is damaged.
-        """
+        """Return the model of a tag, or without a tag the latest; None if there is none."""
         name = answering(store, tag)
         if name is None:
             return None
@@ -102,12 +82,9 @@ class Published:
         return cls(name, store.version, model, index, store.models[name], other)
 
     def infer(self, texts: Sequence[str]) -> list[Inferred]:
-        """Topics of some texts; one without known words gets the shares of the topics.
+        """Infer topics of texts; a text without known words gets the shares of the topics.
 
-        Raises
-        ------
-        InvalidInput
-            The model has no topics of texts.
+        InvalidInput if the model has no topics of texts.
         """
         if self.index is None or not isinstance(self.model, TopicModel):
             raise InvalidInput(

@@ -12,12 +12,7 @@ MINUTES = 60
 
 @dataclass
 class Rates:
-    """What was counted in each of the last minutes, by its name; of one thread.
-
-    Parameters
-    ----------
-    clock : callable
-        Seconds, of whatever beginning.
+    """Counts of the last minutes by name; for one thread only. The clock gives seconds.
 
     Examples
     --------

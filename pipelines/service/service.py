@@ -24,32 +24,17 @@ _READERS = 8  # threads
 
 @dataclass(frozen=True)
 class Service:
-    """What its calls share. Make one with `of`, and `close` it.
+    """What all calls of a service share. Make one with `of`, and `close` it.
 
-    Parameters
-    ----------
-    config : ServiceConfig
-        What it was told.
-    current : Current
-        Store, model, tokens and inbox.
-    commits : GroupCommit
-        Takes what comes.
-    tracker : Tracker
-        Looks receipts up.
-    gauges : Gauges
-        What is counted of its calls.
-    budget : Budget
-        Bytes of bodies.
-    now : callable
-        The time, in UTC.
-    secret : bytes
-        Known to this process alone.
-    pages : KeptPages
-        Those that took a while to make.
-    taking : CapacityLimiter
-        Threads in which documents are read.
-    silence : callable, optional
-        Seconds since what accumulates within was heard.
+    commits : writes documents to the inbox
+    tracker : looks receipts up
+    gauges : counts calls
+    budget : bytes of request bodies
+    now : the time, in UTC
+    secret : bytes that only this process knows
+    pages : pages that are slow to make
+    taking : limits the threads that read documents
+    silence : seconds since the accumulator inside this process was last heard of
     """
 
     config: ServiceConfig

@@ -34,13 +34,7 @@ class Role(IntEnum):
 
     @classmethod
     def called(cls, name: str) -> Role:
-        """Role of a name in small letters.
-
-        Raises
-        ------
-        InvalidInput
-            There is none.
-        """
+        """Return the role of a name in lower case; InvalidInput without one."""
         try:
             return cls[name.upper()]
         except KeyError as error:
@@ -51,16 +45,11 @@ class Role(IntEnum):
 
 @dataclass(frozen=True)
 class Token:
-    """A token as it is kept.
+    """A token as it is stored.
 
-    Parameters
-    ----------
-    name : str
-        Whose it is; in logs, and a part of idempotency keys.
-    role : str
-        "reader", "writer" or "admin".
-    sha256 : str
-        Of the token, in hexadecimal: of 32 random bytes nobody finds another.
+    name : of its owner; appears in logs and in idempotency keys
+    role : "reader", "writer" or "admin"
+    sha256 : of the token, hexadecimal; no one can find another of 32 random bytes
     """
 
     name: str
@@ -70,15 +59,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Principal:
-    """Who asks.
-
-    Parameters
-    ----------
-    name : str
-        Of the token; empty where no tokens are asked for.
-    role : Role
-        What it is for.
-    """
+    """The caller of a request; `name` is that of the token, empty where no tokens are required."""
 
     name: str
     role: Role
@@ -86,13 +67,7 @@ class Principal:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of a file.
-
-    Parameters
-    ----------
-    several : tuple of Token
-        Each with a name of its own.
-    """
+    """The tokens of a file; no two have the same name."""
 
     several: tuple[Token, ...] = ()
 
@@ -122,12 +97,7 @@ class Tokens:
 class TokenFile:
     """A file of tokens, parsed again only when its content has changed.
 
-    Times of files are not asked: a copy in place may keep them.
-
-    Parameters
-    ----------
-    path : str or Path
-        Of the file.
+    File times are ignored, as a copy in place may keep them.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -147,23 +117,14 @@ ANYBODY = Principal("", Role.ADMIN)  # on this machine, where there are no token
 
 
 def read_tokens(path: str | Path) -> tuple[Token, ...]:
-    """Tokens in a file.
-
-    Raises
-    ------
-    InvalidInput
-        It cannot be read, or is no file of tokens.
-    """
+    """Read the tokens of a file."""
     return _parsed(_content(path), path)
 
 
 def add_token(path: str | Path, name: str, role: Role) -> str:
-    """Make a token, keep its hash in a file that its owner alone reads, and return it.
+    """Make a token, store its hash in a file that only its owner can read, and return the token.
 
-    Raises
-    ------
-    InvalidInput
-        There is one of that name, the name is none, or the file cannot be read or written.
+    InvalidInput if the name is invalid or exists already.
     """
     require_name(name, "a token")
     with _locked(path):

@@ -24,31 +24,15 @@ _FAR = 1000  # seals behind the first that may have a receipt
 
 @dataclass(frozen=True)
 class Tracker:
-    """Looks receipts up.
-
-    Parameters
-    ----------
-    seals : SealLog
-        Of the inbox.
-    """
+    """Looks receipts up; `seals` is the log of the inbox."""
 
     seals: SealLog
     _headers: dict[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def find(self, receipt: str, store: MomentStore) -> Receipt | None:
-        """What became of a receipt; None where nothing is known of it.
+        """Return the state of a receipt, or None if it is unknown.
 
-        Parameters
-        ----------
-        receipt : str
-            As it was answered.
-        store : MomentStore
-            At a version that is as late as what is told.
-
-        Raises
-        ------
-        StoreError
-            The inbox cannot be read.
+        `store` is at a version at least as late as the answer must be.
         """
         # a claim that is renewed between two looks says where to look
         found = self._found(receipt, store) or self._found(receipt, store)

@@ -23,13 +23,7 @@ _UNKNOWN = -2
 
 @dataclass(frozen=True, eq=False)
 class CategoryIndex:
-    """Values of columns, to be found.
-
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        Of terms such as `column=value`.
-    """
+    """Finds the values of columns by a vocabulary of terms such as `column=value`."""
 
     holds: ClassVar[Holds] = "categories"
 
@@ -37,13 +31,7 @@ class CategoryIndex:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> CategoryIndex:
-        """Index of a vocabulary.
-
-        Raises
-        ------
-        ForeignStatistics
-            It is not of the values of columns.
-        """
+        """Build the index; raises ForeignStatistics for a vocabulary without column values."""
         if vocabulary.policy != CATEGORIES:
             raise ForeignStatistics("the vocabulary is of words; give one of values of columns")
         return cls(vocabulary)
@@ -66,21 +54,10 @@ class CategoryIndex:
 
 
 def count_rows(rows: pa.Table, index: CategoryIndex) -> tuple[CountBatch, int]:
-    """Count rows over a vocabulary.
+    """Count rows over a vocabulary: (rows, n) counts, and the number of values outside of it.
 
-    Parameters
-    ----------
-    rows : pyarrow.Table
-        Columns as `Format.chunks` gives them; a null, or an empty text, is missing.
-    index : CategoryIndex
-        The values.
-
-    Returns
-    -------
-    batch : CountBatch
-        (rows, n) counts, at most one in each column.
-    outside : int
-        Values that are not in the vocabulary: missing, as it were.
+    A null or an empty text is missing. A value outside of the vocabulary is treated as missing.
+    Each column counts at most once in a row.
 
     Examples
     --------

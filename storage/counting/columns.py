@@ -25,12 +25,8 @@ else:
 class Values:
     """Values of a column, as strings.
 
-    Parameters
-    ----------
-    offsets : (rows + 1,) int64
-        Where those of each row begin.
-    texts : large string array, or a dictionary of such without nulls
-        The values; a null is one that is missing.
+    offsets : (rows + 1,) int64, where the values of each row begin
+    texts : large string array, or a dictionary of such without nulls; a null is a missing value
     """
 
     offsets: NDArray[np.int64]
@@ -47,14 +43,10 @@ class Values:
 
 
 def values_of(column: pa.ChunkedArray, name: str, url: str) -> Values:
-    """Values of a column: strings, whole numbers, truths, dates, or lists of such.
+    """Read the values of a column of strings, integers, booleans, dates, or lists of these.
 
-    A null, a NaN, or a text of no characters, is a value that is missing.
-
-    Raises
-    ------
-    ShardError
-        A column of another type, such as of fractional numbers.
+    A null, a NaN or an empty text is a missing value. Raises ShardError for other types, such as
+    fractional numbers.
 
     Examples
     --------

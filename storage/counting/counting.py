@@ -33,14 +33,9 @@ _MOST_BYTES = 4
 class CountedPassages:
     """Counts of the passages of some documents.
 
-    Parameters
-    ----------
-    batch : CountBatch
-        (passages, n) counts; the passages of a document are of one half.
-    outside : (passages,) int64
-        Tokens of each that are not in the vocabulary.
-    passages : (documents,) int64
-        Of each document, at least 1.
+    batch : (passages, n) counts; all passages of a document are in the same half
+    outside : (passages,) int64, tokens of each that are not in the vocabulary
+    passages : (documents,) int64, passages of each document, at least 1
     """
 
     batch: CountBatch
@@ -50,22 +45,13 @@ class CountedPassages:
 
 @dataclass(frozen=True, eq=False)
 class WordIndex:
-    """Words of a vocabulary and stop words of a policy, to be found by their bytes.
+    """Finds the n words of a vocabulary, and a policy's stop words, by their bytes.
 
     Make one with `of`, once for many columns.
 
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        The n words to count.
-    policy : TokenPolicy
-        What is counted.
-    slots : (2^b, 2) uint64
-        Hash table, see `token_kernels.index_keys`.
-    pool : (lanes,) uint64
-        Words in lanes of 8 bytes, terms before stop words.
-    starts : (n + stop words + 1,) int64
-        Where the lanes of each begin.
+    slots : (2^b, 2) uint64 hash table, see `token_kernels.index_keys`
+    pool : (lanes,) uint64, words in lanes of 8 bytes, terms before stop words
+    starts : (n + stop words + 1,) int64, where the lanes of each word begin
     """
 
     holds: ClassVar[Holds] = "texts"
@@ -98,14 +84,12 @@ class WordIndex:
 class SpelledTexts:
     """Texts as their folded words, see `token_kernels`. Make one with `of`.
 
-    Parameters
-    ----------
-    spelled, folded : (lanes,) uint64
-        Words of the texts folded by code points, and of those folded as a whole.
-    begins, folded_begins : (texts + 1,) and (texts folded as a whole + 1,) int64
-        Where the words of each begin, in bytes.
-    places : (texts,) int64
-        Which of the `folded` a text is, -1 if it is none.
+    `spelled` holds texts folded by code points, `folded` those that must be folded as a whole.
+
+    spelled, folded : (lanes,) uint64 words
+    begins, folded_begins : (texts + 1,) int64 and (texts folded as a whole + 1,) int64, where the
+        words of each text begin, in bytes
+    places : (texts,) int64, which of the `folded` a text is, or -1
     """
 
     spelled: NDArray[np.uint64]
@@ -131,26 +115,10 @@ class SpelledTexts:
 
 
 def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[CountBatch, int]:
-    """Count a column of texts, cut into passages, over a vocabulary.
+    """Count a column of texts over a vocabulary: (passages, n) counts, and tokens outside of it.
 
-    Parameters
-    ----------
-    texts : array or chunked array of (large) string or binary
-        Valid UTF-8, which is not checked again; a null is an empty document.
-    index : WordIndex
-        The words, and the policy.
-
-    Returns
-    -------
-    batch : CountBatch
-        (passages, n) counts; the passages of a text are of one half.
-    outside : int
-        Tokens that are not in the vocabulary.
-
-    Raises
-    ------
-    InvalidInput
-        A document of 4 GiB.
+    The passages of a text are in the same half, and a null is an empty document. The texts must be
+    valid UTF-8, which is not checked again. Raises InvalidInput for a document of 4 GiB.
 
     Examples
     --------

@@ -18,16 +18,9 @@ from streaming_moments.storage.formats import Holds, IdChunk
 
 @dataclass(frozen=True, eq=False)
 class IdIndex:
-    """Token ids of a vocabulary, to be found.
+    """Finds the token ids of a vocabulary. Make one with `of`, once for many chunks.
 
-    Make one with `of`, once for many chunks.
-
-    Parameters
-    ----------
-    vocabulary : Vocabulary
-        Of token ids.
-    slots : (2^b, 2) int64
-        Hash table, see `id_kernels.index_ids`.
+    `slots` is a (2^b, 2) int64 hash table, see `id_kernels.index_ids`.
     """
 
     holds: ClassVar[Holds] = "ids"
@@ -48,13 +41,7 @@ class IdIndex:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> IdIndex:
-        """Index of a vocabulary.
-
-        Raises
-        ------
-        InvalidInput
-            A vocabulary of terms.
-        """
+        """Build the index of a vocabulary; raises InvalidInput if it is of terms."""
         if vocabulary.token_ids is None:
             raise InvalidInput("the vocabulary is of terms; give one of token ids")
         ids = np.array(vocabulary.token_ids, dtype=np.int64)
@@ -64,21 +51,7 @@ class IdIndex:
 
 
 def count_ids(chunk: IdChunk, index: IdIndex) -> tuple[CountBatch, int]:
-    """Count documents over a vocabulary.
-
-    Parameters
-    ----------
-    chunk : IdChunk
-        The documents.
-    index : IdIndex
-        The words.
-
-    Returns
-    -------
-    batch : CountBatch
-        (documents, n) counts.
-    outside : int
-        Tokens whose ids are not in the vocabulary.
+    """Count documents over a vocabulary: (documents, n) counts, and tokens outside of it.
 
     Examples
     --------

@@ -26,16 +26,10 @@ T = TypeVar("T")
 class NamedDocuments:
     """Some consecutive documents of a shard.
 
-    Parameters
-    ----------
-    counted : CountedPassages
-        Their passages.
-    first : int
-        Number of the first of them in the shard, from 0.
-    ids : (documents,) string array
-        What they are called; no nulls.
-    texts : array, IdChunk or table
-        The documents.
+    counted : their passages
+    first : number of the first of them in the shard, from 0
+    ids : (documents,) string array of their names, without nulls
+    texts : the documents: an array, an IdChunk or a table
     """
 
     counted: CountedPassages
@@ -77,20 +71,9 @@ def read_named(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[NamedDocuments]:
-    r"""Count a shard as `read_indexed`, with what each document is called.
+    r"""Count a shard like `read_indexed`, with the name of each document from `ids_of`.
 
-    Parameters
-    ----------
-    shard, form, index, limits, storage_options
-        As for `read_indexed`.
-    id_column : str, optional
-        As for `ids_of`. A document that nothing names is called by its shard and number,
-        `SHARD#NUMBER`.
-
-    Raises
-    ------
-    ShardError
-        As `read_indexed` and `ids_of`.
+    A document without a name is called `SHARD#NUMBER`.
 
     Examples
     --------
@@ -125,23 +108,11 @@ def _named(
 def with_names(
     chunks: Iterable[T], size: Callable[[T], int], names: Iterator[pa.Array], url: str
 ) -> Iterator[tuple[T, int, pa.StringArray]]:
-    """Chunks of a shard, the number of the first document of each, and what they are called.
+    """Pair chunks of a shard with the number of their first document, and the documents' names.
 
-    Parameters
-    ----------
-    chunks : iterable
-        Of consecutive documents.
-    size : callable
-        How many a chunk has.
-    names : iterator of string arrays
-        As of `ids_of`, of any cut; a document that nothing names is called `SHARD#NUMBER`.
-    url : str
-        Of the shard.
-
-    Raises
-    ------
-    ShardError
-        There are fewer names: the shard has changed.
+    `size` gives the documents of a chunk. `names` come from `ids_of`, in batches of any size. A
+    document without a name is called `SHARD#NUMBER`. Raises ShardError if there are fewer names
+    than documents: the shard has changed.
 
     Examples
     --------

@@ -12,14 +12,10 @@ from streaming_moments.storage.counting.counting import SpelledTexts
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """Passages of texts, each its words in order with a blank between two. Make one with `of`.
+    """Passages of texts: their words in order, with a blank between two. Make one with `of`.
 
-    Parameters
-    ----------
-    content : (bytes,) uint8
-        UTF-8 of the folded words, a blank after each.
-    starts, stops : (passages,) int64
-        Where the words of each passage begin and end in it.
+    content : (bytes,) uint8, UTF-8 of the folded words, a blank after each
+    starts, stops : (passages,) int64, where the words of each passage begin and end
     """
 
     content: NDArray[np.uint8]

@@ -126,14 +126,10 @@ Index = WordIndex | IdIndex | CategoryIndex
 
 
 def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
-    """Index by which words are found, for `read_indexed`: made once for many shards.
+    """Build the index that finds words for `read_indexed`, once for many shards.
 
-    Raises
-    ------
-    InvalidInput
-        A policy for token ids or for values of columns, or none for texts.
-    ForeignStatistics
-        A policy that did not make the vocabulary.
+    Only a vocabulary of texts has a policy: raises InvalidInput otherwise, or ForeignStatistics for
+    a policy that did not make the vocabulary.
     """
     if vocabulary.token_ids is not None:
         refuse_policy(policy)
@@ -152,19 +148,7 @@ def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
 
 @dataclass(frozen=True, eq=False)
 class CountReader:
-    """Reads the shards of a store of documents.
-
-    Parameters
-    ----------
-    form : ShardFormat
-        How documents lie in them.
-    index : WordIndex, IdIndex or CategoryIndex
-        Of the words counted.
-    limits : ReadLimits
-        Bounds on a document and a batch.
-    storage_options : mapping, optional
-        Options of the fsspec file system.
-    """
+    """Reads the shards of a store of documents; `index` finds the words to count."""
 
     form: ShardFormat
     index: Index

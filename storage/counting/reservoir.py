@@ -29,32 +29,13 @@ def draw(
     room: int | None = None,
     size: Callable[[_Kept], int] = sys.getsizeof,
 ) -> tuple[list[_Kept], int]:
-    """Draw up to `quota` items, each equally likely; fewer where so many take too much memory.
+    """Draw up to `quota` items (at least 1), each equally likely, and count all items.
 
-    Parameters
-    ----------
-    groups : iterable of Group
-        The items, in groups, of which those drawn are looked at; the draw does not depend on how
-        they are grouped.
-    quota : int
-        At most so many items, at least 1.
-    seed : int
-        Seed of the draw.
-    keep : callable
-        Makes of an item what is kept of it; called for about `quota * (1 + log(items / quota))`
-        of them.
-    room : int, optional
-        Bytes that all kept items may take. Once they take more, some are drawn from them and the
-        quota is lowered, so that those of one group more are the most that is held.
-    size : callable
-        Bytes of what is kept of an item.
-
-    Returns
-    -------
-    kept : list
-        What was kept, in the order of the items.
-    seen : int
-        Number of items.
+    The draw does not depend on how items are grouped. The kept items are in the order of all items.
+    `keep` turns an item into what is kept of it, and is called for about
+    `quota * (1 + log(items / quota))` of them. `size` gives its bytes. Once kept items take more
+    than `room` bytes, some are drawn from them and the quota is lowered. The memory is thus at most
+    that, and the items of one group more.
 
     Examples
     --------

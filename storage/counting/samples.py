@@ -105,14 +105,10 @@ def sample_shard(
 
 
 def merge_samples(samples: Sequence[TermSample]) -> TermSample:
-    """Passages of all samples, in the order given, over the union of their terms.
+    """Join the passages of all samples, in the order given, over the union of their terms.
 
-    Raises
-    ------
-    InvalidInput
-        No sample at all.
-    ForeignStatistics
-        Samples of different token policies, or of texts and of token ids.
+    Raises InvalidInput for no sample, and ForeignStatistics for samples of different token
+    policies, or of texts and of token ids.
 
     Examples
     --------
@@ -146,17 +142,10 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
 
 
 def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
-    """Count the passages of a sample over a vocabulary; other terms are dropped.
+    """Count the passages of a sample over a vocabulary, as (passages, n); drops other terms.
 
-    Returns
-    -------
-    CountBatch
-        (passages, n), in the order of the sample.
-
-    Raises
-    ------
-    ForeignStatistics
-        A vocabulary of another token policy, or of ids where the sample is of texts.
+    Raises ForeignStatistics for a vocabulary of another token policy, or of ids where the sample is
+    of texts.
 
     Examples
     --------

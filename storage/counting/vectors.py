@@ -38,18 +38,9 @@ PILOT_BYTES = 256 << 20
 class VectorsForm:
     """Where the numbers of a row stand in a shard.
 
-    Parameters
-    ----------
-    columns : tuple of str
-        One column of lists of numbers, or several of numbers; of an array any one name.
-    bad : {"skip", "refuse"}
-        Whether a row of another width, or with a number that is missing, NaN or infinite, is
-        counted as one left out, or makes its shard a bad one.
-
-    Raises
-    ------
-    InvalidInput
-        No columns, or one twice, or another way with bad rows.
+    columns : one column of lists of numbers, or several of numbers; for an array any one name
+    bad : whether a row of another width, or with a missing, NaN or infinite number, is counted as
+        left out ("skip"), or makes its shard invalid ("refuse")
     """
 
     columns: tuple[str, ...] = (_COLUMN,)
@@ -76,14 +67,10 @@ class VectorsForm:
 
 @dataclass(frozen=True, eq=False)
 class NumberRows:
-    """Rows of numbers, each of a width of its own.
+    """Rows of numbers of different widths.
 
-    Parameters
-    ----------
-    widths : (rows,) int64
-        Numbers of each; 0 of a missing one.
-    values : (sum of widths,)
-        The numbers, NaN where one is missing.
+    widths : (rows,) int64, numbers of each row; 0 for a missing row
+    values : (sum of widths,), NaN where a number is missing
     """
 
     widths: NDArray[np.int64]
@@ -106,12 +93,9 @@ class NumberRows:
 
 @dataclass(frozen=True, eq=False)
 class ReadVectors(ReadBatch[VectorBatch]):
-    """Some consecutive records of a shard, the rows of numbers among them.
+    """Some consecutive records of a shard, and which of them are valid rows of numbers.
 
-    Parameters
-    ----------
-    kept : (records,) bool
-        Which of the records are rows of numbers; `outside` are the others.
+    `kept` is (records,) bool. `outside` counts the other records.
     """
 
     kept: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
@@ -119,19 +103,7 @@ class ReadVectors(ReadBatch[VectorBatch]):
 
 @dataclass(frozen=True, eq=False)
 class VectorReader:
-    """Reads the shards of a store of vectors.
-
-    Parameters
-    ----------
-    form : ShardFormat
-        The format of the shards.
-    vectors : VectorsForm
-        Where the numbers are.
-    dimension : int
-        Numbers of a row.
-    limits, storage_options
-        As of any reader.
-    """
+    """Reads the shards of a store of vectors with `dimension` numbers a row."""
 
     form: ShardFormat
     vectors: VectorsForm
@@ -142,16 +114,10 @@ class VectorReader:
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadVectors]:
-        """Batches of a shard from a position on.
+        """Read batches of a shard from a position on.
 
-        Rows are of the even and the odd half in turn. The first is of the even one where the shard
-        has an even number of bytes.
-
-        Raises
-        ------
-        ShardError
-            The shard cannot be read or changed, a column is missing or of another type, or a row
-            is bad and these are refused.
+        Rows are in the even and the odd half in turn. The first is in the even half where the shard
+        has an even number of bytes. Raises ShardError for a bad row if bad rows are refused.
         """
         options = self.storage_options
         columns = self.vectors.columns
@@ -183,12 +149,7 @@ class VectorReader:
 
 
 def number_rows(table: pa.Table, columns: Sequence[str], url: str) -> NumberRows:
-    """Rows of numbers in the columns of a table.
-
-    Raises
-    ------
-    ShardError
-        A column of another type.
+    """Read rows of numbers from the columns of a table.
 
     Examples
     --------

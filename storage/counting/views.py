@@ -36,21 +36,10 @@ _TEXT = ":text"
 
 @dataclass(frozen=True)
 class ViewsForm:
-    """Which columns of a shard are views.
+    """Which three columns of a shard are views.
 
-    Parameters
-    ----------
-    columns : tuple of str
-        Their names: three.
-    texts : tuple of bool
-        Whether each holds texts, whose words are counted; else each value is a word of its own.
-    policy : TokenPolicy
-        What makes a text into words.
-
-    Raises
-    ------
-    InvalidInput
-        Not three columns, or one twice.
+    `texts` says whether a column holds texts, whose words are counted. In the other columns each
+    value is a word of its own.
     """
 
     columns: tuple[str, str, str]
@@ -98,20 +87,8 @@ class ViewsForm:
 class ViewReader:
     """Reads the shards of a store of views.
 
-    Parameters
-    ----------
-    form : ShardFormat
-        The format of the shards.
-    views : ViewsForm
-        Which columns are views.
-    vocabularies : tuple of Vocabulary
-        Of the views.
-    indices : tuple of WordIndex or Arrow array
-        By which words are found.
-    limits, storage_options
-        As of any reader.
-    given : tuple of str
-        The columns that are read, a record lacks the others; by default all.
+    indices : find the words: a WordIndex or an Arrow array for each view
+    given : columns that are read, by default all; records lack the others
     """
 
     form: ShardFormat
@@ -153,13 +130,7 @@ class ViewReader:
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[ViewBatch]]:
-        """Records of a shard from a position on, of the even and the odd half in turn.
-
-        Raises
-        ------
-        ShardError
-            The shard cannot be read or changed, a column is missing or of another type.
-        """
+        """Read records of a shard from a position on, in the even and the odd half in turn."""
         options = self.storage_options
         columns = self.given or self.views.columns
         tables = read_tables(shard, self.form, columns, self.limits, options, start, content)

@@ -41,19 +41,10 @@ _SIZE = slice(4, 8)  # of what blosc has compressed: the bytes that it was
 class ArraySpec:
     """How an array is stored.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the array.
-    chunks : tuple of int
-        Of a chunk.
-    dtype : str
-        Of the entries.
-    compressed : bool
-        Whether its bytes are shuffled and compressed by LZ4; every chunk ends with its CRC-32C
-        either way.
-    dimensions : tuple of str, optional
-        Names of the axes, by which xarray opens the group.
+    chunks : shape of a chunk
+    compressed : whether bytes are shuffled and compressed by LZ4; every chunk ends with its CRC-32C
+        either way
+    dimensions : names of the axes, by which xarray opens the group
     """
 
     shape: tuple[int, ...]
@@ -83,18 +74,10 @@ def encode_metadata(
 def encode_chunks(
     specs: Mapping[str, ArraySpec], chunks: Mapping[str, NDArray[Any]], index: int = 0
 ) -> dict[str, bytes]:
-    """Files of the chunks at place `index` of the first axis, by path; the bytes are Zarr's.
+    """Encode the chunks at place `index` of the first axis as files, by path; the bytes are Zarr's.
 
-    Zarr itself takes ten times as long, most of it to hand each small chunk to another thread.
-
-    Parameters
-    ----------
-    specs : mapping
-        How each array is stored; the chunks span all axes but the first.
-    chunks : mapping
-        Entries of each array: a whole chunk, or all of an array of one chunk.
-    index : int
-        Which chunk.
+    Zarr itself takes ten times as long, most of it to hand each small chunk to another thread. The
+    chunks span all axes but the first: pass a whole chunk, or all of an array of one chunk.
     """
     files = {}
     for name, entries in chunks.items():
@@ -107,30 +90,17 @@ def encode_chunks(
 
 @dataclass(frozen=True)
 class StoredGroup:
-    """Arrays of a group, as files in memory.
+    """Arrays of a group, as files in memory by path; `where` names their source in errors.
 
-    What is as this package writes it is decoded without Zarr, which takes longer to load than the
-    files to read; all else by Zarr.
-
-    Parameters
-    ----------
-    files : mapping
-        Content of each file, by path.
-    where : str
-        Where they are from, for errors.
+    Files as this package writes them are decoded without Zarr, which takes longer to load than the
+    files to read. All others are decoded by Zarr.
     """
 
     files: Mapping[str, bytes]
     where: str
 
     def chunk(self, name: str, spec: ArraySpec, index: int) -> NDArray[Any]:
-        """Entries of the chunk at place `index` of the first axis, to be changed at will.
-
-        Raises
-        ------
-        StoreError
-            There is no such array, it is stored otherwise, or cannot be decoded.
-        """
+        """Read the chunk at place `index` of the first axis; the caller may change the array."""
         found = self.attempt(lambda: _chunk(self.files, name, spec, index))
         if found is not None:
             return found
@@ -179,13 +149,7 @@ class StoredGroup:
 
 
 def decode(files: Mapping[str, bytes], where: str) -> zarr.Group:
-    """Group of the files, by path; its arrays read what the files hold.
-
-    Raises
-    ------
-    StoreError
-        Files that describe no group.
-    """
+    """Open the files as a Zarr group, whose arrays read what the files hold."""
     buffers: dict[str, Buffer] = {
         path: cpu.Buffer.from_bytes(content) for path, content in files.items()
     }
@@ -196,13 +160,7 @@ def decode(files: Mapping[str, bytes], where: str) -> zarr.Group:
 
 
 def array_in(group: zarr.Group, name: str, where: str) -> zarr.Array[Any]:
-    """Array of a decoded group.
-
-    Raises
-    ------
-    StoreError
-        There is none of that name, or none that numbers can be read from.
-    """
+    """Look up an array of a decoded group; raises StoreError if it is missing or unreadable."""
     try:
         found = group.get(name)
     except (ValueError, KeyError, TypeError) as error:
@@ -218,15 +176,10 @@ def array_in(group: zarr.Group, name: str, where: str) -> zarr.Array[Any]:
 def read_whole(
     files: Mapping[str, bytes], where: str
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """All arrays of a group, each of one chunk, by name; and the attributes of the group.
+    """Read all arrays of a group, each of one chunk, by name; and the attributes of the group.
 
-    Where all is as this package writes it, the codecs are called without Zarr, which takes longer
-    to load than the files to read.
-
-    Raises
-    ------
-    StoreError
-        Files that describe no group or no array, or that cannot be decoded.
+    Files as this package writes them are decoded without Zarr, which takes longer to load than the
+    files to read.
     """
     stored = StoredGroup(files, where)
     found = stored.attempt(lambda: {name: _whole(files, name) for name in _names_in(files)})

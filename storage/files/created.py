@@ -26,29 +26,15 @@ class CreationUnknown(StoreError):
 def create_once(
     folder: Folder, name: str, content: bytes, attempts: int = 4, delay: float = 0.05
 ) -> bytes | None:
-    """Write a file unless there is one, and say which it was; after an error the file is asked.
+    """Write a file unless there is one; return the content of the other writer if it was first.
 
-    Parameters
-    ----------
-    folder, name, content
-        As `Folder.create`; what two writers may create under one name differs, or is as good of
-        the one as of the other.
-    attempts : int
-        How often a creation is tried that left nothing.
-    delay : float
-        Scale of the growing random waits between attempts, in seconds.
+    Returns None where this content is there now, and lasts. After an error the file is read to find
+    out. Two writers of one name must write different content, or content that serves both.
+    `attempts` is how often a creation that left nothing is tried, `delay` the scale of the growing
+    random waits between attempts, in seconds.
 
-    Returns
-    -------
-    bytes or None
-        Content of another that was first; None where this content is there now, and lasts.
-
-    Raises
-    ------
-    CreationUnknown
-        The creation failed and its file cannot be read, or is written but cannot be synced.
-    StoreError
-        Nothing is written, and why.
+    Raises CreationUnknown if the creation failed and the file cannot be read, or is written but
+    cannot be synced. Raises StoreError if nothing is written.
 
     Examples
     --------

@@ -64,10 +64,7 @@ def files_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> list[File
 def each_file_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> Iterator[FileState]:
     """Files in a folder and below, in any order, without hidden ones.
 
-    Raises
-    ------
-    ShardError
-        A link to a folder, as following it might never end: put the folder in its place.
+    Raises ShardError for a link to a folder, as following it might never end.
     """
     for name, info in find_each(fs, path):
         relative = name[len(path) :]
@@ -122,13 +119,7 @@ def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:
 
 
 def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
-    """Raise where a path of an object store is in a bucket that is not there.
-
-    Raises
-    ------
-    ShardError
-        There is no such bucket: names it.
-    """
+    """Raise ShardError where the bucket of an object store's path does not exist."""
     protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
     bucket = path.strip("/").split("/")[0]
     if protocols.isdisjoint(_OF_BUCKETS) or not bucket:

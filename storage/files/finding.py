@@ -30,12 +30,9 @@ def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, d
 def glob_each(
     fs: fsspec.AbstractFileSystem, pattern: str, folders: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What `fs.glob` tells of each that matches, in any order; with `folders` of these alone.
+    """Yield what `fs.glob` gives of each match, in any order; with `folders` of folders alone.
 
-    Raises
-    ------
-    ValueError
-        The pattern is none.
+    Raises ValueError for an invalid pattern.
     """
     text = pattern + "/" if folders else pattern
     if not (isinstance(fs, LocalFileSystem) or is_paged(fs)):

@@ -41,16 +41,9 @@ CLOCK = "clock"
 
 @dataclass(frozen=True)
 class StoredFile:
-    """One file as the storage lists it.
+    """One file as the storage lists it: path within the folder listed, and size in bytes.
 
-    Parameters
-    ----------
-    path : str
-        Within the folder that was listed.
-    size : int
-        In bytes.
-    modified : datetime
-        When it was written, by the clock of the storage.
+    `modified` is the time of writing by the clock of the storage.
     """
 
     path: str

@@ -16,19 +16,9 @@ PARTIAL = ".partial"
 
 
 def write_whole(path: str, content: bytes) -> None:
-    """Write a file whole, in place of one that is there; it lasts after a `sync` of its folder.
+    """Write or replace a whole file; it lasts after a `sync` of its folder.
 
-    Parameters
-    ----------
-    path : str
-        Folders above that are missing are made.
-    content : bytes
-        All of it.
-
-    Raises
-    ------
-    OSError
-        The file is as before, or written.
+    Creates missing folders. After an OSError the file is either as before or written.
 
     Examples
     --------
@@ -59,19 +49,11 @@ def copy_whole(source: str, path: str) -> None:
 
 
 def create_whole(path: str, content: bytes) -> None:
-    """Write a file whole unless there is one, and make it last; of several writers one succeeds.
+    """Write a whole file unless it exists, and make it last; of several writers one succeeds.
 
-    Parameters
-    ----------
-    path, content
-        As `write_whole`; folders that were made for it last after a `sync`.
-
-    Raises
-    ------
-    FileExistsError
-        There is such a file.
-    OSError
-        The file may be written all the same, and last only after a `sync` of its folder.
+    Folders that were made for it last after a `sync`. Raises FileExistsError if the file exists.
+    After another OSError the file may be written all the same, and last only after a `sync` of its
+    folder.
     """
     # An exclusive open is torn by a kill and fsspec's is not exclusive; a link is neither.
     with _written_aside(path, content) as aside:
@@ -80,17 +62,10 @@ def create_whole(path: str, content: bytes) -> None:
 
 
 def sync(path: str) -> None:
-    """Make all names in a folder, below it and on the way to it outlast a power cut.
+    """Make all names in a folder, below it and on the way to it survive a power cut.
 
-    Parameters
-    ----------
-    path : str
-        Of the folder; its files were written by `write_whole` or `create_whole`.
-
-    Raises
-    ------
-    OSError
-        A folder cannot be synced: a power cut may take what was written. Sync it again.
+    Its files must come from `write_whole` or `create_whole`. After an OSError a power cut may lose
+    what was written: sync again.
     """
     for folder, _, _ in os.walk(path, onerror=_raise):
         _sync_folder(folder)
@@ -103,10 +78,7 @@ def sync(path: str) -> None:
 def files_below(path: str) -> dict[str, dict[str, float]]:
     """Size in bytes and time of the last change of every file in a folder and below, by path.
 
-    Raises
-    ------
-    OSError
-        A folder cannot be listed; what is deleted meanwhile, and no folder at all, are no error.
+    A file that is deleted meanwhile, and a missing folder, are no error.
     """
     found = {}
     for folder, _, names in os.walk(path, onerror=_raise_unless_missing):
@@ -119,25 +91,13 @@ def files_below(path: str) -> dict[str, dict[str, float]]:
 
 
 def remove(path: str) -> None:
-    """Delete a file, if it is there.
-
-    Raises
-    ------
-    OSError
-        It cannot be deleted.
-    """
+    """Delete a file, if it exists."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
 
 
 def remove_empty(path: str) -> None:
-    """Delete a folder, if it is there and empty.
-
-    Raises
-    ------
-    OSError
-        It cannot be deleted.
-    """
+    """Delete a folder, if it exists and is empty."""
     try:
         os.rmdir(path)
     except OSError as error:
@@ -147,17 +107,9 @@ def remove_empty(path: str) -> None:
 
 
 def clock(path: str) -> float:
-    """The time by the clock of the disk, in seconds since 1970.
+    """Read the clock of the disk, in seconds since 1970.
 
-    Parameters
-    ----------
-    path : str
-        A file beside it is made, looked at and deleted; so is the folder made, if there is none.
-
-    Raises
-    ------
-    OSError
-        The folder cannot be written.
+    Creates, reads and deletes a file beside `path`, and creates its folder if there is none.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)

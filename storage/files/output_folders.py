@@ -32,22 +32,12 @@ class OutputOfAnother(StoreError):
 class WrittenBy:
     """The model and the options by which all files of an output folder are written.
 
-    Parameters
-    ----------
-    store : str
-        URL of the store of the model, for people: a store may move.
-    birth : str
-        Transaction of the first commit of that store.
-    model : str
-        Name of the model, for people; empty of one that is not kept.
-    kind : str
-        Of the model, as in the registry.
-    version : int or None
-        Of the store on which it was fitted, for people.
-    digest : str
-        SHA-256 of the parameters of the model.
-    options : mapping
-        Options of the run that change the content of a file, as JSON.
+    store, model, version : for people: URL of the store, which may move; name of the model, empty
+        if it is not stored; version of the store on which it was fitted
+    birth : transaction of the first commit of that store
+    kind : of the model, as in the registry
+    digest : SHA-256 of the parameters of the model
+    options : options of the run that change the content of a file, as JSON
     """
 
     store: str
@@ -87,12 +77,7 @@ class WrittenBy:
 class OutputNote:
     """What the note in an output folder says.
 
-    Parameters
-    ----------
-    by : WrittenBy
-        The model and the options.
-    replacing : bool
-        Whether files of another model are still to be deleted.
+    `replacing` says whether files of another model are still to be deleted.
     """
 
     by: WrittenBy
@@ -108,14 +93,9 @@ _NOTE = TypeAdapter(OutputNote)
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """A folder that files are written to. Of a model get one with `claim_output`.
+    """A folder to write files to. For the files of a model get one with `claim_output`.
 
-    Parameters
-    ----------
-    folder : Folder
-        Where it is.
-    by : WrittenBy, optional
-        The model that has claimed it; by default anything may be written there.
+    `by` is the model that has claimed it. Without one anything may be written there.
     """
 
     folder: Folder
@@ -127,17 +107,10 @@ class OutputFolder:
         return self.folder.url
 
     def require_own(self) -> None:
-        """Refuse to write where another model has claimed the folder meanwhile.
+        """Raise OutputOfAnother if another model has claimed the folder meanwhile.
 
         A folder without a note gets one, so that a run which fails before its first file leaves
         nothing behind.
-
-        Raises
-        ------
-        OutputOfAnother
-            Another model has claimed it.
-        StoreError
-            The note cannot be read or written.
         """
         if self.by is None:
             return
@@ -151,13 +124,7 @@ class OutputFolder:
 
 
 def read_note(folder: Folder) -> OutputNote | None:
-    """The note in an output folder; None where there is none.
-
-    Raises
-    ------
-    StoreError
-        It cannot be read, or is damaged.
-    """
+    """Read the note in an output folder; None where there is none."""
     content = folder.find(NOTE)
     return None if content is None else _note_in(content, folder)
 

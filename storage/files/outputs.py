@@ -24,12 +24,7 @@ def parquet_output(
 ) -> Iterator[tuple[str, pq.ParquetWriter]]:
     """URL and writer of a Parquet file that is put in place when the block ends without an error.
 
-    Raises
-    ------
-    OutputOfAnother
-        Another model has claimed the folder meanwhile.
-    StoreError
-        The folder cannot be written: names it.
+    Raises OutputOfAnother if another model has claimed the folder meanwhile.
     """
     with tempfile.TemporaryDirectory(prefix="streaming-moments-") as scratch:
         local = os.path.join(scratch, "output.parquet")

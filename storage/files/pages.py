@@ -22,18 +22,10 @@ def is_paged(fs: fsspec.AbstractFileSystem) -> bool:
 def each_below(
     fs: fsspec.AbstractFileSystem, root: str, deep: int | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What s3fs would tell of the objects and folders below a folder, in any order.
+    """Yield what s3fs would list of the objects and folders below a folder, in any order.
 
-    Parameters
-    ----------
-    fs : AbstractFileSystem
-        One that `is_paged`.
-    root : str
-        Bucket, or folder in it.
-    deep : int, optional
-        Levels below the root; all without it.
-    prefix : str
-        How names begin in the root.
+    The file system must be `is_paged`. `root` is a bucket, or a folder in it. `deep` is the number
+    of levels below the root, by default all. Names in the root must begin with `prefix`.
     """
     bucket, key, _ = fs.split_path(root.rstrip("/"))
     waiting = [((f"{key}/" if key else "") + prefix, deep)]

@@ -60,15 +60,7 @@ def part_from(url: str, first: int) -> str:
 
 @dataclass(frozen=True)
 class PartOfFile:
-    """A file system of which some bytes of one file are seen, whatever is added behind them.
-
-    Parameters
-    ----------
-    fs : fsspec.AbstractFileSystem
-        Where the file is.
-    first, size : int
-        Its first byte, and the bytes from there on.
-    """
+    """A file system that shows `size` bytes of a file from `first` on, whatever is appended."""
 
     fs: fsspec.AbstractFileSystem
     first: int

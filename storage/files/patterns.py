@@ -25,23 +25,11 @@ def matches(
     counted: Callable[[str], bool] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """What fsspec says of each that a URL names, in any order.
+    """Yield what fsspec lists of each file that a URL or pattern names, in any order.
 
-    Hidden files are left out unless they are named.
-
-    Parameters
-    ----------
-    fs, path, url : AbstractFileSystem, str, str
-        File system of the URL, and the path within.
-    counted, tell : callable, optional
-        As in `list_shards`.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is nothing of a name that is no pattern.
-    ShardError
-        The pattern is none, or there is no bucket of that name.
+    Hidden files are left out unless they are named. `counted` and `tell` are as in `list_shards`.
+    Raises FileNotFoundError where a plain name does not exist, and ShardError for an invalid
+    pattern or a missing bucket.
     """
     # A question mark begins the query of an http URL, and is no pattern there.
     http = get_protocol(url).lower() in ("http", "https")
@@ -89,15 +77,10 @@ def names_among(
 ) -> tuple[str, ...]:
     """Those of some shards' names that a URL or pattern names, whether anything lies there or not.
 
-    A name that is known comes before a pattern, and that before the folder that some lie in.
-    Where none is known it is the name that a file of that URL would have. A file names its parts.
-
-    Raises
-    ------
-    ShardError
-        A protocol that is not known.
-    InvalidInput
-        A user name or password in the URL.
+    A known name comes before a pattern, and a pattern before the folder that some lie in. Where
+    none is known, the result is the name that a file of that URL would have. A file names its
+    parts. Raises ShardError for an unknown protocol, and InvalidInput for a user name or password
+    in the URL.
 
     Examples
     --------

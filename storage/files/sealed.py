@@ -55,12 +55,10 @@ def unseal(data: bytes, where: str) -> dict[str, Any]:
 
 
 def json_object(data: bytes, where: str) -> dict[str, Any]:
-    """Object that a file of JSON holds, sealed or not.
+    """Read the object that a file of JSON holds, sealed or not.
 
-    Raises
-    ------
-    StoreError
-        It is no JSON, beyond what is read of it (200 levels, finite numbers), or no object.
+    Raises StoreError for anything but an object, more than 200 levels, or numbers that are not
+    finite.
     """
     try:
         content = from_json(data, allow_inf_nan=False)

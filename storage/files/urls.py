@@ -40,15 +40,11 @@ _USER_IN_TEXT = re.compile(r"://[^/?#\s]*@")
 
 
 def shard_name(url: str) -> str:
-    r"""Name by which the ledger knows what lies at a URL, whoever signed for it and whenever.
+    r"""Name of a URL's shard in the ledger, the same whoever signed the URL and whenever.
 
-    Of http URLs the host is in lower case, and the default port, the fragment and the parameters
-    of signatures are gone. Bytes of a local name that are not UTF-8 are written as `\xe9`.
-
-    Parameters
-    ----------
-    url : str
-        Absolute path of a local file, else a URL.
+    Of http URLs the host is in lower case, and the default port, the fragment and the parameters of
+    signatures are gone. Bytes of a local name that are not UTF-8 are written as `\xe9`. A local
+    file is given by its absolute path.
 
     Examples
     --------
@@ -93,12 +89,9 @@ def is_utf8(url: str) -> bool:
 
 
 def require_no_user(url: str) -> str:
-    """The URL, unless a user name or a password is in it, which is not repeated.
+    """The URL; raises InvalidInput, which does not repeat it, if it holds a user or password.
 
-    Raises
-    ------
-    InvalidInput
-        There is one; the account of an Azure container, `abfs://container@account`, is none.
+    The account of an Azure container, `abfs://container@account`, is allowed.
 
     Examples
     --------
@@ -123,12 +116,9 @@ port that is no number; give credentials in the storage options
 
 
 def require_no_secret(url: str) -> str:
-    """The URL of a folder to write to, unless any of its parts holds credentials.
+    """The URL of a folder to write to; raises InvalidInput if any of its parts holds credentials.
 
-    Raises
-    ------
-    InvalidInput
-        A user name or password, or a signature or key in the query.
+    Credentials are a user name or password, or a signature or key in the query.
 
     Examples
     --------

@@ -259,13 +259,7 @@ def not_documents(url: str) -> ShardError:
 
 
 def refuse_long(nbytes: int, place: str, url: str, document_bytes: int) -> None:
-    """Refuse a document above the limit.
-
-    Raises
-    ------
-    ShardError
-        Names the place, the limit and its option.
-    """
+    """Raise ShardError for a document above the limit."""
     if nbytes > document_bytes:
         raise ShardError(
             url,
@@ -275,13 +269,7 @@ def refuse_long(nbytes: int, place: str, url: str, document_bytes: int) -> None:
 
 
 def decoded(content: bytes, place: str, url: str) -> str:
-    """The text of a document.
-
-    Raises
-    ------
-    ShardError
-        It is not UTF-8: says where.
-    """
+    """Text of a document; raises ShardError, with the place, if it is not UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -317,12 +305,9 @@ def table_chunks(
 
 
 def place_of_column(names: Sequence[str], column: str, option: str, url: str) -> int:
-    """Where a column stands among all.
+    """Position of a column among all; raises ShardError if there is not exactly one of that name.
 
-    Raises
-    ------
-    ShardError
-        It is none of them, or several of one name: names them, and the option that chooses one.
+    `option` is the option that chooses a column, for the message.
 
     Examples
     --------

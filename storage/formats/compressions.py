@@ -26,14 +26,9 @@ _XZ_BYTES = 66 << 20  # what a file of `xz -9` needs; one may ask for 4 GiB
 
 @dataclass(frozen=True)
 class Compression:
-    """A compression of whole files, known by a suffix.
+    """A compression of whole files, known by the suffix of their names.
 
-    Parameters
-    ----------
-    suffix : str
-        The end of the names of its files.
-    decompressed : callable
-        Makes of a stream the stream of its content.
+    `decompressed` wraps a stream in the stream of its content.
     """
 
     suffix: str
@@ -129,15 +124,7 @@ def opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
 
 
 def stored_before_line(fs: fsspec.AbstractFileSystem, path: str, passed: int) -> int:
-    """Bytes that a compressed file takes, as stored, up to the end of a line, or a little more.
-
-    Parameters
-    ----------
-    fs, path
-        The file.
-    passed : int
-        Lines before the place.
-    """
+    """Stored bytes of a compressed file up to the end of line `passed`, or a little more."""
     compression = compression_of(path)
     with fs.open(path, "rb") as stored:
         stream = stored if compression is None else compression.decompressed(stored)

@@ -48,14 +48,9 @@ _RECORDS = 1 << 16
 
 @dataclass(frozen=True)
 class Csv(Format):
-    """Fields between delimiters; one that holds a delimiter, a quote or a line's end is quoted.
+    """Fields between delimiters; one that holds a delimiter, a quote or a line end is quoted.
 
-    Parameters
-    ----------
-    name, suffixes, options, grows
-        As of any format.
-    delimiter : str
-        One character of ASCII.
+    The delimiter is one ASCII character.
     """
 
     name: str

@@ -17,23 +17,13 @@ def find_records(
 ) -> tuple[int, int, int, bool]:
     """Find the whole records of a content that begins with one, as Arrow's parser does.
 
-    A field is quoted if it begins with a quote; in it a doubled quote stands for one. A record ends
-    with CR, LF or both outside of quotes; a CR that ends the content may go on with an LF, so its
-    record is not whole. A blank line is none.
+    A field is quoted if it begins with a quote. A doubled quote in it stands for one. A record ends
+    with CR, LF or both outside of quotes. A CR that ends the content may be followed by an LF, so
+    its record is not whole. A blank line is not a record.
 
-    Parameters
-    ----------
-    content : (bytes,) uint8
-        UTF-8.
-    delimiter : int
-        Byte between fields.
-    found : (most, 5) int64
-        Filled with the records, in order, up to so many.
-
-    Returns
-    -------
-    int, int, int, bool
-        Records found; the bytes and the lines up to there; whether the content ends within quotes.
+    `content` is (bytes,) uint8 of UTF-8. Fills `found`, (most, 5) int64, with the records in order.
+    Returns the number of records, the bytes and the lines up to their end, and whether the content
+    ends within quotes.
     """
     records = lines = line = begin = place = 0
     fields, quoted, at_start = 1, False, True

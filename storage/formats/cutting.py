@@ -17,21 +17,10 @@ _Document = TypeVar("_Document")
 def cut(
     pieces: Iterable[tuple[_Piece, NDArray[np.int64]]], chunk_bytes: int, chunk_documents: int
 ) -> Iterator[list[tuple[_Piece, int, int]]]:
-    """What each chunk takes of which pieces, in their order; none is empty.
+    """Yield for each chunk its pieces, with the first document taken and the one after the last.
 
-    A document above the bound on bytes stands alone.
-
-    Parameters
-    ----------
-    pieces : iterable of (piece, (documents,) int64)
-        Documents, and the bytes of each.
-    chunk_bytes, chunk_documents : int
-        Bounds on a chunk.
-
-    Yields
-    ------
-    list of (piece, int, int)
-        Pieces with the first document taken, and the one after the last.
+    `pieces` are documents with (documents,) int64 bytes of each. Order is kept, and no chunk is
+    empty. A document above the bound on bytes stands alone.
 
     Examples
     --------

@@ -76,13 +76,7 @@ def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
 def require_counts(
     ids: NDArray[np.int64], counts: NDArray[np.int64] | None, place: str, url: str
 ) -> None:
-    """Refuse a document with an id or a count out of range.
-
-    Raises
-    ------
-    ShardError
-        Names the number and the place.
-    """
+    """Raise ShardError for a document with an id or a count out of range."""
     if ids.size and ids.min() < 0:
         raise ShardError(url, f"{place} has id {ids.min()}; ids must be whole numbers >= 0")
     if counts is None or not counts.size:
@@ -106,12 +100,9 @@ def require_sound(
     url: str,
     document_bytes: int,
 ) -> None:
-    """Refuse rows given by the offsets and numbers of their ids, and of their counts if any.
+    """Raise ShardError for a row above the bound, or with another number of counts than ids.
 
-    Raises
-    ------
-    ShardError
-        A row above the bound, or not of one count for each id; or as `require_counts`.
+    `lists` are the offsets and numbers of the rows' ids, and of their counts if any.
     """
     if not _are_sound(lists, sizes, document_bytes):
         _refuse_first(lists, passed, url, document_bytes)
@@ -136,21 +127,10 @@ def without_zeros(chunk: IdChunk) -> IdChunk:
 def in_chunks(
     pieces: Iterable[tuple[IdChunk, NDArray[np.int64], Position]], limits: ReadLimits
 ) -> Iterator[tuple[IdChunk, Position]]:
-    """Join and cut pieces, so that each chunk is as large as the limits allow; with what follows.
+    """Join and cut pieces into the largest chunks within the limits, with the position after each.
 
-    A document above the bound on bytes stands alone.
-
-    Parameters
-    ----------
-    pieces : iterable of (IdChunk, (documents,) int64, Position)
-        Documents, the bytes of each as it is stored, and the position before the first.
-    limits : ReadLimits
-        Bounds on a chunk.
-
-    Yields
-    ------
-    IdChunk, Position
-        A chunk, and the position after it.
+    `pieces` are documents, (documents,) int64 bytes of each as stored, and the position before the
+    first. A document above the bound on bytes stands alone.
 
     Examples
     --------

@@ -62,16 +62,9 @@ def _documents(
 
 
 def numbers_of(line: bytes, place: str, url: str) -> NDArray[np.int64]:
-    """Numbers of a line that is not blank: M, then id and count in turn.
+    """Numbers of a line that is not blank, (2 M + 1,) int64: M, then id and count in turn.
 
-    Returns
-    -------
-    (2 M + 1,) int64
-
-    Raises
-    ------
-    ShardError
-        The line is not of this format: says what is wrong with it.
+    Raises ShardError for a line of another format.
 
     Examples
     --------

@@ -19,14 +19,10 @@ _BLOCK_BYTES = 1 << 20
 def read_lines(
     source: Source, document_bytes: int, start: Position = START
 ) -> Iterator[tuple[Position, bytes]]:
-    r"""Lines from a position on, each with the position after it; ends of lines are cut off.
+    r"""Read lines from a position on, without line ends, each with the position after it.
 
-    Compressed files are read from their beginning all the same.
-
-    Raises
-    ------
-    ShardError
-        A line is longer than `document_bytes`: gives its number, from 1.
+    Compressed files are read from their beginning all the same. Raises ShardError for a line longer
+    than `document_bytes`, with its number from 1.
 
     Examples
     --------

@@ -26,14 +26,9 @@ _DEEPEST = 4
 class Page:
     """One page of a column.
 
-    Parameters
-    ----------
-    is_dictionary : bool
-        Whether it holds the values that the pages after it point to.
-    nbytes : int
-        Decompressed.
-    values : int
-        In it, nulls among them.
+    is_dictionary : whether it holds the values to which the pages after it point
+    nbytes : decompressed size
+    values : number of values, including nulls
     """
 
     is_dictionary: bool
@@ -42,12 +37,9 @@ class Page:
 
 
 def pages_of(stored: IO[bytes], column: pq.ColumnChunkMetaData) -> Iterator[Page]:
-    """Pages of the column of a row group, in order; only their headers are read.
+    """Read the pages of a column of a row group, in order; only their headers are read.
 
-    Raises
-    ------
-    ValueError
-        Something else stands where a header should.
+    Raises ValueError where there is no valid header.
 
     Examples
     --------

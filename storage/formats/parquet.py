@@ -111,18 +111,10 @@ class Parquet(Format):
 
 @dataclass(frozen=True)
 class ParquetColumn:
-    """Column to read: its name, the option that chose it, and whether it holds lists of integers.
+    """Column to read, and the option of the command line that chose it, for errors.
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    option : str
-        Option of the command line that names it, for errors.
-    of_lists : bool or None
-        True for lists of integers, False for texts; None for any values, or lists of them.
-    even : bool
-        Whether its lists, if it holds any, are vectors, all of about one length.
+    of_lists : True for lists of integers, False for texts, None for any values or lists of them
+    even : whether its lists, if it holds any, are vectors, all of about one length
     """
 
     name: str
@@ -176,15 +168,10 @@ def is_list(kind: pa.DataType) -> bool:
 def read_columns(
     source: Source, columns: Sequence[ParquetColumn], row_group_bytes: int, start: Position = START
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Rows from a position on, in small batches, each with the number of rows before it.
+    """Read rows from a position on, in small batches, each with the number of rows before it.
 
-    Row groups before the position are not read.
-
-    Raises
-    ------
-    ShardError
-        The file is not Parquet, a column is missing or of another type (names those there are), or
-        decoding a row group, or the footer, takes more than `row_group_bytes` at once.
+    Row groups before the position are not read. Raises ShardError also where decoding a row group,
+    or the footer, takes more than `row_group_bytes`.
     """
     url = source.url
     with source.fs.open(source.path, "rb") as stored:
@@ -215,12 +202,9 @@ def read_columns(
 
 
 def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
-    """Refuse a file whose description of its row groups and columns takes more than a row group.
+    """Raise ShardError if the description of row groups and columns exceeds a row group's limit.
 
-    Raises
-    ------
-    ShardError
-        Says how much it takes; a file without a footer is left to the reader of Parquet.
+    A file without a footer is left to the reader of Parquet.
     """
     end = stored.seek(0, os.SEEK_END)
     stored.seek(max(0, end - _TAIL_BYTES))
@@ -265,12 +249,7 @@ def _ids(
 def lists_of(column: pa.Array, name: str, url: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Lists of a column as `(rows + 1,)` int64 offsets and their numbers, int64.
 
-    A null is an empty list.
-
-    Raises
-    ------
-    ShardError
-        A null within a list, or a number beyond int64.
+    A null is an empty list. Raises ShardError for a null within a list, or a number beyond int64.
 
     Examples
     --------

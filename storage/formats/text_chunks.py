@@ -18,16 +18,10 @@ from streaming_moments.storage.formats.cutting import bounded, cut
 class TextPiece:
     """Some consecutive texts of a shard.
 
-    Parameters
-    ----------
-    texts : (large) string array
-        Without nulls, and not known to be UTF-8.
-    place : callable
-        Name of a text's place in the shard, for errors, by its number from 0.
-    after : callable
-        Position after the text of a number.
-    url : str
-        Of the shard, for errors.
+    texts : without nulls, and not known to be UTF-8
+    place : gives the name of a text's place in the shard, for errors, by its number from 0
+    after : gives the position after the text of a number
+    url : of the shard, for errors
     """
 
     texts: pa.LargeStringArray
@@ -39,14 +33,10 @@ class TextPiece:
 def in_chunks(
     pieces: Iterable[TextPiece], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeStringArray, Position]]:
-    """Join and cut pieces, so that each chunk is as large as the limits allow; with what follows.
+    """Join and cut pieces into the largest chunks within the limits, with the position after each.
 
-    A text above the bound on bytes stands alone.
-
-    Raises
-    ------
-    ShardError
-        A text is not UTF-8, or above the bound on a document: names its place.
+    A text above the bound on bytes stands alone. Raises ShardError for a text that is not UTF-8, or
+    above the bound on a document.
 
     Examples
     --------

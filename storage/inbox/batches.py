@@ -110,19 +110,9 @@ def batch_to_bytes(submissions: Sequence[Submission]) -> bytes:
 
 
 def batch_from_bytes(data: bytes, where: str) -> tuple[Submission, ...]:
-    """Submissions of a batch.
+    """Decode the submissions of a batch file; `where` names the file in errors.
 
-    Parameters
-    ----------
-    data : bytes
-        The whole file.
-    where : str
-        What to call it in the error.
-
-    Raises
-    ------
-    StoreError
-        A single bit is not as it was written.
+    A single changed bit raises a StoreError.
     """
     header, start = _header(data, where)
     body = data[start:]

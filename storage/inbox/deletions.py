@@ -44,15 +44,7 @@ def _unheard(done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Deletion:
-    """What is to be forgotten.
-
-    Parameters
-    ----------
-    by : {"receipt", "id"}
-        What the names are.
-    names : tuple of str
-        Receipts, or ids of documents.
-    """
+    """A request to delete documents, by their receipts or by their ids."""
 
     by: Literal["receipt", "id"]
     names: tuple[str, ...]
@@ -66,18 +58,11 @@ class Deletion:
 
 @dataclass(frozen=True)
 class ShardDeletion:
-    """Lines that go from a shard.
+    """Lines that a deletion removes from a shard.
 
-    Parameters
-    ----------
-    path : str
-        In the inbox.
-    lines : tuple of int
-        As they lie before, from 0 on.
-    before : str
-        SHA-256 of what it held.
-    after : str or None
-        Of what it holds then; None where nothing is left.
+    path : in the inbox
+    lines : numbers before the deletion, from 0
+    before, after : SHA-256 of the old and the new content; `after` is None where nothing is left
     """
 
     path: Path
@@ -100,14 +85,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Deleted:
-    """What a deletion did.
+    """The result of a deletion: how many documents were deleted.
 
-    Parameters
-    ----------
-    documents : int
-        That went.
-    version : int or None
-        Of the store, that counts them no more; None where there were none.
+    `version` is the first of the store that does not count them; None where there were none.
     """
 
     documents: Count
@@ -122,13 +102,7 @@ _IDENTITY: TypeAdapter[str] = TypeAdapter(Identity)
 
 @dataclass(frozen=True)
 class Deletions:
-    """The deletions of an inbox.
-
-    Parameters
-    ----------
-    seals : SealLog
-        Of the inbox, whose shards they take from.
-    """
+    """The deletions of an inbox, which take lines from its sealed shards."""
 
     seals: SealLog
 
@@ -137,13 +111,7 @@ class Deletions:
         return self.seals.inbox
 
     def ask(self, deletion: Deletion) -> str:
-        """Ask for one; it outlasts a power cut once this returns its identity.
-
-        Raises
-        ------
-        StoreError
-            It cannot be written.
-        """
+        """Record a deletion, and return its identity; from then on it outlasts a power cut."""
         identity = uuid.uuid4().hex
         content = seal(_DELETION.dump_python(deletion, mode="json"))
         create_once(self._inbox.folder, f"{ASKED}/{identity}.json", content)
@@ -178,23 +146,12 @@ class Deletions:
         return None if data is None else checked(_DELETED, unseal(data, where), f"{where} is none")
 
     def plan(self, identity: str, deletion: Deletion, beat: Beat = _unheard) -> Plan:
-        """Plan a deletion; once made the plan stays the same.
+        """Plan a deletion; once made, the plan stays the same.
 
-        Every document that came before must be in a shard then: seal them first.
-
-        Parameters
-        ----------
-        identity, deletion : str, Deletion
-            As `waiting` has them.
-        beat : callable
-            Called after each shard that is searched for ids, with the number of its seal and that
-            of the last seal.
-
-        Raises
-        ------
-        StoreError
-            Another deletion has begun with the same shard and is not done; or the inbox cannot be
-            read or written. The next call goes on with the search.
+        All earlier documents must be in shards: seal them first. `identity` and `deletion` are as
+        `waiting` gives them. `beat` is called after each shard searched for ids, with the number of
+        its seal and of the last seal. A StoreError is raised if an unfinished deletion has begun
+        with the same shard. The next call resumes the search.
         """
         plan = self._planned(identity)
         if plan is None:
@@ -236,18 +193,11 @@ class Deletions:
         return None if data is None else checked(_PLAN, unseal(data, where), f"{where} is no plan")
 
     def set_aside(self, one: ShardDeletion) -> tuple[str, str | None]:
-        """Put what a shard held aside, and what is left in its place.
+        """Copy a shard's old content aside, and write what is left of it in its place.
 
-        Returns
-        -------
-        str, str or None
-            Paths of the old content and of the new; None where nothing is left: then the shard is
-            as it was, to be forgotten whole.
-
-        Raises
-        ------
-        StoreError
-            The shard holds something else than what was planned on.
+        Returns the paths of the old content and of the new. The second is None where nothing is
+        left: the shard is then unchanged, to be forgotten whole. Content that does not match the
+        plan raises a StoreError. May run again after a crash.
         """
         folder = self._inbox.folder
         old = f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"

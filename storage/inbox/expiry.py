@@ -26,15 +26,11 @@ _CLAIM = re.compile(r"k[0-9a-f]{32}\.json")
 
 @dataclass(frozen=True)
 class Retention:
-    """For how long what is counted is kept; None for ever.
+    """How long counted data is stored; None means for ever.
 
-    Parameters
-    ----------
-    keys : timedelta, optional
-        Idempotency keys and receipts: later a key may come again, and counts again. Seals stay as
-        long as any of their shards does.
-    documents : timedelta, optional
-        Shards: later they can be deleted by receipt and by id no more, nor be counted anew.
+    keys : idempotency keys and receipts. A key that is sent again later counts again. Seals stay as
+        long as any of their shards
+    documents : shards. Later their documents can neither be deleted by receipt or id nor recounted
     """
 
     keys: timedelta | None = None
@@ -43,15 +39,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class Expired:
-    """What went.
-
-    Parameters
-    ----------
-    shards, seals, claims : int
-        How many.
-    more : bool
-        Whether there is more to go.
-    """
+    """Numbers of expired files; `more` says whether others can expire."""
 
     shards: int = 0
     seals: int = 0
@@ -95,29 +83,12 @@ def expire(
     beat: Callable[[], None] = lambda: None,
     most: int = MOST,
 ) -> Expired:
-    r"""Let go what is old; who calls it holds the lock under which seals are made.
+    r"""Delete expired shards, seals and receipts; the caller holds the lock for sealing.
 
-    Parameters
-    ----------
-    log : SealLog
-        Of the inbox.
-    retention : Retention
-        How old.
-    counted : int
-        Number of a seal up to which all are counted, or left out.
-    is_counted : callable
-        Whether a shard is, by its path in the inbox: others stay, however old.
-    notes : sequence of str
-        Folders with a note for each seal, which goes with it.
-    beat : callable
-        Called after each file.
-    most : int
-        Files that go at once.
-
-    Raises
-    ------
-    StoreError
-        The storage fails; the next call goes on.
+    Seals up to number `counted` are counted or left out. A shard for which `is_counted` is False
+    stays, however old. The notes of a seal in the folders `notes` are deleted with it. `beat` is
+    called after each file, and a call deletes at most `most` files. If the storage fails, the next
+    call resumes.
 
     Examples
     --------

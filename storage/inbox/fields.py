@@ -19,21 +19,13 @@ _VALUE: Mapping[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 
 @dataclass(frozen=True)
 class RecordField:
-    """A field of what is counted. Whatever is written, the reader of the store counts.
+    """A field of a document; the reader of the store counts whatever is written.
 
-    Parameters
-    ----------
-    name : str
-        As it is sent.
-    column : str
-        As it is read.
-    written : callable
-        From a value, as JSON says it, to that which is written; InvalidInput of one that is
-        refused: what it is, and what is taken.
-    schema : mapping
-        JSON Schema of its values.
-    counts_of : str, optional
-        The field of ids whose counts these are: as many, and where they are not sent, ones.
+    name, column : the field's name as it is sent, and as it is read
+    written : converts a JSON value to what is written. InvalidInput of a refused value says what it
+        is and what is expected
+    schema : JSON Schema of its values
+    counts_of : the field of ids that these counts belong to, one each; missing counts are ones
     """
 
     name: str

@@ -15,16 +15,11 @@ from streaming_moments.storage.log.schema import Count, Digest, checked
 
 @dataclass(frozen=True)
 class Gone:
-    """What is noted of a shard.
+    """What a note says of the deleted lines of a shard.
 
-    Parameters
-    ----------
-    lines : tuple of int
-        Numbers of the lines that were deleted, as they were sealed.
-    left : str or None
-        SHA-256 of what is left; None where nothing is, or an earlier version noted it.
-    by : str
-        Identity of the latest deletion.
+    lines : numbers of the deleted lines, as they were sealed
+    left : SHA-256 of what is left; None where nothing is, or in a note of an earlier version
+    by : identity of the latest deletion
     """
 
     lines: tuple[Count, ...] = ()
@@ -36,13 +31,7 @@ _GONE: TypeAdapter[Gone] = TypeAdapter(Gone)
 
 
 def read_gone(folder: Folder, path: str) -> Gone:
-    """What is noted of a shard, by its path in the inbox.
-
-    Raises
-    ------
-    StoreError
-        The note is damaged.
-    """
+    """Read the note of a shard's deleted lines; `path` is that of the shard in the inbox."""
     name = gone_file(path)
     data = folder.find(name)
     if data is None:
@@ -55,18 +44,11 @@ def read_gone(folder: Folder, path: str) -> Gone:
 def note_gone(
     folder: Folder, path: str, lines: Sequence[int], left: str | None, identity: str
 ) -> None:
-    """Note lines that a deletion has taken out of a shard; the same again changes nothing.
+    """Note lines that a deletion removed from a shard; repeating a call changes nothing.
 
-    Parameters
-    ----------
-    folder, path : Folder, str
-        The inbox, and the shard in it.
-    lines : sequence of int
-        Numbers among the lines that were left before.
-    left : str or None
-        SHA-256 of what is left now.
-    identity : str
-        Of the deletion.
+    lines : numbers among the lines that were left before
+    left : SHA-256 of what is left now
+    identity : of the deletion
     """
     noted = read_gone(folder, path)
     if noted.by == identity:

@@ -36,16 +36,9 @@ _BATCH = re.compile(r"[0-9a-f]{32}-(\d{1,19})\.batch")
 
 @dataclass(frozen=True)
 class PendingBatch:
-    """A batch that is in no shard yet.
+    """A batch that is not in a shard yet.
 
-    Parameters
-    ----------
-    name : str
-        In the folder of batches.
-    documents, nbytes : int
-        What it holds; the bytes are those of its file.
-    arrived : datetime
-        When it was written, by the clock of the storage.
+    `nbytes` is the size of its file; `arrived` is when it was written, by the clock of the storage.
     """
 
     name: str

@@ -41,12 +41,7 @@ _SEVERAL: TypeAdapter[tuple[LeftOut, ...]] = TypeAdapter(tuple[LeftOut, ...])
 
 
 def note_left_out(folder: Folder, receipt: str, left_out: Sequence[LeftOut]) -> None:
-    """Note what was left out of a submission; the same again changes nothing.
-
-    Raises
-    ------
-    StoreError
-        The storage cannot be written.
+    """Note which documents of a submission were rejected; repeating a call changes nothing.
 
     Examples
     --------
@@ -59,13 +54,7 @@ def note_left_out(folder: Folder, receipt: str, left_out: Sequence[LeftOut]) -> 
 
 
 def read_left_out(folder: Folder, receipt: str) -> tuple[LeftOut, ...]:
-    """What was left out of a submission; nothing where nothing is noted.
-
-    Raises
-    ------
-    StoreError
-        The note is damaged.
-    """
+    """Read which documents of a submission were rejected; empty without a note."""
     name = left_out_file(receipt)
     data, where = folder.find(name), f"{folder.url}/{name}"
     if data is None:
@@ -89,14 +78,9 @@ def forget_left_out(folder: Folder, receipts: Iterable[str]) -> None:
 
 
 def forget_left_out_ids(folder: Folder, ids: Iterable[str]) -> None:
-    """Delete what the notes of all receipts say of documents of some ids.
+    """Delete what the notes of all receipts say of documents with some ids.
 
-    Notes of version 0.2.0 name no ids: there whatever quotes one of these is deleted.
-
-    Raises
-    ------
-    StoreError
-        The storage fails, or a note is damaged.
+    Notes of version 0.2.0 have no ids: there every entry that quotes one of these is deleted.
     """
     wanted = set(ids)
     names = [f"{LEFT_OUT}/{name}" for name in folder.names(LEFT_OUT)]

@@ -30,14 +30,9 @@ class InboxOfAnother(StoreError):
 
 @dataclass(frozen=True)
 class Owner:
-    """A store, as its inbox names it.
+    """A store, as its inbox identifies it: its URL and the transaction of its first commit.
 
-    Parameters
-    ----------
-    url : str
-        Where it is: a copy elsewhere is another store.
-    birth : str
-        Transaction of its first commit: a new store at the same place is another one, too.
+    A copy at another URL is another store, and so is a new store at the same URL.
     """
 
     url: str
@@ -45,13 +40,7 @@ class Owner:
 
     @classmethod
     def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Owner:
-        """The store at a URL.
-
-        Raises
-        ------
-        StoreError
-            There is none, its storage cannot be read, or its first commit is damaged.
-        """
+        """Return the identity of the store at a URL; a StoreError if there is none."""
         folder = Folder.at(url, storage_options)
         read_format(folder)
         first = commit_file(0)
@@ -71,25 +60,14 @@ def named(owner: Owner) -> dict[str, Any]:
 
 
 def owner_of(folder: Folder) -> Owner | None:
-    """The store that an inbox belongs to; None where no store has opened it yet.
-
-    Raises
-    ------
-    StoreError
-        There is no inbox, or its file is damaged.
-    """
+    """Return the store that an inbox belongs to; None if no store has opened it yet."""
     return _owner_in(_content(folder), folder)
 
 
 def require_owner(folder: Folder, owner: Owner) -> None:
-    """Refuse a store that an inbox does not belong to; one that names none adopts it.
+    """Refuse a store that an inbox does not belong to; an inbox without an owner adopts the store.
 
-    Raises
-    ------
-    InboxOfAnother
-        It belongs to another store: names both.
-    StoreError
-        The storage fails, or `inbox.json` is damaged.
+    The InboxOfAnother names both stores.
     """
     found = owner_of(folder) or _adopted(folder, owner)
     if found == owner:
@@ -112,14 +90,10 @@ _ASSIGN = (
 
 
 def assign(folder: Folder, owner: Owner) -> Owner | None:
-    """Make an inbox belong to a store from now on, and return the store it belonged to before.
+    """Assign an inbox to a store from now on, and return its previous store.
 
-    Services of that store refuse documents, and count no more, once they look at it again.
-
-    Raises
-    ------
-    StoreError
-        There is no inbox, or its storage cannot be written.
+    Services of the previous store refuse documents and stop counting once they check the inbox
+    again.
     """
     content = _content(folder)
     before = _owner_in(content, folder)

@@ -29,29 +29,11 @@ def purge_inboxes(
     storage_options: Mapping[str, Any] | None = None,
     owner: Owner | None = None,
 ) -> tuple[str, ...]:
-    """Let no inbox hold anything of those of some shards that are its own.
+    """Purge documents of some shards from their inboxes, and return URLs of the deleted files.
 
-    What waits is sealed before, as it may be the same documents again. Called again it ends what a
-    process has begun that died.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Of shards, as a ledger has them; none of others is touched.
-    storage_options : mapping, optional
-        Of their file systems.
-    owner : Owner, optional
-        The store that purges: an inbox of another store is not changed.
-
-    Returns
-    -------
-    tuple of str
-        URLs of the files that were deleted.
-
-    Raises
-    ------
-    StoreError
-        The storage fails.
+    `names` are those of the ledger; shards of no inbox are not touched. Pending documents are
+    sealed first, as they may be the same documents sent again. An inbox of another store than
+    `owner` is not changed. A second call completes what a dead process has begun.
     """
     erased = []
     for log, paths in _inboxes(names, storage_options):
@@ -72,13 +54,7 @@ def purge_inboxes(
 def inboxes_of_others(
     names: Iterable[str], owner: Owner, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """Inboxes of some shards that belong to another store, each with the URL of that store.
-
-    Raises
-    ------
-    StoreError
-        The storage fails.
-    """
+    """Return the inboxes of some shards that belong to other stores, each with its store's URL."""
     found = [
         (log.inbox.folder.url, owner_of(log.inbox.folder))
         for log, _ in _inboxes(names, storage_options)
@@ -91,12 +67,9 @@ def require_no_deletion(
     storage_options: Mapping[str, Any] | None = None,
     owner: Owner | None = None,
 ) -> None:
-    """Refuse a purge while documents of the same inbox are being deleted; `owner` as there.
+    """Refuse a purge (InvalidInput) while documents of the same inbox are being deleted.
 
-    Raises
-    ------
-    InvalidInput
-        Some are.
+    Inboxes of another store than `owner` are skipped.
     """
     for log, _ in _inboxes(names, storage_options):
         if not _is_of_another(log, owner) and Deletions(log).waiting():
@@ -109,13 +82,7 @@ def require_no_deletion(
 def sealed_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
-    """Those of some shards that an inbox has sealed, and still holds.
-
-    Raises
-    ------
-    StoreError
-        The storage fails.
-    """
+    """Return those of some shards that an inbox has sealed and still holds."""
     return tuple(
         f"{log.inbox.folder.url}/{path}"
         for log, paths in _inboxes(names, storage_options)

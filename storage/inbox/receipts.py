@@ -29,30 +29,15 @@ ReceiptId = Annotated[str, AfterValidator(_receipt)]
 
 
 def require_receipt(text: str) -> str:
-    """Refuse what is no receipt.
-
-    Raises
-    ------
-    InvalidInput
-        It has another form.
-    """
+    """Return a receipt; refuse a text of another form."""
     return _receipt(text)
 
 
 def receipt_of_key(key: str, principal: str = "") -> str:
-    """Receipt of what comes under an idempotency key: the same each time.
+    """Return the receipt of an idempotency key, the same each time.
 
-    Parameters
-    ----------
-    key : str
-        1 to 255 printable characters of ASCII.
-    principal : str
-        Who sends it: the keys of two are not the same.
-
-    Raises
-    ------
-    InvalidInput
-        No such key.
+    `key` has 1 to 255 printable ASCII characters. Each principal (sender) has its own keys: the
+    same key of another gives another receipt.
 
     Examples
     --------
@@ -70,12 +55,9 @@ def receipt_of_key(key: str, principal: str = "") -> str:
 
 
 def new_receipt(after: int) -> str:
-    """Receipt of what comes without a key.
+    """Make a receipt for a submission without a key.
 
-    Parameters
-    ----------
-    after : int
-        Number of a seal that there was before.
+    `after` is the number of a seal that exists already.
     """
     return f"b{uuid.uuid4().hex}-{after}"
 
@@ -88,14 +70,9 @@ def seal_before(receipt: str) -> int | None:
 
 @dataclass(frozen=True)
 class Claim:
-    """That a key stands for one content.
+    """Binds a key to the SHA-256 of one content.
 
-    Parameters
-    ----------
-    digest : str
-        Of the content.
-    after : int
-        Number of a seal that there was before.
+    `after` is the number of a seal that existed before.
     """
 
     digest: Digest
@@ -116,13 +93,7 @@ class Claim:
 
     @classmethod
     def unsealed(cls, data: bytes, where: str) -> Claim:
-        """Claim in a file.
-
-        Raises
-        ------
-        StoreError
-            It is damaged.
-        """
+        """Decode the claim in a file; a StoreError if it is damaged."""
         return checked(_CLAIM, unseal(data, where), f"{where} is no claim")
 
 

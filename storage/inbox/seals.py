@@ -20,16 +20,10 @@ GONE = "gone"  # notes of lines that went
 
 @dataclass(frozen=True)
 class Kept:
-    """A submission that is in the shards of a seal.
+    """A submission whose documents are in the shards of a seal.
 
-    Parameters
-    ----------
-    receipt : str
-        Its identity.
-    place : int
-        In the batch, from 0 on.
-    pieces : tuple of Piece
-        Its documents, day by day: those of a day are in the shard of the day.
+    place : in the batch, from 0
+    pieces : its documents by day; those of a day are in the shard of the day
     """
 
     receipt: ReceiptId
@@ -41,14 +35,8 @@ class Kept:
 class Taken:
     """A batch in a seal.
 
-    Parameters
-    ----------
-    name : str
-        Of the batch.
-    kept : tuple of Kept
-        Submissions of which the documents are in the shards, in their order.
-    refused : tuple of str
-        Receipts under which another content had come before.
+    kept : submissions whose documents are in the shards, in order
+    refused : receipts under which other content had been sent before
     """
 
     name: Path
@@ -58,19 +46,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class SealedShard:
-    """A shard of documents of one day.
-
-    Parameters
-    ----------
-    path : str
-        In the inbox.
-    day : date
-        Of its documents.
-    documents, nbytes : int
-        What it holds.
-    sha256 : str
-        Of its bytes.
-    """
+    """A shard of documents of one day; `path` is in the inbox, `sha256` that of its bytes."""
 
     path: Path
     day: date

@@ -29,14 +29,10 @@ _NOTED = 64 << 20  # bytes between two notes
 
 @dataclass(frozen=True)
 class Search:
-    """How far shards were searched for the ids of a deletion.
+    """Progress of the search of shards for the ids of a deletion.
 
-    Parameters
-    ----------
-    seal : int
-        All shards of seals up to this number were searched.
-    paths : tuple of str
-        Those that hold an id, by their path in the inbox.
+    seal : all shards of seals up to this number were searched
+    paths : paths in the inbox of the shards that hold one of the ids
     """
 
     seal: Count = 0
@@ -49,21 +45,10 @@ _SEARCHES: TypeAdapter[dict[str, Search]] = TypeAdapter(dict[Identity, Search])
 def search(
     log: SealLog, wanted: Mapping[str, Sequence[str]], beat: Callable[[int, int], None]
 ) -> dict[str, tuple[str, ...]]:
-    """Shards that hold documents of some ids, for each of several deletions.
+    """Find the shards that hold documents of some ids, for several deletions at once.
 
-    Parameters
-    ----------
-    log : SealLog
-        Of the inbox.
-    wanted : mapping
-        Ids of documents, by the identity of the deletion.
-    beat : callable
-        Called after each shard with the number of its seal and that of the last one.
-
-    Raises
-    ------
-    StoreError
-        The inbox cannot be read, or the note cannot be written.
+    `wanted` maps the identity of a deletion to ids. `beat` is called after each shard, with the
+    number of its seal and that of the last one. Notes its progress in the inbox.
     """
     folder, last = log.inbox.folder, log.latest()
     noted = read_searches(folder)
@@ -126,13 +111,7 @@ def ids_in(content: bytes, ids: frozenset[bytes]) -> frozenset[bytes]:
 
 
 def read_searches(folder: Folder) -> dict[str, Search]:
-    """Searches that are noted, by the identity of their deletion.
-
-    Raises
-    ------
-    StoreError
-        The note is damaged.
-    """
+    """Read the progress of all noted searches, by the identity of their deletion."""
     data, where = folder.find(SEARCHES), f"{folder.url}/{SEARCHES}"
     if data is None:
         return {}

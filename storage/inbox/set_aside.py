@@ -22,20 +22,11 @@ SET_ASIDE = "set_aside"
 
 @dataclass(frozen=True)
 class SetAside:
-    """A shard that is set aside.
+    """A shard of an inbox that is set aside, as it cannot be counted.
 
-    Parameters
-    ----------
-    path : str
-        Of the shard in the inbox.
-    documents : int
-        How many were sealed in it.
-    reason : str
-        Why it is not counted.
-    gone : str
-        SHA-256 of the note of its deleted documents when it was set aside; empty without one.
-    retry : bool
-        Whether the next turn counts it again.
+    documents : how many were sealed in it
+    gone : SHA-256 of the note of its deleted documents when it was set aside; empty without one
+    retry : whether the next cycle counts it again
     """
 
     path: Path
@@ -49,12 +40,7 @@ _NOTE: TypeAdapter[SetAside] = TypeAdapter(SetAside)
 
 
 def set_aside(folder: Folder, path: str, documents: int, reason: str) -> SetAside:
-    """Note that a shard is set aside; the same again changes nothing.
-
-    Raises
-    ------
-    StoreError
-        The storage cannot be written.
+    """Note that a shard is set aside; repeating a call changes nothing.
 
     Examples
     --------
@@ -95,15 +81,7 @@ def is_due(folder: Folder, note: SetAside) -> bool:
 
 
 def retry(folder: Folder, paths: list[str]) -> None:
-    """Have the next turn count shards again.
-
-    Raises
-    ------
-    InvalidInput
-        One of them is not set aside.
-    StoreError
-        The storage fails.
-    """
+    """Mark shards to be counted again in the next cycle; InvalidInput if one is not set aside."""
     for path in paths:
         note = find_set_aside(folder, path)
         if note is None:

@@ -55,12 +55,9 @@ def is_expired(content: Mapping[str, Any]) -> bool:
 
 
 def commit_from_json(content: dict[str, Any], where: str) -> Commit:
-    """Commit that `commit_to_json` described.
+    """Read the commit that `commit_to_json` wrote.
 
-    Raises
-    ------
-    StoreError
-        A key is missing or of another type, or a name could leave the store.
+    Raises StoreError also for a name that could lead out of the store.
     """
     return checked(_COMMIT, content, f"{where} is no commit")
 

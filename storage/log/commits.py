@@ -29,18 +29,10 @@ READING = "reading"  # of the form of a lineage: how shards of a kind other than
 class Era(Extensible):
     """A vocabulary that held until a commit added words to it.
 
-    Parameters
-    ----------
-    words : int
-        Its number of words n; those after them count from the commit on.
-    vocabulary, basis : str
-        Fingerprints.
-    version : int
-        Of that commit.
-    time : str
-        When it was made, ISO 8601 in UTC.
-    unknown : mapping
-        Keys of later versions, kept.
+    words : its number of words n; later words count from that commit on
+    vocabulary, basis : fingerprints
+    version, time : of that commit; time as ISO 8601 in UTC
+    unknown : keys of later versions, preserved
     """
 
     words: Annotated[Count, Field(ge=1)]
@@ -147,16 +139,9 @@ class SegmentReference(Extensible):
 
 @dataclass(frozen=True)
 class Staging(Extensible):
-    """A lineage that is gathered aside: no part of the state until a commit adopts it.
+    """A lineage gathered aside, with its segments; not in the state until a commit adopts it.
 
-    Parameters
-    ----------
-    lineage : Lineage
-        What its statistics are gathered with.
-    segments : tuple of SegmentReference
-        What is gathered so far.
-    unknown : mapping
-        Keys of later versions, kept.
+    `unknown` preserves keys of later versions.
     """
 
     always: ClassVar[frozenset[str]] = frozenset({"segments"})
@@ -169,18 +154,11 @@ class Staging(Extensible):
 class ModelReference(Extensible):
     """A model of a version.
 
-    Parameters
-    ----------
-    id : str
-        32 hexadecimal digits.
-    manifest : str
-        SHA-256 of its manifest.
-    version : int
-        The version whose statistics it was fitted on.
-    labels : mapping
-        What people call its topics, by number.
-    unknown : mapping
-        Keys of later versions, kept.
+    id : 32 hexadecimal digits
+    manifest : SHA-256 of its manifest
+    version : the version whose statistics it was fitted on
+    labels : names that people gave its topics, by number
+    unknown : keys of later versions, preserved
     """
 
     id: Identity

@@ -48,18 +48,12 @@ class ForgottenShard(NamedTuple):
 
 @dataclass(frozen=True)
 class Forgotten(Extensible):
-    """What must not be counted again.
+    """Shards that must not be counted again.
 
-    Parameters
-    ----------
-    shards : tuple of ForgottenShard
-        Those that were forgotten, sorted.
-    key : str
-        Of the hashes, in hexadecimal digits; drawn once for each store.
-    purged : mapping
-        For the keyed hash of each name that was purged those of its contents.
-    unknown : mapping
-        Keys of later versions, kept.
+    shards : sorted
+    key : of the hashes, in hexadecimal digits; drawn once for each store
+    purged : keyed hash of each purged name, and those of its contents
+    unknown : keys of later versions, preserved
 
     Examples
     --------
@@ -92,15 +86,9 @@ class Forgotten(Extensible):
     def reason(self, url: str, content: tuple[str, int] | None = None) -> str | None:
         """Why a shard must not be counted; None where it may be.
 
-        Documents that a service has sealed are compared by name alone: the same text may be sent
-        again by someone else, and what was accepted must not be dropped.
-
-        Parameters
-        ----------
-        url : str
-            Its name.
-        content : (str, int), optional
-            Its fingerprint and size, where they are known.
+        Documents that a service has sealed are compared by name alone. Someone else may send the
+        same text again, and accepted documents must not be dropped. `content` is the fingerprint
+        and size, where known.
         """
         if not self._names.isdisjoint(_names_of(url)) or url.startswith(self._folders):
             return "was forgotten"

@@ -119,13 +119,7 @@ def write_format(folder: Folder, form: StoreFormat) -> None:
 
 
 def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
-    """Let a store hold statistics of a foundation: versions that cannot count them are kept out.
-
-    Raises
-    ------
-    StoreError
-        The file is damaged, or cannot be written.
-    """
+    """Let a store hold statistics of a foundation: versions that cannot count them are kept out."""
     before = read_format(folder)
     raised = before.raised(foundation)
     if raised != before:
@@ -144,14 +138,9 @@ def raise_writer(folder: Folder) -> None:
 
 
 def read_format(folder: Folder) -> StoreFormat:
-    """Read `format.json`.
+    """Read `format.json`; raises FormatError, with the version to install, for an unknown format.
 
-    Raises
-    ------
-    StoreError
-        There is no store, not even its bucket, or the file is damaged.
-    FormatError
-        A format that is not known here: names the version to install.
+    A missing bucket is a StoreError.
     """
     where = f"{folder.url}/{FORMAT_FILE}"
     data = folder.find(FORMAT_FILE)

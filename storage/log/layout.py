@@ -67,13 +67,7 @@ def basis_folder(fingerprint: str) -> str:
 
 
 def require_name(name: str, what: str = "a model or tag") -> str:
-    """Refuse a name, of what is said, that is no plain file name.
-
-    Raises
-    ------
-    InvalidInput
-        A name with other characters, or that begins with a dot.
-    """
+    """Raise InvalidInput for a name that is not a plain file name or begins with a dot."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"{what} cannot be named {name[:100]!r}; use up to 100 of the characters "
@@ -83,13 +77,7 @@ def require_name(name: str, what: str = "a model or tag") -> str:
 
 
 def require_label(text: str) -> str:
-    """Refuse a label of a topic that is no short line.
-
-    Raises
-    ------
-    InvalidInput
-        It is empty, longer than 100 characters, or holds what has no shape.
-    """
+    """Raise InvalidInput for a label that is empty, over 100 characters, or not printable."""
     if not 0 < len(text.strip()) <= len(text) <= _LABEL or printable(text) != text:
         raise InvalidInput(
             f"a topic cannot be called {text[:_LABEL]!r}; use 1 to {_LABEL} characters on one line"
@@ -120,14 +108,8 @@ def row_blocks_for(foundation: Foundation) -> int:
 class SegmentLayout:
     """How the statistics of a segment are cut into chunks.
 
-    Parameters
-    ----------
-    foundation : Foundation
-        Says which arrays there are, and their shapes.
-    row_blocks : int
-        Number of interleaved row blocks B, `1 <= B <= n`; row i lies at `[i % B, i // B]`.
-    rows : int, optional
-        Rows that were counted, where they are fewer than the foundation has.
+    row_blocks : number of interleaved row blocks B, `1 <= B <= n`; row i lies at `[i % B, i // B]`
+    rows : rows that were counted, where they are fewer than the foundation has
     """
 
     foundation: Foundation
@@ -173,13 +155,7 @@ class SegmentLayout:
         return [chunk_path(name, spec, place) for name, spec in self.specs.items()]
 
     def block(self, index: int) -> RowBlock:
-        """Row block `index`.
-
-        Raises
-        ------
-        InvalidInput
-            There is no such block.
-        """
+        """Row block `index`; raises InvalidInput if there is none."""
         return RowBlock(index, self.row_blocks)
 
 

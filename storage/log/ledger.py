@@ -349,13 +349,7 @@ def _above(url: str) -> Iterator[str]:
 
 
 def read_ledger(folder: Folder, references: Sequence[SegmentReference], known: Ledger) -> Ledger:
-    """Ledger of some segments; reads only those that are not known.
-
-    Raises
-    ------
-    StoreError
-        A file is missing or damaged: names it.
-    """
+    """Read the ledger of some segments; reads only those that are not in `known`."""
     missing = [reference for reference in references if reference.id not in known.tables]
     manifests = segment_manifests(folder, missing)
     names = [f"{segment_folder(reference.id)}/{SHARDS}" for reference in missing]

@@ -198,17 +198,7 @@ class Lock:
 def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Iterator[None]:
     """Hold a lock for as long as a block lasts; a thread renews it.
 
-    Parameters
-    ----------
-    folder, expiry, patience
-        As of `Lock.acquire`.
-
-    Raises
-    ------
-    LockHeld
-        Another run holds it; or, when the block ends, another has taken it over.
-    StoreError
-        The storage cannot be read or written.
+    Raises LockHeld if another run holds it, or took it over before the block ended.
     """
     latest, over = [Lock.acquire(folder, expiry, patience)], Event()
 
@@ -229,22 +219,11 @@ def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) 
 
 
 def fenced(change: Callable[[Commit], Commit], fence: int) -> Callable[[Commit], Commit]:
-    """A change that is made under a lock, and refused once a commit was made under a later one.
+    """Let a change raise LockHeld once a commit was made under a later lock.
 
-    A run that sleeps past its lock's time cannot know at its next commit that it was taken over;
-    the log does, as each commit keeps the highest fence up to it.
-
-    Parameters
-    ----------
-    change : callable
-        From a commit to its successor.
-    fence : int
-        Of the lock; 0 without one: such a writer is refused by none.
-
-    Raises
-    ------
-    LockHeld
-        From the change: another run has taken the lock over, and committed.
+    A run that sleeps past its lock's time cannot know at its next commit that it was taken over.
+    The log does, as each commit keeps the highest fence up to it. Fence 0 is a writer without a
+    lock, which is never refused.
     """
 
     def under_lock(head: Commit) -> Commit:

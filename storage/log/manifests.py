@@ -54,16 +54,10 @@ class FileRecord:
 class SegmentManifest:
     """What a segment's manifest says.
 
-    Parameters
-    ----------
-    files : mapping
-        Record of every file by path.
-    documents, tokens, shards : int
-        What was counted.
-    names : mapping
-        Fingerprints of what it was gathered on, as `Foundation.names` says them.
-    dates : DateRange, optional
-        Days of its documents.
+    files : record of every file, by path
+    documents, tokens, shards : what was counted
+    names : fingerprints of what it was gathered on, as in `Foundation.names`
+    dates : days of its documents
     """
 
     files: Mapping[str, FileRecord]
@@ -98,13 +92,7 @@ def files_to_json(files: Iterable[FileRecord]) -> dict[str, list[Any]]:
 
 
 def files_from_json(content: object, where: str) -> dict[str, FileRecord]:
-    """Records by path.
-
-    Raises
-    ------
-    StoreError
-        Another shape, or a path that leaves the folder.
-    """
+    """Records by path; raises StoreError also for a path that leaves the folder."""
     return _records(checked(_FILES, content, f"{where} gives no size and SHA-256 of its files"))
 
 
@@ -113,19 +101,9 @@ def _records(files: _FilesJson) -> dict[str, FileRecord]:
 
 
 def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Manifests of some folders, if they are those that were committed.
+    """Read the manifests of some folders, by name and committed SHA-256.
 
-    Parameters
-    ----------
-    folder : Folder
-        The store.
-    digests : mapping
-        SHA-256 of the manifest by the name of its folder.
-
-    Raises
-    ------
-    StoreError
-        A manifest is missing, damaged or another one.
+    Raises StoreError also for a manifest other than the one that was committed.
     """
     contents = []
     found = folder.read_all([f"{name}/{MANIFEST}" for name in digests])
@@ -141,12 +119,9 @@ def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str,
 def segment_manifests(
     folder: Folder, references: Sequence[SegmentReference]
 ) -> list[SegmentManifest]:
-    """Manifests of segments.
+    """Read the manifests of segments, as `read_manifests`.
 
-    Raises
-    ------
-    StoreError
-        One is missing, damaged, another one, or names a file outside the segment.
+    Raises StoreError also for one that names a file outside the segment.
     """
     names = {segment_folder(reference.id): reference.manifest for reference in references}
     contents = read_manifests(folder, names)
@@ -171,13 +146,7 @@ def _segment_manifest(content: Mapping[str, Any], where: str) -> SegmentManifest
 def read_files(
     folder: Folder, name: str, files: Mapping[str, FileRecord], paths: Iterable[str]
 ) -> dict[str, bytes]:
-    """Contents of files in the folder `name`, each of the size and hash of its record.
-
-    Raises
-    ------
-    StoreError
-        A file without a record, missing, cut off, swapped or damaged: names it.
-    """
+    """Read files in the folder `name`, and check the size and hash of each by its record."""
     wanted = list(paths)
     for path in wanted:
         if path not in files:
@@ -189,13 +158,7 @@ def read_files(
 
 
 def require_file(where: str, content: bytes, record: FileRecord) -> None:
-    """Refuse a file that is not of the size and hash of its record.
-
-    Raises
-    ------
-    StoreError
-        Says what is wrong with the file.
-    """
+    """Raise StoreError for a file without the size and hash of its record."""
     problem = damage(where, content, record)
     if problem:
         raise StoreError(f"{problem}; {_RESTORE}")
@@ -213,16 +176,10 @@ def damage(where: str, content: bytes, record: FileRecord) -> str:
 def misfits(
     where: str, found: Mapping[str, int], files: Mapping[str, FileRecord]
 ) -> Iterator[tuple[str, str]]:
-    """Each file that a listing does not show as it was written, with the remedy.
+    """Yield each file that a listing does not show as it was written, with the remedy.
 
-    Parameters
-    ----------
-    where : str
-        What to call the folder.
-    found : mapping
-        Bytes of each file listed, by path.
-    files : mapping
-        Records of the files there should be; the manifest itself need not be among them.
+    `where` names the folder, `found` gives the bytes of each listed file by path. The manifest
+    itself need not be among the records.
     """
     for path in sorted((found.keys() | files.keys()) - {MANIFEST}):
         if path not in files:

@@ -40,13 +40,7 @@ def table_to_parquet(table: pa.Table) -> bytes:
 
 
 def table_from_parquet(content: bytes, where: str) -> pa.Table:
-    """Table of the records in a Parquet file, under the names that `shard_name` gives today.
-
-    Raises
-    ------
-    StoreError
-        The file is no such table.
-    """
+    """Table of the records in a Parquet file, under the names that `shard_name` gives today."""
     try:
         table = pq.ParquetFile(pa.BufferReader(content)).read().select([*COLUMNS])
         table = table if table.schema.equals(record_schema()) else table.cast(record_schema())

@@ -74,21 +74,9 @@ class Extensible:
 
 
 def checked(adapter: TypeAdapter[T], content: object, problem: str) -> T:
-    """What pydantic makes of the content of a file.
+    """Validate the content of a file, as JSON is read, by pydantic.
 
-    Parameters
-    ----------
-    adapter : TypeAdapter
-        Of the schema.
-    content : object
-        As JSON is read.
-    problem : str
-        What to say where it does not fit.
-
-    Raises
-    ------
-    StoreError
-        The problem, with the first place that does not fit.
+    Raises StoreError with `problem`, and the first place that does not fit.
 
     Examples
     --------

@@ -9,16 +9,11 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Uncommitted:
-    """A segment or a model that is written and that no commit names yet.
+    """A segment or a model that is written but not yet in a commit.
 
-    Parameters
-    ----------
-    folder : str
-        Where it is in the store.
-    sizes : mapping
-        Bytes of each file by its path in the folder, the manifest among them.
-    begun : datetime
-        When nothing of it was written, by the clock of the storage.
+    folder : in the store
+    sizes : bytes of each file, by its path in the folder, including the manifest
+    begun : a time before any of it was written, by the clock of the storage
     """
 
     folder: str

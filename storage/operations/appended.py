@@ -26,18 +26,10 @@ _LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
 
 @dataclass(frozen=True)
 class Longer:
-    """A file that may have grown.
+    """A file that may have grown since it was counted.
 
-    Parameters
-    ----------
-    shard : Shard
-        As it is listed now.
-    records : tuple of ShardRecord
-        What is counted of it: its beginning, then each part that came later.
-    form : ShardFormat
-        How documents lie in it.
-    document_bytes : int
-        Largest record.
+    records : what is counted of it, its beginning and then each part that was added later
+    document_bytes : largest record allowed
     """
 
     shard: Shard
@@ -48,14 +40,9 @@ class Longer:
 
 @dataclass(frozen=True)
 class Appended:
-    """What came to a file.
+    """What was added to a file: its new whole records, or None, as a part.
 
-    Parameters
-    ----------
-    part : Shard, optional
-        Its new whole records; None where there are none.
-    waiting : int
-        Bytes behind them of a record that is not whole yet.
+    `waiting` is the number of bytes behind them, of a record that is not whole yet.
     """
 
     part: Shard | None
@@ -99,15 +86,10 @@ def is_longer(shard: Shard, record: ShardRecord) -> bool:
 def appended_to(
     asked: Longer, storage_options: Mapping[str, object] | None = None
 ) -> Appended | None:
-    """What came to a file that was counted; None where that is not there as it was.
+    """Find what was added to a counted file; None where the counted content has changed or is gone.
 
-    All that was counted is read once, and held to its fingerprints. A record that was counted
-    before its line ended must not go on.
-
-    Raises
-    ------
-    ShardError
-        The file cannot be read, or a record is longer than the bound.
+    Reads all counted content once and compares its fingerprints. A record that was counted before
+    its line ended must not go on. A record longer than the bound raises a ShardError.
     """
     shard, last = asked.shard, asked.records[-1]
     kind = FORMATS[asked.form.kind_of(shard.url)]

@@ -20,14 +20,9 @@ from streaming_moments.storage.store.store import MomentStore
 def write_sum(
     writer: SegmentWriter, sources: Sequence[SegmentReference], index: int
 ) -> tuple[FileRecord, ...]:
-    """Write one row block of the sum of segments, and return what `seal_sum` is to be told.
+    """Write one row block of the sum of segments, and return the records that `seal_sum` needs.
 
-    Raises
-    ------
-    StoreError
-        A file is missing, damaged or cannot be written: names it.
-    InvalidInput
-        The sum has counts below zero: the store is unsound, and `rollback` leads back.
+    Counts below zero raise InvalidInput: the store is unsound, and `rollback` leads back.
     """
     block = sum_block(writer.folder, sources, writer.layout, index)
     block.require_non_negative()
@@ -109,14 +104,10 @@ def seal_sum(
     sources: Sequence[SegmentReference] | None = None,
     ledger: Ledger | None = None,
 ) -> Segment:
-    """Seal the sum of segments, by default of all of a version; its ledger is theirs.
+    """Seal the sum of segments, by default of all segments of a version, with their ledger.
 
-    `ledger` is that of the segments, where the version's has not all of them.
-
-    Raises
-    ------
-    StoreError
-        A row block is missing.
+    `ledger` is the ledger of the segments, where the version's does not hold all of them. A missing
+    row block raises a StoreError.
     """
     summed = store.commit.segments if sources is None else sources
     days = [part.dates for part in summed]

@@ -18,18 +18,10 @@ from streaming_moments.storage.store.store import MomentStore
 class Expiry:
     """What an expiry drops.
 
-    Parameters
-    ----------
-    versions : tuple of int
-        Versions, in order.
-    models : tuple of str
-        Models of the latest version that go with theirs.
-    held : mapping
-        Versions that are old enough and stay, each with the name of the model or tag for which.
-    places : tuple of str
-        Folders of segments and models that no other version names.
-    size : int
-        Of these, in bytes.
+    models : models of the latest version that are dropped with the version they were fitted on
+    held : versions that are old enough but stay, each with the model or tag that needs it
+    places : folders of segments and models that no other version names
+    size : of these folders, in bytes
     """
 
     versions: tuple[int, ...]
@@ -55,34 +47,14 @@ def plan_expiry(
 def expire(
     store: MomentStore, keep: int, older_than: timedelta, models: bool = False, message: str = ""
 ) -> tuple[MomentStore, Expiry]:
-    """Drop old versions, in one commit; then what only they hold is deleted.
+    """Drop old versions in one commit, then delete the files that only they hold.
 
-    A version stays while it is one of the last, or was the latest within the time given; and while
-    the latest model, or one for which a tag stands, was fitted on it. Its number is never given
-    again. A process that dies after the commit leaves files that the next call deletes.
-
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended, unless there is nothing to drop.
-    keep : int
-        How many of the last versions stay, 1 at least.
-    older_than : timedelta
-        For how long another version must have been the latest, by the clock of the storage. Who
-        works on a version that is dropped is told that its files are gone; so it is to be longer
-        than any job takes.
-    models : bool
-        Whether models of the latest version go that were fitted on a version that is not kept,
-        and for which no tag stands; else they stay.
-    message : str
-        For the log; by default it names the versions.
-
-    Raises
-    ------
-    InvalidInput
-        No version is to stay, or a time below 0.
-    StoreError
-        The store cannot be read or written.
+    The last `keep` versions stay (1 at least), and any that was the latest within `older_than`, by
+    the clock of the storage; make that longer than any job takes, as a job on a dropped version
+    fails. A version also stays while the latest model, or one with a tag, was fitted on it. With
+    `models`, models of the latest version without a tag are dropped with the version they were
+    fitted on; else they stay. A version number is never reused. If the process dies after the
+    commit, the next call deletes the remaining files.
 
     Examples
     --------

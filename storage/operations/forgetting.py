@@ -17,14 +17,9 @@ from streaming_moments.storage.store.store import MomentStore
 def require_non_negative(
     folder: Folder, references: Sequence[SegmentReference], layout: SegmentLayout, index: int
 ) -> None:
-    """Refuse segments whose sum has a row block with counts below zero; holds two blocks.
+    """Refuse segments whose sum has counts below zero in a row block; holds two blocks in memory.
 
-    Raises
-    ------
-    InvalidInput
-        Names the arrays; the documents taken away were never added.
-    StoreError
-        A file is missing or damaged: names it.
+    The InvalidInput names the arrays: the documents taken away were never added.
     """
     sum_block(folder, references, layout, index).require_non_negative()
 

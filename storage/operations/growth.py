@@ -18,16 +18,10 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class AddedWords:
-    """Words that came to a store together.
+    """Words that were added to a store together: `words` rows from row `first` on.
 
-    Parameters
-    ----------
-    first, words : int
-        The first of their rows, and how many they are.
-    version : int
-        Documents count them from the commits after this version on.
-    time : str
-        Of that version, ISO 8601 in UTC.
+    Documents count them from the commits after `version` on; `time` is that of the version, ISO
+    8601 in UTC.
     """
 
     first: int
@@ -117,19 +111,9 @@ def grow(
 
 
 def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
-    """The store with an earlier vocabulary, to gather with; nothing is committed through it.
+    """Return the store with its earlier vocabulary of `words` words, for gathering only.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At any version.
-    words : int or None
-        Words of the era; None for the store itself.
-
-    Raises
-    ------
-    StoreError
-        There was no such era, or its basis is missing or damaged.
+    None gives the store itself. Nothing is committed through it.
     """
     if words is None:
         return store
@@ -141,14 +125,9 @@ def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
 
 
 def added_words(lineage: Lineage, n_words: int) -> tuple[AddedWords, ...]:
-    """The words that came later than the others, growth by growth.
+    """Return the words added after the first vocabulary, growth by growth.
 
-    Parameters
-    ----------
-    lineage : Lineage
-        Of a version.
-    n_words : int
-        Words of its vocabulary.
+    `n_words` is the size of the vocabulary of the lineage's version.
     """
     eras = lineage.eras
     ends = [*(era.words for era in eras), n_words][1:]

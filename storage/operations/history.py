@@ -24,15 +24,8 @@ _ANY = MatchingRule(furthest=1.0)  # however far apart
 class MovedTopics:
     """How the topics of one model differ from those of another.
 
-    Parameters
-    ----------
-    before, after : str
-        Names of the models.
-    pairs : tuple of (int, int, float)
-        Topic before, topic after, and the total variation between them, 0 to 1; the topics are
-        matched so that the sum is least.
-    gone, new : tuple of int
-        Topics before and after that have no partner, where one model has more topics.
+    pairs : (topic before, topic after, total variation from 0 to 1), matched for the least sum
+    gone, new : topics before and after without a partner, where one model has more topics
     """
 
     before: str
@@ -139,22 +132,10 @@ def _not_counted(forgotten: Forgotten, ledger: Ledger) -> Forgotten:
 
 
 def last_published(store: MomentStore, name: str) -> str:
-    """The model that a tag stood for before the one it stands for now.
+    """Return the model that a tag stood for before the one it stands for now.
 
-    A tag that went back to an earlier model has left those in between: going back twice leads
-    further back.
-
-    Parameters
-    ----------
-    store : MomentStore
-        At the version from which to look back.
-    name : str
-        The tag.
-
-    Raises
-    ------
-    StoreError
-        The tag is not there, or stood for no other model that the version has.
+    If the tag went back to an earlier model, the models in between are skipped, so a second call
+    leads further back. A tag that never stood for another model of the version raises a StoreError.
     """
     if name not in store.commit.tags:
         raise StoreError(

@@ -18,27 +18,10 @@ from streaming_moments.storage.store.store import MomentStore
 def label(
     store: MomentStore, topic: int, text: str, model: str | None = None, message: str = ""
 ) -> MomentStore:
-    """Let a topic be called by a text from a commit on; an empty one takes its label away.
+    """Label a topic, in a commit; an empty text removes its label.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    topic : int
-        Number of the topic.
-    text : str
-        Up to 100 characters on one line.
-    model : str, optional
-        Name or tag of the model; by default the latest.
-    message : str
-        For the log; by default it names all three.
-
-    Raises
-    ------
-    InvalidInput
-        The model has no such topic or state, or the text is no short line.
-    StoreError
-        There is no such model, or the store cannot be written.
+    A text has up to 100 characters on one line. `model` is a name or tag, by default the latest. By
+    default the message names the topic, the text and the model.
     """
     chosen = model_called(store.commit, model)
     states = states_of(store.load_any_model(chosen))
@@ -67,14 +50,9 @@ def label(
 
 
 def succession(store: MomentStore, model: Model) -> Succession | None:
-    """Topics that a new model, of the words of a store, has of the last one with labels.
+    """Match the topics of a new model to those of the last model with labels.
 
-    Of topics that are matched (`states_compared`); None where no model has labels.
-
-    Raises
-    ------
-    StoreError
-        A file of the earlier model is damaged.
+    Uses `states_compared`; the model has the words of the store. None where no model has labels.
     """
     labelled = [name for name, reference in store.models.items() if reference.labels]
     before = store.load_any_model(labelled[-1]) if labelled else None

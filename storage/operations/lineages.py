@@ -132,13 +132,7 @@ def stage_on(
 
 
 def staged_store(store: MomentStore) -> MomentStore:
-    """The staged lineage as a store to gather for and to read; nothing is committed through it.
-
-    Raises
-    ------
-    StoreError
-        No lineage is staged.
-    """
+    """Return the staged lineage as a store to gather for and to read; it takes no commits."""
     staged = require_staged(store.commit)
     # a version that exists already: a commit on top of it would be refused as a conflict
     aside = replace(
@@ -150,29 +144,11 @@ def staged_store(store: MomentStore) -> MomentStore:
 def stage_segment(
     store: MomentStore, segment: Segment, message: str = "", known: Ledger = Ledger({})
 ) -> MomentStore:
-    """Commit a sealed segment to the staged lineage.
+    """Commit a sealed segment to the staged lineage, and return the extended store.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    segment : Segment
-        Of the staged lineage's basis.
-    message : str
-        For the log.
-    known : Ledger
-        What is known of the staged ledger, which need not be read again.
-
-    Raises
-    ------
-    ShardsAlreadyCounted
-        Some of its shards are counted there already.
-    ForeignStatistics
-        A segment of another basis.
-    BoundExceeded
-        Sums could pass 2^62.
-    StoreError
-        No lineage is staged, or the store cannot be written.
+    `known` is a part of the staged ledger that need not be read again. Shards counted there
+    already, a segment of another basis, or sums that could pass 2^62 are refused with their own
+    errors.
     """
 
     def change(head: Commit) -> Commit:
@@ -268,13 +244,7 @@ def give_up(store: MomentStore, message: str = "") -> MomentStore:
 
 
 def require_staged(commit: Commit) -> Staging:
-    """The staged lineage of a version.
-
-    Raises
-    ------
-    StoreError
-        There is none.
-    """
+    """Return the staged lineage of a version; a StoreError if there is none."""
     if commit.staged is None:
         raise StoreError(
             f"version {commit.version} has no staged lineage: it was adopted or given up; run "
@@ -302,34 +272,16 @@ def _bases(commit: Commit) -> list[tuple[str, bool]]:
 
 
 def vocabulary_of(store: MomentStore, model: Model) -> Vocabulary:
-    """The words of a model, which may be of an earlier lineage than the store's version.
-
-    Raises
-    ------
-    StoreError
-        The vocabulary is missing or damaged.
-    """
+    """Return the words of a model, which may be of an earlier lineage than the store's version."""
     if model.vocabulary in ("", store.commit.lineage.vocabulary):
         return store.vocabulary
     return read_vocabulary(store.folder, model.vocabulary)[0]
 
 
 def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
-    """The store with the words of a model: at the version it was fitted on, if they are others.
+    """Return the store with the words of a model, at the version it was fitted on if they differ.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At a version that has the model.
-    name : str
-        Of the model, no tag.
-    model : Model
-        The model.
-
-    Raises
-    ------
-    StoreError
-        That version is not whole.
+    `name` is the name of the model, not a tag.
     """
     if model.vocabulary in ("", store.commit.lineage.vocabulary):
         return store
@@ -351,25 +303,10 @@ def states_compared(
     after: tuple[MomentStore, Model],
     rule: MatchingRule = MatchingRule(),
 ) -> TopicMatching | None:
-    """What became of the topics, states or clusters of a model in a later one.
+    """Match the topics, states or clusters of a model to those of a later one.
 
-    Parameters
-    ----------
-    before, after : (MomentStore, Model)
-        Each with a version of the store that holds it.
-    rule : MatchingRule
-        What counts as the same.
-
-    Returns
-    -------
-    TopicMatching or None
-        None where a model has none that are found again, or they are of words of another kind, or
-        of rows of another width.
-
-    Raises
-    ------
-    StoreError
-        A vocabulary is missing or damaged.
+    Each model comes with a version of the store that holds it. None where a model has none that can
+    be matched, where their words are of different kinds, or where their rows have different widths.
     """
     one, two = states_of(before[1]), states_of(after[1])
     if isinstance(one, Clusters) and isinstance(two, Clusters):

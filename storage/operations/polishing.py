@@ -31,16 +31,10 @@ from streaming_moments.storage.log.manifests import (
 
 @dataclass(frozen=True, eq=False)
 class PassSums:
-    """What a pass expects of some shards.
+    """The sums that a pass expects of the documents of some shards.
 
-    Parameters
-    ----------
-    expected : ExpectedSums
-        Of their documents.
-    shards : int
-        That were read.
-    bad : tuple of (str, str)
-        Shards left out because they cannot be read, each with the reason.
+    `shards` counts the shards read; `bad` names the unreadable ones that were left out, with
+    reasons.
     """
 
     expected: ExpectedSums
@@ -55,16 +49,10 @@ class PassSums:
 
 @dataclass(frozen=True)
 class PolishingFolder:
-    """Where one polishing keeps its sums.
+    """The folder in which one polishing stores its sums.
 
-    Parameters
-    ----------
-    folder : Folder
-        The store.
-    polishing : str
-        What tells it from others: a digest of the model, the documents and how they are read.
-    kept : type
-        The `ExpectedSums` that are kept.
+    `polishing` is a digest of the model, the documents and how they are read. `kept` is the class
+    of the sums.
     """
 
     folder: Folder
@@ -72,13 +60,7 @@ class PolishingFolder:
     kept: type[ExpectedSums] = ExpectedCounts
 
     def find(self, number: int, part: str) -> PassSums | None:
-        """Sums of a part of a pass; None where they are not there whole and undamaged.
-
-        Raises
-        ------
-        StoreError
-            The storage cannot be read.
-        """
+        """Read the sums of a part of a pass; None where they are missing, incomplete or damaged."""
         name = pass_folder(self.polishing, number, part)
         where = f"{self.folder.url}/{name}"
         manifest = self.folder.find(f"{name}/{MANIFEST}")
@@ -99,13 +81,7 @@ class PolishingFolder:
         return PassSums(self.kept.from_parts(arrays, told), told["shards"], bad)
 
     def write(self, number: int, part: str, sums: PassSums) -> None:
-        """Keep the sums of a part of a pass.
-
-        Raises
-        ------
-        StoreError
-            A file cannot be written.
-        """
+        """Write the sums of a part of a pass."""
         name = pass_folder(self.polishing, number, part)
         arrays, numbers = sums.expected.parts()
         told = {**numbers, "shards": sums.shards, "bad": [list(pair) for pair in sums.bad]}
@@ -118,16 +94,9 @@ class PolishingFolder:
         self.folder.write(f"{name}/{MANIFEST}", seal({"files": records}))
 
     def summed(self, number: int, parts: Sequence[str]) -> PassSums:
-        """Sums of several parts, read one after another.
+        """Add up the sums of several parts, read one after another; at least one part is required.
 
-        Raises
-        ------
-        InvalidInput
-            No part at all.
-        StoreError
-            One is gone, or damaged.
-        BoundExceeded
-            As `ExpectedCounts.add`.
+        A missing or damaged part raises a StoreError, and sums too large a BoundExceeded.
         """
         if not parts:
             raise InvalidInput("a pass without shards; give at least one")

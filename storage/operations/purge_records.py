@@ -22,12 +22,7 @@ _NAMES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 
 
 def begin_purge(folder: Folder, names: Set[str]) -> str:
-    """Write the record of a purge before its commit; gives its path.
-
-    Raises
-    ------
-    StoreError
-        It cannot be written.
+    """Write the record of a purge before its commit, and return the path of the record.
 
     Examples
     --------
@@ -46,40 +41,23 @@ def begin_purge(folder: Folder, names: Set[str]) -> str:
 
 
 def purge_records(folder: Folder) -> Mapping[str, frozenset[str]]:
-    """Names of the shards of each purge that is not finished, by the path of its record.
-
-    Raises
-    ------
-    StoreError
-        A record cannot be read.
-    """
+    """Return the names of the shards of each unfinished purge, by the path of its record."""
     paths = [f"{PURGING}/{name}" for name in folder.names(PURGING) if name.endswith(".json")]
     found = zip(paths, folder.find_all(paths), strict=True) if paths else ()
     return {path: _names_in(data, folder, path) for path, data in found if data is not None}
 
 
 def committed_names(folder: Folder, forgotten: Forgotten) -> frozenset[str]:
-    """Names of the shards whose purge was committed and is not finished; errors as above.
+    """Return the names of the shards whose purge was committed and is not finished.
 
-    Parameters
-    ----------
-    folder : Folder
-        The store.
-    forgotten : Forgotten
-        Of its latest version, which tells a purge that was committed from one that was not.
+    `forgotten` is that of the latest version; it distinguishes committed purges from others.
     """
     records = purge_records(folder).values()
     return frozenset().union(*(names for names in records if all(map(forgotten.has_purged, names))))
 
 
 def end_purges(folder: Folder, names: Set[str]) -> None:
-    """Delete the records that hold some of the names, of which nothing else is left.
-
-    Raises
-    ------
-    StoreError
-        A record cannot be read or deleted.
-    """
+    """Delete the records that hold some of the names, once nothing else is left of these shards."""
     gone = [path for path, found in purge_records(folder).items() if not names.isdisjoint(found)]
     if gone:
         folder.delete(gone)

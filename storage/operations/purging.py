@@ -29,22 +29,13 @@ _SHOWN = 5
 class Holdings:
     """What the versions of a store hold of some shards.
 
-    Parameters
-    ----------
-    names : frozenset of str
-        The shards, as the ledger knows them.
-    segments : mapping
-        Arrow table of their records in each segment that has any, by its identifier.
-    versions : tuple of int
-        Versions that name such a segment, whether it is added or taken away, a model below, or
-        a shard among those left out.
-    models : tuple of str
-        Folders of models that were fitted on one of these, or on a version that is no longer kept:
-        of such a model nobody can tell.
-    copies : tuple of (str, str)
-        Shards of the same content under other names, each with one of the names.
-    shards : tuple of ForgottenShard
-        The shards with all contents that they were counted, or forgotten, with.
+    segments : Arrow table of their records in each segment that has any, by its identifier
+    versions : versions that name such a segment, added, taken away or below a model, or that list a
+        shard among those left out
+    models : folders of models fitted on one of these versions, or on a version that is gone, where
+        it cannot be decided
+    copies : shards of the same content under other names, each with one of the names
+    shards : the shards with every content with which they were counted or forgotten
     """
 
     names: frozenset[str]
@@ -64,14 +55,9 @@ class Holdings:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Segments of a version, and what takes their place: the same shards, without some.
+    """Segments of a version, and new segments of the same shards without some.
 
-    Parameters
-    ----------
-    sources : tuple of SegmentReference
-        Of the version.
-    segments : tuple of Segment
-        Written for it; none where no shard is left.
+    `segments` is empty where no shard is left.
     """
 
     sources: tuple[SegmentReference, ...]
@@ -82,16 +68,9 @@ class Replacement:
 class Purge:
     """What a purge drops.
 
-    Parameters
-    ----------
-    shards : tuple of str
-        Names.
-    versions : tuple of int
-        Versions that are no longer kept.
-    models, tags : tuple of str
-        Of the latest version, that go.
-    staged : bool
-        Whether a lineage that was gathered aside goes.
+    versions : versions that are dropped
+    models, tags : of the latest version, that are dropped
+    staged : whether the staged lineage is dropped
     """
 
     shards: tuple[str, ...]
@@ -113,18 +92,10 @@ def holdings_of(
     names: Set[str],
     marks: Set[tuple[str, int]] = frozenset(),
 ) -> Holdings:
-    """What versions hold of some shards.
+    """Find what the versions of a store hold of some shards.
 
-    Parameters
-    ----------
-    log : sequence of Commit
-        All versions that are kept.
-    ledger : Ledger
-        As `ledger_of_all` of them.
-    names : set of str
-        As the ledger has them.
-    marks : set of (str, int)
-        Fingerprints and sizes of their contents, where they are known beside the ledger.
+    `log` has all versions, and `ledger` is `ledger_of_all` of them, whose names `names` uses.
+    `marks` are fingerprints and sizes of their contents that are known beside the ledger.
 
     Examples
     --------
@@ -202,30 +173,14 @@ def commit_purge(
 ) -> tuple[MomentStore, Purge]:
     """Drop every version that holds anything of some shards, in one commit.
 
-    The latest version goes on without them: its segments that hold any are replaced, models that
-    were made with them are dropped, and a lineage gathered aside that counts them is given up. Of
-    the shards it keeps keyed hashes alone, by which they are not counted again. `sweep` and
-    `erase_unnamed` delete their files then.
+    The latest version continues without them: its segments that hold any are replaced, models made
+    with them are dropped, and so is a staged lineage that counts them. Of the shards only keyed
+    hashes remain, by which they are not counted again. `sweep` and `erase_unnamed` then delete the
+    files.
 
-    Parameters
-    ----------
-    store : MomentStore
-        Its latest version is extended.
-    names : set of str
-        Shards, as the ledger has them.
-    replaced : sequence of Replacement
-        For every segment of the latest version that has a record of them.
-    message : str
-        For the log; by default it says how many they are, and names none.
-    known : Ledger
-        What is known of the ledgers, which need not be read again.
-
-    Raises
-    ------
-    InvalidInput
-        The message names a shard; or a shard has a copy that is not named.
-    StoreError
-        Another writer has changed the segments meanwhile; or as `MomentStore.append`.
+    `replaced` must cover every segment of the latest version with a record of them. A message that
+    names a shard, or a shard with an unnamed copy, raises InvalidInput; segments that another
+    writer changed meanwhile raise a StoreError.
     """
     if any(name in message for name in names):
         raise InvalidInput("the message names a shard that is purged; write another")
@@ -265,13 +220,7 @@ def commit_purge(
 
 
 def require_no_copies(holdings: Holdings) -> None:
-    """Refuse to purge shards whose content is kept under other names.
-
-    Raises
-    ------
-    InvalidInput
-        Names the first few.
-    """
+    """Refuse to purge shards whose content has other names, too; the error names the first few."""
     if holdings.copies:
         lines = "; ".join(
             f"{other} has the content of {name}" for other, name in holdings.copies[:_SHOWN]

@@ -23,17 +23,14 @@ _MOST_PERIODS = 60  # as a chart shows them
 
 @dataclass(frozen=True)
 class PeriodShares:
-    """Topics in the documents of some days.
+    """Shares of topics in the documents of some days.
 
-    Parameters
-    ----------
-    days : DateRange
-        First and last day of the documents there are.
-    tokens : int
-        Of the model's words.
-    shares, bars : (k,) tuple of float
-        Of the tokens, and their standard errors, as `mixture_shares` with the `token_concentration`
-        of the documents. The bar of a difference of two periods is the root of the sum of squares.
+    days : first and last day with documents
+    tokens : tokens of the model's words
+    shares, bars : (k,) shares of the tokens and their standard errors, by `mixture_shares` with the
+        `token_concentration` of the documents
+
+    The bar of a difference of two periods is the root of the sum of squares.
     """
 
     days: DateRange

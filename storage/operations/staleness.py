@@ -16,17 +16,11 @@ _OTHER_SEGMENTS = frozenset({"compact", "rebase", "purge"})
 
 @dataclass(frozen=True)
 class Staleness:
-    """A model beside what its store counts now.
+    """How far a model is behind what its store counts now.
 
-    Parameters
-    ----------
-    model : str
-        Its name.
-    version : int
-        On which it was fitted.
-    counted, forgotten : int or None
-        Documents counted and taken away since, net of each shard; None where versions since are no
-        longer kept. Of a shard that has other content and as many documents all are both.
+    `counted` and `forgotten` are documents counted and taken away since `version`, net for each
+    shard, or None where versions since are no longer stored. Both include all documents of a shard
+    whose content changed but not its number of documents.
     """
 
     model: str
@@ -41,19 +35,9 @@ class Staleness:
 
 
 def staleness(store: MomentStore, model: str | None = None) -> Staleness:
-    """What a version counts, and no longer counts, that the statistics of a model had not.
+    """Compare what a version counts with what the statistics of a model of it had.
 
-    Parameters
-    ----------
-    store : MomentStore
-        The version.
-    model : str, optional
-        Name or tag of a model of it; by default the latest.
-
-    Raises
-    ------
-    StoreError
-        There is no such model, or a commit is damaged.
+    `model` is a name or tag, by default the latest.
 
     Examples
     --------

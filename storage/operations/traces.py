@@ -57,16 +57,11 @@ _BEYOND = (
 
 @dataclass(frozen=True)
 class Trace:
-    """Something that is left.
+    """Data of a purged shard that is left in a store.
 
-    Parameters
-    ----------
-    path : str
-        File or folder in the store.
-    what : str
-        What it holds, or why that cannot be told.
-    beside : bool
-        Whether it is no file of the store's own, such as a report written into its folder.
+    path : file or folder in the store
+    what : what it holds, or why that cannot be decided
+    beside : whether it is not a file of the store's own, such as a report written into its folder
     """
 
     path: str
@@ -91,25 +86,12 @@ def beyond(foundation: Foundation) -> tuple[str, ...]:
 def traces_of(
     folder: Folder, names: Set[str], marks: Set[tuple[str, int]] = frozenset()
 ) -> tuple[Trace, ...]:
-    """What is left of some shards in the folder of a store; what cannot be told is left, too.
+    """Find what is left of some shards in a store; a file that cannot be judged counts as left.
 
-    Every segment's ledger is read, whether a version names it or not, and every commit. Files
-    beside the store's own are searched for the names, byte by byte, and for a version that they
-    tell of and that is no longer kept.
-
-    Parameters
-    ----------
-    folder : Folder
-        The store.
-    names : set of str
-        As the ledger has them.
-    marks : set of (str, int)
-        Fingerprints and sizes of their contents, where they can still be read.
-
-    Raises
-    ------
-    StoreError
-        The log or a ledger is missing or damaged.
+    Reads every commit and the ledger of every segment, whether a version names it or not. Files
+    beside the store's own are searched, byte by byte, for the names and for a version that is no
+    longer stored. `marks` are fingerprints and sizes of their contents, where they can still be
+    read.
 
     Examples
     --------
@@ -129,15 +111,10 @@ def traces_of(
 
 
 def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
-    """Delete what no version names, however young, and what traces are beside the store's files.
+    """Delete files that no version names, however young, and files beside the store's with traces.
 
-    The paths of the latter are returned. A writer that is at work then is refused, and told to run
-    it again.
-
-    Raises
-    ------
-    StoreError
-        A file cannot be read or deleted.
+    Returns the paths of the latter. A writer that is working then is refused, and asked to run
+    again.
     """
     # each time it is tried again another writer has committed
     for attempt in Retrying(

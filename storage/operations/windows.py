@@ -227,13 +227,7 @@ def windowed(store: MomentStore, window: Window) -> StatisticsSource:
 
 
 def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange]]:
-    """Segments of a version with the days of their documents.
-
-    Raises
-    ------
-    InvalidInput
-        One has none.
-    """
+    """Return the segments of a version with their days; one without days raises InvalidInput."""
     parts = store.commit.segments
     dated = [(part, part.dates) for part in parts if part.dates is not None]
     if len(dated) < len(parts):

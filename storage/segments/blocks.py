@@ -32,13 +32,8 @@ def read_stored_block(
 ) -> tuple[Totals, dict[str, NDArray[np.int64]]]:
     """Totals and (1, ceil(n / B), ...) arrays of a row block of one segment, with the padding.
 
-    n is the number of rows that were counted in the segment. Of the arrays only those named are
-    read, by default all.
-
-    Raises
-    ------
-    StoreError
-        A file is missing, swapped, cut off or damaged: names it.
+    n is the number of rows that were counted in the segment. `names` selects arrays, by default
+    all.
     """
     name = segment_folder(reference.id)
     where = f"{folder.url}/{name}"
@@ -79,13 +74,7 @@ def read_rows(
 
 
 def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayout) -> Any:
-    """Totals of one segment.
-
-    Raises
-    ------
-    StoreError
-        A file is missing or damaged: names it.
-    """
+    """Read the totals of one segment."""
     name = segment_folder(reference.id)
     where = f"{folder.url}/{name}"
     [manifest] = segment_manifests(folder, [reference])
@@ -169,14 +158,9 @@ def require_apart(
     layout: SegmentLayout,
     added: Iterable[Segment] = (),
 ) -> None:
-    """Refuse segments that hold pieces of the same record which overlap.
+    """Raise PiecesOverlap if segments hold pieces of the same record that overlap.
 
-    Raises
-    ------
-    PiecesOverlap
-        Names the records and the places, and the shards of what is to be `added`.
-    StoreError
-        A file is missing or damaged: names it.
+    The error names the records and the places, and the shards of what is to be `added`.
     """
     if layout.foundation.joins:
         try:
@@ -195,13 +179,7 @@ def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout)
 def sum_all_rows(
     folder: Folder, references: Sequence[SegmentReference], layout: SegmentLayout
 ) -> Any:
-    """Statistics of all rows, as `read_block` gives those of some; holds them once, and one block.
-
-    Raises
-    ------
-    StoreError
-        A file is missing, swapped, cut off or damaged: names it.
-    """
+    """Sum the statistics of all rows, as `read_block`; holds them once, and one block more."""
     foundation = layout.foundation
     shapes = foundation.shapes(RowBlock())
     sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
@@ -217,12 +195,8 @@ def sum_all_rows(
 def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
     """Row block of the statistics of all rows, sharing their memory.
 
-    Raises
-    ------
-    InvalidInput
-        The statistics are not of all rows.
-    ForeignStatistics
-        They are of another foundation than the layout.
+    Raises InvalidInput if the statistics lack rows, and ForeignStatistics if their foundation is
+    not the layout's.
     """
     layout.foundation.require_own(statistics)
     if statistics.block.step != 1:

@@ -46,13 +46,7 @@ _VOCABULARY = TypeAdapter(_VocabularyJson)
 
 
 def require_matching(vocabulary: Vocabulary, policy: TokenPolicy | None, basis: Basis) -> None:
-    """Refuse a basis or a token policy that is not the vocabulary's.
-
-    Raises
-    ------
-    ForeignStatistics
-        Names both fingerprints.
-    """
+    """Raise ForeignStatistics for a basis or a token policy that is not the vocabulary's."""
     untold = "" if basis.table is None else CATEGORIES
     expected = policy.fingerprint if policy is not None else untold
     if vocabulary.policy != expected:
@@ -84,12 +78,7 @@ def write_vocabulary(folder: Folder, vocabulary: Vocabulary, policy: TokenPolicy
 def read_vocabulary(folder: Folder, fingerprint: str) -> tuple[Vocabulary, TokenPolicy | None]:
     """Read a vocabulary and its token policy.
 
-    Raises
-    ------
-    StoreError
-        The file is missing, damaged, or of another vocabulary.
-    InvalidInput
-        The policy is of another version of the tokeniser.
+    Raises InvalidInput for a policy of another version of the tokeniser.
     """
     name = vocabulary_file(fingerprint)
     where = f"{folder.url}/{name}"
@@ -117,11 +106,7 @@ def write_foundation(folder: Folder, foundation: Foundation) -> None:
 def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) -> Any:
     """Read the `Foundation` of a lineage, or of one of its eras.
 
-    Raises
-    ------
-    StoreError
-        A file is missing, damaged, of another foundation, or too much; or a kind that this version
-        of the package does not know.
+    Raises StoreError also for extra files, and for a kind that this version of the package lacks.
     """
     kind = lineage.kind or CountsFoundation.kind
     if kind not in KINDS:

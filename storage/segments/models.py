@@ -64,13 +64,7 @@ _ATTRIBUTES = TypeAdapter(_Attributes)
 
 
 def model_called(commit: Commit, name: str | None = None) -> str:
-    """Name of the model that a name or a tag stands for, by default or as "latest" the last one.
-
-    Raises
-    ------
-    StoreError
-        There is none: names those there are.
-    """
+    """Name of the model that a name or tag stands for; by default, or as "latest", the last."""
     if not commit.models:
         asked = f" {name!r}" if name not in (None, LATEST) else ""
         other = ", nor any other" if asked else ""
@@ -136,13 +130,7 @@ def write_model(
 
 
 def model_files(folder: Folder, name: str, reference: ModelReference) -> dict[str, FileRecord]:
-    """Records of a model's files by path.
-
-    Raises
-    ------
-    StoreError
-        The manifest is missing, damaged, or names a file outside the model.
-    """
+    """Records of a model's files by path; raises StoreError also for a file outside the model."""
     place = model_folder(name, reference.id)
     [content] = read_manifests(folder, {place: reference.manifest})
     return files_from_json(content.get("files"), f"{folder.url}/{place}/{MANIFEST}")

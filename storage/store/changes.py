@@ -93,34 +93,20 @@ class Recount:
 
 
 def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
-    """The commit that adds and takes away segments.
+    """Build the commit that adds and removes segments.
 
-    Parameters
-    ----------
-    head : Commit
-        The latest commit.
-    recount : Recount
-        What to change; that no count falls below zero is not checked here.
-    ledger : Ledger
-        Of the latest commit.
+    That no count falls below zero is not checked here.
 
-    Raises
-    ------
-    ForeignStatistics
-        A segment of another basis.
-    ShardsAlreadyCounted
-        The ledger holds shards that are added and not taken away.
-    InvalidInput
-        The ledger does not hold a shard that is taken away, or holds it with other content; or
-        holds a folder of a shard that is added, or a shard within it.
-    CopiesCounted
-        The contents of added shards are counted under other names, and are to be unique.
-    ShardsForgotten
-        Shards that are added were forgotten, or purged, and are not to be counted again.
-    StoreError
-        The commit has not a segment that is dropped.
-    SumExceeded
-        Sums could pass 2^62.
+    These errors refuse a change.
+
+    ForeignStatistics : a segment of another basis
+    ShardsAlreadyCounted : the ledger holds shards that are added and not removed
+    InvalidInput : the ledger lacks a removed shard, or holds it with other content, or holds a
+        folder of an added shard, or a shard within it
+    CopiesCounted : contents that must be unique are counted under other names
+    ShardsForgotten : added shards were forgotten or purged
+    StoreError : the commit lacks a segment that is dropped
+    SumExceeded : sums could pass 2^62
     """
     recount = recount.under(head.lineage)
     kept = kept_segments(head, recount)
@@ -160,13 +146,7 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
 
 
 def require_not_forgotten(forgotten: Forgotten, records: Iterable[ShardRecord]) -> None:
-    """Refuse shards that were forgotten, or purged.
-
-    Raises
-    ------
-    ShardsForgotten
-        Names them.
-    """
+    """Raise ShardsForgotten for shards that were forgotten, or purged."""
     if not forgotten:
         return
     told = ((one.url, forgotten.reason(one.url, (one.fingerprint, one.size))) for one in records)
@@ -176,13 +156,7 @@ def require_not_forgotten(forgotten: Forgotten, records: Iterable[ShardRecord]) 
 
 
 def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...]:
-    """Segments of a commit without those dropped.
-
-    Raises
-    ------
-    StoreError
-        The commit has not all that are dropped.
-    """
+    """Segments of a commit without those dropped; raises StoreError if it lacks one of these."""
     dropped = {part.id for part in recount.dropped}
     kept = tuple(part for part in head.segments if part.sign < 0 or part.id not in dropped)
     if len(kept) + len(dropped) != len(head.segments):
@@ -199,17 +173,8 @@ def segments_of(
 ) -> tuple[SegmentReference, ...]:
     """Segments that hold nothing but some of the records, each of these once.
 
-    Taking such a segment out of the version takes away what was counted of its shards. Shards that
-    were ever taken away since the last compaction are left out.
-
-    Parameters
-    ----------
-    head : Commit
-        The version.
-    ledger : Ledger
-        Of the version.
-    records : iterable of ShardRecord
-        Shards, as they were counted.
+    Removing such a segment from the version removes what was counted of its shards. Leaves out
+    shards that were ever removed since the last compaction.
     """
     negative = (part for part in head.segments if part.sign < 0)
     subtracted = {record.url for part in negative for record in ledger.records(part.id)}
@@ -226,13 +191,7 @@ def segments_of(
 
 
 def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
-    """Refuse URLs that are not in the ledger, before they are read.
-
-    Raises
-    ------
-    InvalidInput
-        Names the first.
-    """
+    """Raise InvalidInput for URLs that are not in the ledger, before they are read."""
     counted = set(ledger.counted(urls))
     for url in urls:
         if url not in counted:
@@ -240,21 +199,9 @@ def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
 
 
 def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> None:
-    """Refuse shards within a counted folder, and folders of a counted shard.
+    """Raise InvalidInput for shards within a counted folder, and folders of a counted shard.
 
-    Parameters
-    ----------
-    ledger : Ledger
-        Of the version.
-    urls : sequence of str, or pa.ChunkedArray
-        Of shards to be counted.
-    away : set of str
-        Counted shards that are taken away in the same commit.
-
-    Raises
-    ------
-    InvalidInput
-        Names the first few.
+    `away` are counted shards that the same commit removes.
     """
     found = [(url, other) for url, other in ledger.overlaps(urls) if other not in away]
     if found:
@@ -276,13 +223,7 @@ def _beside(url: str, other: str) -> str:
 
 
 def require_counted(ledger: Ledger, record: ShardRecord) -> None:
-    """Refuse to take away a shard that is not in the ledger exactly as it was read.
-
-    Raises
-    ------
-    InvalidInput
-        Names what the ledger says.
-    """
+    """Raise InvalidInput for a shard to remove that is not in the ledger exactly as it was read."""
     counted = ledger.find(record.url)
     if counted is None:
         raise InvalidInput(_not_counted(record.url))
@@ -300,12 +241,9 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
 
 
 def placed(lineage: Lineage, segment: Segment) -> Segment:
-    """A segment as versions of a lineage name it: with its words, if it is of an earlier era.
+    """The segment as versions of a lineage name it: with its words, if it is of an earlier era.
 
-    Raises
-    ------
-    ForeignStatistics
-        It is of another basis than the lineage and its eras: names both.
+    Raises ForeignStatistics if its basis is not of the lineage or its eras.
     """
     words = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
     if segment.basis not in words:
@@ -318,12 +256,9 @@ def placed(lineage: Lineage, segment: Segment) -> Segment:
 
 
 def require_halves(segment: Segment, lineage: Lineage) -> None:
-    """Refuse a segment that keeps halves where its lineage does not, or the reverse.
+    """Raise ForeignStatistics if just one of a segment and its lineage keeps halves.
 
-    Raises
-    ------
-    ForeignStatistics
-        A rebase came meanwhile: says what to do.
+    This means that a rebase came meanwhile.
     """
     if segment.halves != lineage.halves:
         raise ForeignStatistics(
@@ -351,13 +286,7 @@ def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> N
 
 
 def require_bound(segments: Iterable[SegmentReference]) -> None:
-    """Refuse segments whose sums could pass 2^62.
-
-    Raises
-    ------
-    SumExceeded
-        Names the bound.
-    """
+    """Raise SumExceeded for segments whose sums could pass 2^62."""
     # Partial sums lie between both: what is taken away needs room of its own, and frees none.
     sides: Counter[int] = Counter()
     for segment in segments:

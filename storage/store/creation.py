@@ -22,12 +22,8 @@ def create_files(
 ) -> None:
     """Write the files of an empty store, its first commit last.
 
-    What a creation that was cut off has left is written again.
-
-    Raises
-    ------
-    StoreError
-        There is a store already, or the storage cannot be written or refuses no second writer.
+    Files of an interrupted creation are written again. Raises StoreError if there is a store
+    already, or the storage does not refuse a second writer.
     """
     require_absent(folder)
     log = CommitLog(folder, store_format.single_writer)
@@ -44,13 +40,7 @@ def create_files(
 
 
 def require_absent(folder: Folder) -> None:
-    """Refuse a folder that holds a store, before any work is put into making one.
-
-    Raises
-    ------
-    StoreError
-        There is a store already.
-    """
+    """Raise StoreError if a folder holds a store, before any work is spent on creating one."""
     if CommitLog(folder).latest_version() is not None:
         raise StoreError(_exists(folder))
 

@@ -159,15 +159,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
 
 
 def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -> list[Garbage]:
-    """Segments and models that some versions name and others do not.
-
-    Parameters
-    ----------
-    folder : Folder
-        The store.
-    gone, kept : sequence of Commit
-        Those versions, and all others.
-    """
+    """Segments and models that the versions `gone` name and the versions `kept` do not."""
     places = named_by(gone) - named_by(kept)
     version = max(commit.version for commit in kept)
     heaps: dict[str, list[StoredFile]] = defaultdict(list)
@@ -180,21 +172,12 @@ def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -
 
 
 def sweep(folder: Folder) -> list[Garbage]:
-    """Delete what versions that were expired alone held, and empty their commits.
+    """Delete what only expired versions held, and empty their commits; gives what was deleted.
 
-    Nobody commits it any more: who goes back to a version is refused once it is expired, and so
+    Nobody commits it any more: a return to a version is refused once it is expired, so its writer
     takes the version of the commit that says so, and looks again. An emptied commit keeps its
-    place, so that a writer which slept cannot create that version anew.
-
-    Returns
-    -------
-    list of Garbage
-        What was deleted.
-
-    Raises
-    ------
-    StoreError
-        A commit cannot be read, or a file cannot be deleted; run it again.
+    place, so that a writer which slept cannot create that version anew. After a StoreError run it
+    again.
     """
     log = CommitLog(folder)
     head = log.latest()
@@ -226,19 +209,10 @@ def unswept(folder: Folder, head: Commit) -> list[str]:
 
 
 def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
-    """Refuse to commit what garbage collection has deleted of, or may be about to.
+    """Raise StoreError for segments and models that garbage collection may have deleted.
 
-    Parameters
-    ----------
-    folder : Folder
-        The store.
-    written : sequence of Uncommitted
-        Segments and models that the commit is the first to name.
-
-    Raises
-    ------
-    StoreError
-        One was begun longer ago than half the grace, or is not there as it was written.
+    `written` are those that the commit is the first to name. Refused is one that was begun longer
+    ago than half the grace, or is not there as it was written.
     """
     for part in written:
         now = folder.clock()

@@ -14,12 +14,7 @@ from streaming_moments.storage.log.layout import require_name
 class TagMove:
     """A tag that is to stand for another model.
 
-    Parameters
-    ----------
-    name : str
-        The tag.
-    before : str or None
-        The model that it must still stand for; None if it must not be there yet.
+    `before` is the model that it must still stand for, None if it must not be there yet.
     """
 
     name: str
@@ -28,14 +23,9 @@ class TagMove:
 
 @dataclass(frozen=True)
 class Succession:
-    """Topics that a new model has of an earlier one, whose labels it takes over.
+    """An earlier model, whose labels a new model takes over.
 
-    Parameters
-    ----------
-    model : str
-        The earlier model.
-    topics : mapping
-        Numbers of its topics, and those in the new model.
+    `topics` maps numbers of its topics to those in the new model.
     """
 
     model: str
@@ -56,12 +46,9 @@ def model_added(
     tag: TagMove | None = None,
     after: Succession | None = None,
 ) -> Commit:
-    """The commit that adds a model, with the labels of the one before, and lets a tag stand for it.
+    """The commit that adds a model, with its predecessor's labels, and lets a tag stand for it.
 
-    Raises
-    ------
-    InvalidInput, StoreError
-        As `require_free`; the tag is the name of a model, or was moved meanwhile.
+    Raises as `require_free`, and if the tag is the name of a model, or was moved meanwhile.
     """
     tags = dict(head.tags)
     if tag is not None:
@@ -82,14 +69,9 @@ def model_added(
 
 
 def require_free(commit: Commit, name: str) -> None:
-    """Refuse a model name that is no plain file name, or is taken.
+    """Raise InvalidInput for an invalid model name, and StoreError for a model or tag's name.
 
-    Raises
-    ------
-    InvalidInput
-        A name with other characters than A-Z a-z 0-9 . _ -.
-    StoreError
-        There is a model or a tag of that name.
+    Valid characters are A-Z a-z 0-9 . _ -.
     """
     require_name(name)
     if name in commit.models:

@@ -87,13 +87,7 @@ READERS: Mapping[
 def reader_of(
     store: Snapshot, limits: ReadLimits, storage_options: Mapping[str, object] | None = None
 ) -> ShardReader:
-    """Reader of the shards of a store.
-
-    Raises
-    ------
-    StoreError
-        A file of the store that says how they are read is missing or damaged.
-    """
+    """Build the reader of the shards of a store."""
     return READERS[store.kind](store, limits, storage_options)
 
 

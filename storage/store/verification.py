@@ -56,24 +56,11 @@ _LISTINGS = 8  # at the same time
 
 
 def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -> None:
-    """Refuse a version of which a file is missing, of another size or too much.
+    """Raise StoreError for a version with a file that is missing, of another size or too much.
 
-    Manifests are read, the folder of each segment and that of all models are listed; no array is
-    read. The basis is checked as it is read.
-
-    Parameters
-    ----------
-    folder : Folder
-        The store.
-    commit : Commit
-        The version.
-    known : Commit, optional
-        A version that was found whole; what it names is not looked at again.
-
-    Raises
-    ------
-    StoreError
-        Names the first such file and the remedy.
+    Manifests are read, and the folder of each segment and that of all models are listed. No array
+    is read. The basis is checked as it is read. Skips what the version `known`, which was found
+    whole, names.
     """
     before = _manifests_of(known) if known is not None else {}
     new = dict(_manifests_of(commit).items() - before.items())
@@ -149,10 +136,7 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
 def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout]:
     """How the segments of each era are cut, by its words; None for the lineage's own.
 
-    Raises
-    ------
-    StoreError
-        A vocabulary or basis is missing or damaged, or one did not grow into the next.
+    Raises StoreError also where a vocabulary or basis did not grow into the next.
     """
     foundation = read_foundation(folder, lineage)
     layouts: dict[int | None, SegmentLayout] = {None: SegmentLayout(foundation, lineage.row_blocks)}

@@ -19,14 +19,9 @@ class GapEvidence:
 
     `+` keeps the wider gap.
 
-    Parameters
-    ----------
-    method : str
-        Name of the decomposition that it was gathered for.
-    gap : float
-        Smallest distance of two singular values; -1 for no slice.
+    method : decomposition for which it was gathered
+    gap : smallest distance of two singular values; -1 for no slice
     slice : (k, k) float64
-        The slice.
     """
 
     method: str
@@ -65,13 +60,7 @@ class GapEvidence:
         return int(self.slice.shape[0])
 
     def leading(self, n_topics: int) -> GapEvidence:
-        """Refused.
-
-        Raises
-        ------
-        InvalidInput
-            The slice is chosen for one number of topics.
-        """
+        """Raise InvalidInput: the slice is chosen for one number of topics."""
         raise InvalidInput(
             f"the slice of the widest gap was chosen for {self.n_topics} topics; gather the "
             f"evidence for {n_topics}"
@@ -93,13 +82,9 @@ def evidence_bytes(n_topics: int) -> int:
 class Directions:
     """The topics in whitened coordinates.
 
-    Parameters
-    ----------
-    vectors : (k, k) float64
-        A unit column for each topic; they need not be orthogonal.
-    values : (k,) float64 or None
-        Of the components of the whitened tensor, by which words are given to them. None for
-        SVTD, which reads the topics off the slices.
+    vectors : (k, k) float64, a unit column for each topic, not necessarily orthogonal
+    values : (k,) float64, of the components of the whitened tensor, by which words are given to
+        them; None for SVTD, which reads the topics off the slices
     """
 
     vectors: NDArray[np.float64]

@@ -78,10 +78,7 @@ class PerDocument(Form):
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
         """Documents, of any length: `E[x_i x_l | topic] = m_ij m_lj` of distinct positions.
 
-        Raises
-        ------
-        NotIdentifiable
-            Documents are weighted by their lengths.
+        Raises NotIdentifiable if documents are weighted by their lengths.
         """
         require_pooled(lengths)
         return lengths.weight, lengths.weight, lengths.weight
@@ -131,13 +128,7 @@ class Dirichlet(Form):
 
 
 def require_pooled(lengths: DocumentLengths) -> None:
-    """Refuse length weights, for models in which the length of a document tells of its topics.
-
-    Raises
-    ------
-    NotIdentifiable
-        Documents are weighted by their lengths.
-    """
+    """Raise NotIdentifiable for length weights, for models in which lengths depend on topics."""
     if not lengths.is_pooled:
         raise NotIdentifiable(
             "documents are weighted by their lengths, and in this model lengths tell of the "

@@ -25,38 +25,18 @@ def by_alternating_least_squares(
     Fits `T = sum_j a_j (x) b_j (x) c_j`: with two factors held, the third solves
     `A [(B'B) * (C'C)] = T_(1) (B (.) C)`, in turn, until a sweep changes the share explained by
     less than 1e-12 in the best restart and 1e-8 in all. The restarts go together through batched
-    products; the one of smallest residual is kept. For symmetric tensors the three factors agree;
-    their mean, signs matched, is the component. The components need not be orthogonal.
+    products, and the one of smallest residual is returned. For symmetric tensors the three factors
+    agree. Their mean, signs matched, is the component. The components need not be orthogonal. Their
+    values are positive. The tensor is symmetrised: the mean over all orders of its indices.
 
-    The first sweeps make each factor orthogonal before the next (Sharan and Valiant 2017,
-    Hybrid-ALS). Without them every restart ends with two components in one place as soon as there
-    are about ten (measured: none of 10 restarts right in 8 models of 12 and 20 components; with
-    10 such sweeps all of them).
+    The first `orthogonal_sweeps` make each factor orthogonal before the next (Sharan and Valiant
+    2017, Hybrid-ALS); 0 is plain alternating least squares. Without them every restart ends with
+    two components in one place as soon as there are about ten (measured: none of 10 restarts right
+    in 8 models of 12 and 20 components; with 10 such sweeps all of them). Starts are random
+    orthogonal matrices.
 
-    Parameters
-    ----------
-    whitened : WhitenedMoments
-        Its tensor is taken symmetric: the mean over all orders of its indices.
-    rng : numpy.random.Generator
-        Draws the starts, random orthogonal matrices.
-    restarts : int
-        Random starts, at least 1.
-    sweeps : int
-        Sweeps over the three factors at most, at least 1.
-    orthogonal_sweeps : int
-        Sweeps with orthogonal factors before them; 0 is plain alternating least squares.
-
-    Returns
-    -------
-    Components
-        Values positive.
-
-    Raises
-    ------
-    NotIdentifiable
-        The best fit has two components in one direction, or one that vanishes.
-    InvalidInput
-        No restart or no sweep.
+    Raises NotIdentifiable if the best fit has two components in one direction, or one that
+    vanishes.
 
     Examples
     --------

@@ -156,13 +156,7 @@ def decompose(moments: Moments, k: int, method: str = "joint", seed: int = 0) ->
 
 
 def decomposition_called(method: str, seed: int = 0) -> Decomposition:
-    """The decomposition of that name.
-
-    Raises
-    ------
-    InvalidInput
-        None has it, or the seed is negative.
-    """
+    """The decomposition of that name; raises InvalidInput for another name or a negative seed."""
     if method not in DECOMPOSITIONS:
         raise InvalidInput(f'method is "{method}"; choose {", ".join(METHODS)}')
     if seed < 0:

@@ -14,24 +14,11 @@ def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> 
 
     The second of its two singular value decompositions: of `T(I, I, theta)`, theta uniform on the
     unit sphere. That matrix is symmetric, so its eigenvectors are its singular vectors, and they
-    tell apart singular values that differ in sign only.
+    tell apart singular values that differ in sign only. The tensor is symmetrised: the mean over
+    all orders of its indices. The vectors are orthogonal.
 
-    Parameters
-    ----------
-    whitened : WhitenedMoments
-        Its tensor is taken symmetric: the mean over all orders of its indices.
-    rng : numpy.random.Generator
-        Draws theta.
-
-    Returns
-    -------
-    Components
-        Orthogonal vectors.
-
-    Raises
-    ------
-    NotIdentifiable
-        Two eigenvalues agree to rounding, so their vectors are not determined.
+    Raises NotIdentifiable if two eigenvalues agree to rounding, so that their vectors are not
+    determined.
 
     Examples
     --------
@@ -53,30 +40,16 @@ def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Comp
 
     `B(eta) = (U' M3(eta) V) (U' M2 V)^-1` has the eigenvectors `U' m_j`, with the eigenvalues
     `eta . m_j`; `eta = U theta`, theta uniform on the unit sphere. The words of a document are
-    exchangeable, so U = V spans all three views: here the k leading eigenvectors of M2. In
-    whitened coordinates, which change the eigenvectors by `L^-1/2` only, B is
+    exchangeable, so U = V spans all three views: here the k leading eigenvectors of M2. In whitened
+    coordinates, which change the eigenvectors by `L^-1/2` only, B is
     `T(I, I, L^1/2 theta) (W' M2 W)^-1`.
 
     Of symmetric moments B is similar to a symmetric matrix, and its eigenvalues are real. Moments
     that take the words of a document in their order, as the algorithm has them, promise that only
-    in the limit.
+    in the limit. The vectors are not orthogonal in general.
 
-    Parameters
-    ----------
-    whitened : WhitenedMoments
-        Symmetric or not.
-    rng : numpy.random.Generator
-        Draws theta.
-
-    Returns
-    -------
-    Components
-        Vectors not orthogonal in general.
-
-    Raises
-    ------
-    NotIdentifiable
-        Complex eigenvalues, or two that agree to rounding: no real, distinct eigenvectors.
+    Raises NotIdentifiable for complex eigenvalues, or two that agree to rounding: there are no
+    real, distinct eigenvectors.
 
     Examples
     --------

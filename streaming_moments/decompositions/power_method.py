@@ -17,30 +17,12 @@ def by_power_method(
     For each of k components: from random unit vectors iterate `v <- T(I, v, v) / |T(I, v, v)|`,
     keep the one with the largest `T(v, v, v)`, iterate it as often again, and deflate,
     `T <- T - lambda v (x) v (x) v` with `lambda = T(v, v, v)`. The restarts of a component go
-    together: an iteration is one product of the (k, k^2) tensor with (k^2, restarts).
+    together: an iteration is one product of the (k, k^2) tensor with (k^2, restarts). The tensor is
+    symmetrised: the mean over all orders of its indices. Components are in the order found, largest
+    values first for exact moments.
 
-    Parameters
-    ----------
-    whitened : WhitenedMoments
-        Its tensor is taken symmetric: the mean over all orders of its indices.
-    rng : numpy.random.Generator
-        Draws the starts.
-    restarts : int
-        Random starts of each component, at least 1.
-    iterations : int
-        Steps from each start, and again from the best, at least 1.
-
-    Returns
-    -------
-    Components
-        In the order found, largest values first for exact moments.
-
-    Raises
-    ------
-    NotIdentifiable
-        Nothing positive is left after some components: says how many were found.
-    InvalidInput
-        No restart or no iteration.
+    Raises NotIdentifiable, with the number found, if nothing positive is left after some
+    components.
 
     Examples
     --------

@@ -14,22 +14,9 @@ _MAX_SWEEPS = 200
 
 
 def by_feature_gap(evidence: GapEvidence) -> NDArray[np.float64]:
-    """Rotation from one slice: its singular vectors (Ruffini et al. 2018, Remark 7).
+    """Orthogonal (k, k) rotation O: a slice's singular vectors (Ruffini et al. 2018, Remark 7).
 
-    Parameters
-    ----------
-    evidence : GapEvidence
-        Of all row blocks.
-
-    Returns
-    -------
-    (k, k) float64
-        O, orthogonal.
-
-    Raises
-    ------
-    InvalidInput
-        No slice at all.
+    The evidence must be of all row blocks. Raises InvalidInput if it has no slice.
 
     Examples
     --------
@@ -44,22 +31,13 @@ def by_feature_gap(evidence: GapEvidence) -> NDArray[np.float64]:
 
 
 def by_joint_diagonalization(slices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rotation from some slices at once: joint diagonalisation by Jacobi rotations.
+    """Orthogonal (k, k) rotation O: joint diagonalisation of slices by Jacobi rotations.
 
-    Of exact moments the slices of all n words are k combinations of k matrices `o_j o_j'`, so k
-    sums of slices say as much as all: `sum_i u_i H_i` with u_i row i of the k leading eigenvectors
-    of M2. The same sums keep the noise of the slices down to that in the span of the topics:
-    measured, the topics err as much as with all slices, to three digits.
-
-    Parameters
-    ----------
-    slices : (m, k, k) float64
-        Symmetric matrices; the k sums of all slices.
-
-    Returns
-    -------
-    (k, k) float64
-        O, orthogonal.
+    The slices are (m, k, k) symmetric matrices: the k sums of all slices. Of exact moments the
+    slices of all n words are k combinations of k matrices `o_j o_j'`, so k sums of slices say as
+    much as all: `sum_i u_i H_i` with u_i row i of the k leading eigenvectors of M2. The same sums
+    keep the noise of the slices down to that in the span of the topics: measured, the topics err as
+    much as with all slices, to three digits.
 
     Examples
     --------

@@ -27,18 +27,12 @@ _ROUNDING = 1e-10
 class SideWhitening:
     """How sketches of the left and the right view become k directions.
 
-    Parameters
-    ----------
-    alpha0 : float
-        Sum of the Dirichlet parameters; 0 for a mixture.
-    triples : float
-        C, of which all moments are means.
-    sums : (1 + s_l, 1 + s_r) float64
-        `sum_i T_i / C`.
-    left, right : (1 + s_l, k), (1 + s_r, k) float64
-        From the slices to rows of the pairs: `E = T[:, :, 0] left / C`, `F = T[:, 0] right / C`.
-    spectrum : (k,) float64
-        Singular values of the pair of left and right view.
+    alpha0 : sum of the Dirichlet parameters; 0 for a mixture
+    triples : C, the number of triples over which all moments are means
+    sums : (1 + s_l, 1 + s_r) float64 `sum_i T_i / C`
+    left, right : (1 + s_l, k), (1 + s_r, k) float64, from the slices to rows of the pairs:
+        `E = T[:, :, 0] left / C`, `F = T[:, 0] right / C`
+    spectrum : (k,) float64, singular values of the pair of left and right view
     """
 
     alpha0: float
@@ -60,16 +54,10 @@ class SideWhitening:
 class RowWhitening:
     """The rows view whitened: `W' Pairs W = I` with `Pairs = E F' = M diag(w) M'`.
 
-    Parameters
-    ----------
-    sides : SideWhitening
-        Of the others.
-    W : (n, k) float64
-        The whitening.
-    pairs : (n, k) float64
-        `Pairs W`, by which columns are found again.
-    left, right : (s_l, k), (s_r, k) float64
-        L and R: they turn a slice into `O diag O'`.
+    sides : of the other two views
+    W : (n, k) float64, the whitening
+    pairs : (n, k) float64 `Pairs W`, which gives the columns back
+    left, right : (s_l, k), (s_r, k) float64 L and R, which turn a slice into `O diag O'`
     """
 
     sides: SideWhitening
@@ -94,12 +82,10 @@ def whiten_sides(
     k: int,
     alpha0: float = 0.0,
 ) -> SideWhitening:
-    """Whitening of the left and the right view from the sum of all slices, and the frames of both.
+    """Whiten the left and the right view, from the sum of all slices and the frames of both.
 
-    Raises
-    ------
-    NotIdentifiable
-        No triples, fewer columns than states, or fewer singular values above rounding.
+    Raises NotIdentifiable for no triples, fewer columns than states, or fewer singular values above
+    rounding.
     """
     most = min(len(left), len(right))
     if k > most:
@@ -139,12 +125,9 @@ def row_pairs(slices: NDArray[Any], sides: SideWhitening) -> NDArray[np.float64]
 
 
 def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhitening:
-    """Whitening of the rows view from the rows of E and F.
+    """Whiten the rows view, from the rows of E and F.
 
-    Raises
-    ------
-    NotIdentifiable
-        Fewer than k positive eigenvalues: says how many.
+    Raises NotIdentifiable if fewer than k eigenvalues are positive.
     """
     k = sides.k
     E, F = pairs[:, :k], pairs[:, k:]
@@ -176,22 +159,12 @@ def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float
 def recovered(
     whitened: RowWhitening, sums: NDArray[np.float64]
 ) -> tuple[Recovered, NDArray[np.bool_]]:
-    """Columns of the rows view and their weights, from the contracted slices.
+    """Columns of the rows view and their weights, from the contracted slices, in canonical order.
 
     Columns come of the unwhitened pairs, `Y = Pairs W O`: with one token a view they err by a third
-    less than what the slices say (measured).
-
-    Returns
-    -------
-    Recovered
-        In canonical order.
-    (k,) bool
-        Whether the tensor says that a column is mostly negative: it is turned, and says little.
-
-    Raises
-    ------
-    NotIdentifiable
-        A column sums to nothing, so that it is no distribution.
+    less than what the slices say (measured). The (k,) bool mask marks columns that are mostly
+    negative by the tensor: they are turned, and say little. Raises NotIdentifiable if a column sums
+    to zero, so that it is no distribution.
     """
     sides = whitened.sides
     tensor = whitened_tensor(whitened, sums / sides.triples)
@@ -238,16 +211,10 @@ def side_columns(
 ) -> NDArray[np.float64]:
     """(r, k) rows of the columns of another view, each up to a factor.
 
-    Parameters
-    ----------
-    rows : (r, 1 + s) float64
-        `sum x [c; Q' x_rows]'` of some words of that view.
-    totals : (1 + s,) float64
-        The sum of all its rows.
-    sketched : (s, k) float64
-        `Q' M` of the rows view.
-    alpha0 : float
-        Sum of the Dirichlet parameters.
+    rows : (r, 1 + s) float64 `sum x [c; Q' x_rows]'` of some words of that view
+    totals : (1 + s,) float64, the sum of all its rows
+    sketched : (s, k) float64 `Q' M` of the rows view
+    alpha0 : sum of the Dirichlet parameters
     """
     share = alpha0 / (alpha0 + 1)
     centred = rows[:, 1:] - share * np.outer(rows[:, 0], totals[1:] / totals[0])

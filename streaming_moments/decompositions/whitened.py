@@ -103,10 +103,7 @@ def leading_states(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(k,) largest eigenvalues of a second moment, falling, and (n, k) their vectors.
 
-    Raises
-    ------
-    NotIdentifiable
-        Fewer than k are positive: says how many.
+    Raises NotIdentifiable if fewer than k are positive.
     """
     require_topics(k)
     values, vectors = np.linalg.eigh((M2 + M2.T) / 2)

@@ -20,12 +20,7 @@ Attributes = Mapping[str, Any]
 
 
 def require_joint(method: str, of: str) -> None:
-    """Refuse another decomposition than the one there is of some moments.
-
-    Raises
-    ------
-    InvalidInput
-        Names it, and of what.
+    """Raise InvalidInput for a `method` other than the only decomposition of moments `of` a kind.
 
     Examples
     --------
@@ -38,19 +33,12 @@ def require_joint(method: str, of: str) -> None:
 def option(
     told: str, default: Any = MISSING, check: Callable[[Any], object] | None = None, **more: Any
 ) -> Any:
-    """A field of a frozen dataclass of which options of commands and keys of a file are made.
+    """Make a field of a frozen dataclass that becomes an option of commands and a key of files.
 
-    Parameters
-    ----------
-    told : str
-        What the help says of it.
-    default : object
-        Without one it must be given.
-    check : callable, optional
-        Raises `InvalidInput` for a value that is none.
-    **more : object
-        `choices`, where only some values are; `auto`, where a refit can find one, and `found`, the
-        value by which the fit does so itself; `also`, other names of the option.
+    `told` is its help. Without a `default` it must be given. `check` raises `InvalidInput` for an
+    invalid value. `more` may hold `choices`, where only some values are valid; `auto`, where a
+    refit can find one, and `found`, the value by which the fit does so itself; `also`, other names
+    of the option.
     """
     return field(default=default, metadata={"help": told, "check": check, **more})
 

@@ -36,12 +36,7 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 
 def row_of(rows: Mapping[str, T], model: str, door: str) -> T:
-    """The row of a model in the table of a door.
-
-    Raises
-    ------
-    InvalidInput
-        There is none: says what to do instead.
+    """The row of a model in the table of a door; raises InvalidInput, with what to do, if none.
 
     Examples
     --------

@@ -160,17 +160,9 @@ def _predicting_topics(rows: Rows, options: TopicOptions) -> int:
 def fit_rows(
     rows: Rows, n_topics: int, form: Form = Mixture(), method: str = "joint", seed: int = 0
 ) -> TopicModel:
-    """Topics of any form, not refined, whoever runs the steps: the same bits from the same blocks.
+    """Fit topics of any form, not refined.
 
-    Parameters
-    ----------
-    rows : Rows
-        Of some statistics.
-    n_topics : int
-        k, from 1 to the columns of the basis.
-    form : Form
-        Of the model.
-    method, seed
-        As in `fit_by`, whose errors are raised.
+    The same blocks give the same bits, whoever runs the steps. n_topics goes from 1 to the columns
+    of the basis. Method, seed and errors are as in `fit_by`.
     """
     return TopicModel.of_form(rows, form, FitOptions(topics=n_topics, method=method, seed=seed))

@@ -44,12 +44,9 @@ _NO_PAIRS = "a half of the documents, every other one of a shard, has no pair of
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Mean log likelihood of a pair of words of documents that were not fitted.
+    """Mean log-likelihood of a pair of words of documents that were not fitted.
 
-    Parameters
-    ----------
-    even, odd : float
-        Of the pairs of that half, by topics of the other one.
+    Even is of the pairs of the even half, by topics of the odd one; odd is the reverse.
     """
 
     even: float
@@ -76,14 +73,9 @@ class HeldOut:
 class CrossFit:
     """What both halves of the documents say of topics that were fitted on all.
 
-    Parameters
-    ----------
-    topic_bars : (k,) float64
-        L1 error of each topic to be expected.
-    word_bars : (n, k) float64
-        Standard error of each probability.
-    held_out : HeldOut
-        Each half by the other.
+    topic_bars : (k,) float64, expected L1 error of each topic
+    word_bars : (n, k) float64, standard error of each probability
+    held_out : likelihood of each half by the other
     """
 
     topic_bars: NDArray[np.float64]
@@ -97,12 +89,7 @@ class CrossFit:
 class HalfRows:
     """The pair counts of each half, both at once where memory holds them.
 
-    Parameters
-    ----------
-    rows : Rows
-        Of statistics that keep halves.
-    kept : tuple of Rows
-        Of both, or none.
+    `kept` holds the rows of both halves, or is empty.
     """
 
     rows: Rows
@@ -110,13 +97,7 @@ class HalfRows:
 
     @classmethod
     def of(cls, rows: Rows) -> HalfRows:
-        """Of rows, as their memory allows.
-
-        Raises
-        ------
-        InvalidInput
-            They keep no halves.
-        """
+        """Split rows, as their memory allows; raises InvalidInput for statistics without halves."""
         require_halves(rows)
         alone = cls(rows)
         return cls(rows, (alone[0], alone[1])) if rows.keeps_halves else alone
@@ -128,13 +109,7 @@ class HalfRows:
 
 
 def require_halves(rows: Rows) -> None:
-    """Refuse to find numbers by halves that statistics do not keep.
-
-    Raises
-    ------
-    InvalidInput
-        They keep none.
-    """
+    """Raise InvalidInput if numbers are to be found by halves that statistics do not keep."""
     if not rows.halves:
         raise InvalidInput(
             "the statistics keep no halves of the documents, by which this is chosen; give "
@@ -154,13 +129,6 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
     variance; the other is the bias that both share (the jackknife of two halves), and what the
     rounds of the whole had not come to yet. Of a word the same is one draw of its error, so its
     square is averaged with what a share of that size has by counting, which is proportional to it.
-
-    Parameters
-    ----------
-    halves : HalfRows
-        Of the statistics that the topics were fitted on.
-    whole : PairTopics
-        Those topics.
     """
     found = crossed_there(halves, halves.rows.shared(whole))
     return None if found is None else halves.rows.value(found)
@@ -324,23 +292,11 @@ def with_cross_fit(model: Any, found: CrossFit) -> Any:
 
 
 def made_there(model: Any, pairs: Rows, rounds: int, halves: HalfRows | None, seed: int) -> Any:
-    """Handle of a decomposed model, refined and held against halves where there are any.
+    """Refine a decomposed model and compare it with the halves, if any; takes and gives a handle.
 
-    Where its topics repeat, it begins a second time with those drawn anew, and the topics under
-    which pairs held out are likelier by more than the halves differ in it are kept.
-
-    Parameters
-    ----------
-    model : handle of TopicModel
-        As decomposed.
-    pairs : Rows
-        The `pair_rows`, where there are rounds.
-    rounds : int
-        Of refinement; without any there is no second start.
-    halves : HalfRows, optional
-        Of the same statistics.
-    seed : int
-        Of the second start.
+    Where topics are near-duplicates, it restarts with those redrawn by `seed`. The second start
+    wins if it improves the held-out log-likelihood of pairs by more than the halves differ in it.
+    Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read.
     """
     if halves is None:
         return likelier_there(model, pairs, rounds) if rounds else model
@@ -399,19 +355,8 @@ def numbers_of_topics(basis: Basis) -> tuple[int, ...]:
 def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
     """The first of 5, 10, 20, 40, 80 rounds after which as many more predict no better.
 
-    Better is a gain of the held-out likelihood by more than the halves differ in it.
-
-    Parameters
-    ----------
-    halves : HalfRows
-        Of the statistics.
-    start : PairTopics
-        The topics as decomposed.
-
-    Raises
-    ------
-    InvalidInput
-        A half has no pair of words.
+    Better is a gain of the held-out likelihood by more than the halves differ in it. The start are
+    the topics as decomposed. Raises InvalidInput if a half has no pair of words.
     """
     return predicting_rounds_there(halves, halves.rows.shared(start))
 
@@ -433,23 +378,12 @@ def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
 
 
 def predicting_alpha0_there(halves: HalfRows, whole: Any) -> float:
-    """The alpha0 whose Dirichlet makes pairs held out likeliest: .05, .1, .2, .3, .5 ... or 10.
+    """The alpha0 whose Dirichlet predicts held-out pairs best: .05, .1, .2, .3, .5 ... or 10.
 
     Under `Omega = (diag(w) + alpha0 w w') / (alpha0 + 1)`, with topics and weights of the other
-    half. The noisier topics are, the larger it is, so that documents read with it are given to them
-    less surely; the pairs that they were fitted on take one near 0.
-
-    Parameters
-    ----------
-    halves : HalfRows
-        Of the statistics.
-    whole : handle of PairTopics
-        The topics as refined.
-
-    Raises
-    ------
-    InvalidInput
-        A half has no pair of words.
+    half. The noisier topics are, the larger it is, so that documents read with it are assigned to
+    them less surely. The pairs that they were fitted on give one near 0. `whole` is a handle of the
+    refined topics. Raises InvalidInput if a half has no pair of words.
     """
     rows, known = halves.rows, dict[int, float]()
     fits = fits_of(halves, whole, BAR_ROUNDS)

@@ -7,18 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Polishing:
-    """How a model was polished, as it says of itself.
+    """How a model was polished.
 
-    Parameters
-    ----------
-    parent : str
-        Name of the model that the passes began with; empty where it has none.
-    passes : int
-        Over the documents.
-    alpha : bool
-        Whether alpha was learned from them.
-    shards, documents, tokens : int
-        That were read in the last pass; 0 shards where they were given in memory.
+    parent : name of the model that the passes began with; empty where it has none
+    passes : number over the documents
+    alpha : whether alpha was learned from them
+    shards, documents, tokens : numbers read in the last pass; 0 shards where documents were given
+        in memory
     """
 
     parent: str
@@ -40,16 +35,11 @@ class Polishing:
 
 @dataclass(frozen=True)
 class SecondStart:
-    """What a second start gave, where topics repeated as they were decomposed.
+    """What a second start gave, where decomposed topics repeated.
 
-    Parameters
-    ----------
-    repeated : int
-        Topics that were much like one of more weight, and were drawn anew.
-    gain : float
-        Of the log likelihood of a pair held out, by the second start.
-    noise : float
-        Half of what the halves differ in that.
+    repeated : topics that were much like one of more weight, and were redrawn
+    gain : of the log-likelihood of a held-out pair, by the second start
+    noise : half of the difference between the halves in that
     """
 
     repeated: int

@@ -32,13 +32,7 @@ STEP = "refinement"
 
 
 def require_rounds(rounds: int) -> None:
-    """Refuse a number of rounds that is none.
-
-    Raises
-    ------
-    InvalidInput
-        Below 0 or above 10,000.
-    """
+    """Raise InvalidInput for a number of rounds below 0 or above 10,000."""
     if not 0 <= rounds <= _MOST_ROUNDS:
         raise InvalidInput(f"refine is {rounds}; it must be 0 to {_MOST_ROUNDS:,} rounds")
 
@@ -51,16 +45,10 @@ class PairTopics:
     of a model of mixed topics than its Omega; of documents of one topic Omega is diagonal, and a
     round leaves it so.
 
-    Parameters
-    ----------
-    topics : (n, k) float64
-        M, columns on the simplex.
-    pair_weights : (k, k) float64
-        `Omega = E[theta theta']`, symmetric, sums to 1.
-    expected : (n,) float64
-        M1.
-    core : int
-        Words of whose pairs all are counted.
+    topics : (n, k) float64 M, columns on the simplex
+    pair_weights : (k, k) float64 `Omega = E[theta theta']`, symmetric, sums to 1
+    expected : (n,) float64 M1
+    core : number of words whose pairs are all counted
     """
 
     topics: NDArray[np.float64]
@@ -72,28 +60,11 @@ class PairTopics:
 
 
 def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
-    """Topics after so many rounds of expectation maximisation, from the pair counts alone.
+    """Topics after `rounds` rounds of expectation maximisation, from the `pair_rows` alone.
 
-    All but the last two rounds are over-relaxed.
-
-    Parameters
-    ----------
-    rows : Rows
-        Of the `pair_rows` of some statistics.
-    start : PairTopics
-        Mixed with 1% of M1.
-    rounds : int
-        0 gives the start back.
-
-    Returns
-    -------
-    PairTopics
-        The same bits however the rows are divided: blocks give rows, each worked out alone, and
-        all sums are taken over all rows at once.
-
-    Examples
-    --------
-    See `streaming_moments.fit_by`.
+    All but the last two rounds are over-relaxed. The start is mixed with 1% of M1; 0 rounds give it
+    back. The result has the same bits however the rows are divided: blocks give rows, each worked
+    out alone, and all sums are taken over all rows at once.
     """
     result: PairTopics = rows.value(refined_there(rows, start, rounds)) if rounds else start
     return result
@@ -134,23 +105,17 @@ def expected_ratios(pairs: PairRows, state: PairTopics) -> NDArray[np.float64]:
 def next_topics(
     parts: Sequence[NDArray[np.float64]], state: PairTopics, relaxation: float = 1.0
 ) -> PairTopics:
-    """The topics after a round, from the `expected_ratios` of all blocks.
+    """The topics after a round, from the `expected_ratios`, (r, k) float64, of all blocks in order.
 
     `M <- M * (G Omega)` and `Omega <- Omega * (M_core' G_core)` are expected counts, of tokens by
     topic and of pairs of core words by both topics. Inside the core this is expectation
     maximisation for the pairs of core words, whose likelihood so never falls in a plain round;
-    other words follow, each by its own pairs. Of the pairs of two topics the core sees a share
-    that is the product of theirs, by which Omega is divided: else topics of which much lies
-    outside the core would lose weight, and exact moments would not be a fixed point.
+    other words follow, each by its own pairs. Of the pairs of two topics the core sees a share that
+    is the product of theirs, by which Omega is divided: else topics of which much lies outside the
+    core would lose weight, and exact moments would not be a fixed point.
 
-    Parameters
-    ----------
-    parts : sequence of (r, k) float64
-        Of all blocks, in their order.
-    state : PairTopics
-        What they were made of.
-    relaxation : float
-        Power to which each change of a topic is raised; 1 is a plain round.
+    `state` is what the parts were made of. Each change of a topic is raised to the power
+    `relaxation`; 1 is a plain round.
     """
     gathered, core = interleaved(parts), state.core
     # in place, all through: of arrays of all words there are few

@@ -53,12 +53,9 @@ FITS_HALVES: Mapping[str, type[FitsHalves]] = MappingProxyType(
 class States:
     """Topics, or hidden states, as distributions over words.
 
-    Parameters
-    ----------
-    columns : (n, k) float64
-        On the simplex; of several views their columns one under another, each of an equal share.
-    bars : (k,) float64, optional
-        L1 error to be expected of each.
+    columns : (n, k) float64 on the simplex; of several views their columns one under another, each
+        of an equal share
+    bars : (k,) float64, expected L1 error of each
     """
 
     columns: NDArray[np.float64]
@@ -74,14 +71,9 @@ class States:
 class Clusters:
     """Components of rows of numbers.
 
-    Parameters
-    ----------
-    means : (k, d) float64
-        In the unit of the rows.
-    variances : (k, 1) or (k, d) float64
-        Of all coordinates alike, or of each.
-    bars : (k,) float64, optional
-        Distance of each mean from the true one that is to be expected.
+    means : (k, d) float64, in the unit of the rows
+    variances : (k, 1) or (k, d) float64, of all coordinates alike, or of each
+    bars : (k,) float64, expected distance of each mean from the true one
     """
 
     means: NDArray[np.float64]

@@ -30,22 +30,13 @@ from streaming_moments.numerics.held_bytes import held_bytes
 class Part:
     """How a store keeps a field of a model.
 
-    Parameters
-    ----------
-    name : str
-        In stores, where it is not that of the field.
-    states : tuple of int
-        Axes of an array that have an entry for each state.
-    required : bool
-        Refuse a stored model without it, though the field has a default.
-    together : str
-        Parts of the same group are all in a store, or none of them.
-    arrays : tuple of str
-        Names of the arrays of a field that is a dataclass of arrays.
-    prefix : str
-        Of the names of the arrays of a field that is a mapping of arrays, before its keys.
-    own : bool
-        The class of the model stores the field itself.
+    name : in stores, where it differs from that of the field
+    states : axes of an array that have an entry for each state
+    required : refuse a stored model without it, though the field has a default
+    together : parts of the same group are all in a store, or none of them
+    arrays : names of the arrays of a field that is a dataclass of arrays
+    prefix : before the keys of a field that is a mapping of arrays, in the names of its arrays
+    own : the class of the model stores the field itself
     """
 
     name: str = ""

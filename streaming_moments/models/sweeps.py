@@ -105,10 +105,7 @@ def _last_column(core: NDArray[Any]) -> NDArray[Any]:
 class TensorEvidence:
     """Sums gathered for the decomposition of that name, which sees the tensor they make.
 
-    Raises
-    ------
-    InvalidInput
-        Sums for two decompositions are added up.
+    Raises InvalidInput if sums for two decompositions are added up.
     """
 
     method: str
@@ -148,10 +145,7 @@ def slice_evidence(statistics: Statistics, whitening: Whitening, method: str) ->
 def solve(evidence: Evidence, whitening: Whitening, seed: int) -> Directions:
     """Directions of the topics from the evidence of all rows.
 
-    Raises
-    ------
-    NotIdentifiable
-        The method cannot tell the topics apart.
+    Raises NotIdentifiable if the method cannot separate the topics.
     """
     rng = np.random.default_rng(seed)
     chosen = decomposition_called(evidence.method)

@@ -54,24 +54,15 @@ def expected_counts(
 ) -> None:
     """Add tokens of each word expected in each topic, by collapsed variational Bayes (CVB0).
 
-    Parameters
-    ----------
-    indptr, words, counts : arrays
-        Of a `CountBatch`.
-    topics : (n, k) float64
-        All above 0.
-    alpha : (k,) float64
-        Above 0.
-    sweeps : int
-        At most so many over a document.
-    tolerance : float
-        A document is done when its tokens in no topic change by more than this share of them.
-    totals : (n, k) int64
-        Added to, in units of 2^-20 of a token. What a document adds depends on it and the model
-        alone, so sums are the same bits in any order.
-    harmonics : (k + 1,) int64
-        Added to, in the same units: `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` of each topic,
-        and `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N.
+    indptr, words, counts : arrays of a `CountBatch`
+    topics, alpha : (n, k) float64 and (k,) float64, all above 0
+    sweeps : limit for a document, which is done earlier when its tokens in no topic change by more
+        than the share `tolerance` of them
+    totals : (n, k) int64, added to, in units of 2^-20 of a token; what a document adds depends on
+        it and the model alone, so sums are the same bits in any order
+    harmonics : (k + 1,) int64, added to, in the same units:
+        `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` of each topic, and
+        `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
     """
     padded, prior = _padded(topics, alpha)
     room = _room(indptr, prior.size)

@@ -31,13 +31,7 @@ def tensor_bytes(foundation: VectorsFoundation) -> int:
 
 
 def require_number(number: int, of: str) -> None:
-    """Refuse a number below `BY_SPECTRUM`.
-
-    Raises
-    ------
-    InvalidInput
-        Says the number, and of what.
-    """
+    """Raise InvalidInput for a number below `BY_SPECTRUM`."""
     if number < BY_SPECTRUM:
         raise InvalidInput(f"{number} {of} asked for; it must be at least 1")
 
@@ -45,17 +39,7 @@ def require_number(number: int, of: str) -> None:
 def fit_of_blocks(
     rows: Rows, of: str, fit: Callable[[Sequence[VectorStatistics], Any], M], options: Any
 ) -> M:
-    """A model by one step that is given the statistics of all row blocks.
-
-    Parameters
-    ----------
-    rows : Rows
-        Of `VectorStatistics`.
-    of : str
-        What the step is called after.
-    fit : callable
-        The model of the row blocks and `options`.
-    """
+    """Fit a model by one step, named after `of`, on the `VectorStatistics` of all row blocks."""
     blocks = rows.each("reading row blocks", _itself)
     made: M = rows.value(rows.once(of, fit, blocks, options))
     return made
@@ -82,10 +66,7 @@ def read_by_parts(
 ) -> NDArray[np.float64]:
     """(n, k) of (n, d) rows, of so many at a time that floats of all are never held.
 
-    Raises
-    ------
-    ForeignStatistics
-        Rows of another width.
+    Raises ForeignStatistics for rows of another width.
 
     Examples
     --------

@@ -11,10 +11,7 @@ import numpy as np
 def held_bytes(value: object) -> int:
     """Bytes of a dataclass and of all that its fields hold: for its `__sizeof__`.
 
-    Parameters
-    ----------
-    value : dataclass
-        Of arrays, numbers and texts, and of dataclasses, tuples and lists of such.
+    Fields may be arrays, numbers, texts, dataclasses, and tuples and lists of such.
 
     Examples
     --------

@@ -14,12 +14,7 @@ def require_seed(seed: int) -> None:
 
 
 def generator_of(seed: int) -> np.random.Generator:
-    """Random numbers of a seed.
-
-    Raises
-    ------
-    InvalidInput
-        A seed that is none.
+    """Random generator of a seed; raises InvalidInput for an invalid seed.
 
     Examples
     --------

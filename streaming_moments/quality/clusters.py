@@ -17,15 +17,11 @@ _FLAT = 1e-12  # of the largest number of the means: shorter axes are rounding
 
 @dataclass(frozen=True)
 class ClusterMove:
-    """How far the mean of a component lies from where it lay.
+    """Distance between the means of a component in two models.
 
-    Parameters
-    ----------
-    length : float
-        In the unit of the rows.
-    spreads, bars : float
-        In standard deviations of the component, of both models alike, along its way; and in error
-        bars of the mean, the larger of both models', NaN where none is known.
+    length : in the unit of the rows
+    spreads : in standard deviations of the component, of both models alike, along its way
+    bars : in error bars of the mean, the larger of both models', NaN where none is known
     """
 
     length: float
@@ -37,14 +33,9 @@ class ClusterMove:
 class Plane:
     """Two directions in which the means of components lie apart most.
 
-    Parameters
-    ----------
-    centre : (d,) float64
-        Mean of all rows.
-    axes : (d, 2) float64
-        Orthonormal, the widest first; zero where rows have one number alone.
-    shares : (2,) float64
-        Of the variance between the means.
+    centre : (d,) float64, mean of all rows
+    axes : (d, 2) float64, orthonormal, the widest first; zero where rows have one number alone
+    shares : (2,) float64, of the variance between the means
     """
 
     centre: NDArray[np.float64]
@@ -59,12 +50,8 @@ class Plane:
         """(k, 3) ellipses of one standard deviation, in the plane.
 
         Half of the longer axis, half of the shorter one, and the angle of the longer one to the
-        first axis of the plane, in radians.
-
-        Parameters
-        ----------
-        variances : (k, 1) or (k, d) float64
-            Of all coordinates alike, or of each.
+        first axis of the plane, in radians. Variances are (k, 1) or (k, d) float64, of all
+        coordinates alike, or of each.
         """
         each = np.broadcast_to(variances, (len(variances), len(self.axes)))
         inside = np.einsum("da,kd,db->kab", self.axes, each, self.axes, optimize=True)
@@ -88,10 +75,7 @@ def compare_clusters(
     further apart than their error bar; or than half of the way from either to any other component
     of its model, so that it is told which has moved however far it did. No mixes are looked for.
 
-    Raises
-    ------
-    InvalidInput
-        Means of different numbers of dimensions.
+    Raises InvalidInput for means of different numbers of dimensions.
 
     Examples
     --------
@@ -111,14 +95,10 @@ def compare_clusters(
 
 
 def furthest_move(before: Clusters, after: Clusters) -> float:
-    """How far a mean lies from where it lay at most, in standard deviations of its component.
+    """Largest distance between matched means, in standard deviations of their component.
 
-    Of pairs as `compare_clusters` makes them, however far apart.
-
-    Raises
-    ------
-    InvalidInput
-        Means of different numbers of dimensions.
+    Pairs are those of `compare_clusters`, however far apart. Raises InvalidInput for means of
+    different numbers of dimensions.
 
     Examples
     --------
@@ -148,15 +128,9 @@ def cluster_move(before: Clusters, after: Clusters, pair: KeptTopic) -> ClusterM
 def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) -> Plane:
     """The plane of the two leading principal directions of the means, by their weights.
 
-    Where the means lie on a line, or on a point, coordinates make up the directions that lack. The
-    largest entry of each axis is positive, so that the map does not flip overnight.
-
-    Parameters
-    ----------
-    means : (k, d) float64
-        Of the components.
-    weights : (k,) float64
-        Sum 1.
+    Where the means lie on a line, or on a point, coordinates supply the missing directions. The
+    largest entry of each axis is positive, so that the map does not flip overnight. Means are
+    (k, d) float64, weights (k,) float64 of sum 1.
 
     Examples
     --------

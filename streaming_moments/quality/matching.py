@@ -84,18 +84,10 @@ class LoneTopic:
 class MixedTopic:
     """A topic of one model that is a mix of two of the other.
 
-    Parameters
-    ----------
-    whole : int
-        The topic.
-    parts : (int, int)
-        The two of the other model.
-    share : float
-        Of the first part; the second has the rest.
-    distance : float
-        Total variation between the topic and the mix.
-    alone : float
-        Between the topic and its match or, without one, the nearer of the parts.
+    whole, parts : the topic, and the two of the other model
+    share : of the first part; the second has the rest
+    distance : total variation between the topic and the mix
+    alone : total variation between the topic and its match or, without one, the nearer of the parts
     """
 
     whole: int
@@ -221,23 +213,11 @@ def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatch
 
 
 def numbered_like(model: M, matching: TopicMatching) -> tuple[M, TopicMatching]:
-    """The model with the topics that were kept under their numbers before.
+    """Renumber matched topics as before; gives the model, and the matching under the new numbers.
 
-    Other topics get the numbers that are free, in the model's order. With fewer topics than before
-    a kept topic whose number no longer exists gets a free one as well: its numbers differ in the
-    matching returned.
-
-    Parameters
-    ----------
-    model : Numbered
-        The new model.
-    matching : TopicMatching
-        Of its topics, as `compare_topics` gives it.
-
-    Returns
-    -------
-    Numbered, TopicMatching
-        The model, and the matching under its new numbers.
+    Other topics get the free numbers, in the model's order. With fewer topics than before, a
+    matched topic whose number no longer exists gets a free one as well: its numbers differ in the
+    matching.
 
     Examples
     --------
@@ -280,19 +260,9 @@ def on_all_words(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Topics of two vocabularies as columns of equal length with the same total variations.
 
-    The words of both are rows of their own; those of one only are added up in one row, which is
+    Gives (common + 2, k) and (common + 2, l) float64 from (n, k) and (m, l) columns on the simplex.
+    The common words are rows of their own. The words of one only are summed in one row, which is
     zero in the other: no distance over the union of the words changes by that.
-
-    Parameters
-    ----------
-    before, after : (n, k) and (m, l) float64
-        Columns on the simplex.
-    before_words, after_words : Vocabulary
-        Of n and m words.
-
-    Returns
-    -------
-    (common + 2, k) and (common + 2, l) float64
 
     Examples
     --------
@@ -315,13 +285,9 @@ def best_mix(
 ) -> tuple[float, float]:
     """Share w in [0, 1] for which `w one + (1 - w) other` is nearest, and the total variation.
 
-    `sum |topic - other - w (one - other)|` is convex and piecewise linear in w: its least is at
-    the median of the `(topic - other) / (one - other)`, weighted by `|one - other|`.
-
-    Parameters
-    ----------
-    topic, one, other : (n,) float64
-        On the simplex.
+    `sum |topic - other - w (one - other)|` is convex and piecewise linear in w: its least is at the
+    median of the `(topic - other) / (one - other)`, weighted by `|one - other|`. All are (n,)
+    float64 on the simplex.
 
     Examples
     --------

@@ -49,29 +49,14 @@ def mixture_shares(
     probability `Z_j = sum_i e_i m_ij`: the above gives the shares of the tokens seen, from
     `e_i m_ij / Z_j`, and these over Z are, scaled to sum to 1, the shares of all.
 
-    Parameters
-    ----------
-    model : TopicModel
-        Of n words.
-    counts : (n,) int64
-        Tokens of each word.
-    counted : (n,) float64, optional
-        Share of the documents in which each word is counted, 0 to 1; by default all.
-    concentration : float
-        `sum_d (c_d / C)^2`, see `token_concentration`; 0 for independent tokens. Lengths are taken
-        to say nothing of the topics.
+    The result is (k,) shares and their (k,) bars, NaN where there is no token. `counts` is (n,)
+    int64 tokens of each word. `counted` is (n,) float64, the share of the documents in which each
+    word is counted, by default all. `concentration` is `sum_d (c_d / C)^2`, see
+    `token_concentration`; 0 is for independent tokens. Lengths are taken to say nothing of the
+    topics.
 
-    Returns
-    -------
-    (k,) float64, (k,) float64
-        Shares, which sum to 1, and their bars; NaN where there is no token.
-
-    Raises
-    ------
-    ForeignStatistics
-        Counts, or shares of documents, of another number of words.
-    InvalidInput
-        A count below 0, or a concentration outside 0 to 1.
+    Raises ForeignStatistics for another number of words, and InvalidInput for a count below 0, or a
+    concentration outside 0 to 1.
 
     Examples
     --------

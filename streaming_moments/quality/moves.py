@@ -11,17 +11,11 @@ from streaming_moments.quality.matching import KeptTopic, TopicMatching
 
 
 def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMatching:
-    """The matching that says which topics moved by more than their bar, and which by noise.
+    """Add to a matching which topics moved by more than their bar, and which by noise.
 
     Of the bars before and after the larger one counts: with documents added the difference of two
-    estimates errs by no more than the earlier one.
-
-    Parameters
-    ----------
-    matching : TopicMatching
-        Of the topics of both, under the numbers that they have.
-    before, after : Model
-        One of them with bars at least, or nothing is said.
+    estimates errs by no more than the earlier one. The topics have the numbers that they have in
+    the models. If neither model has bars, nothing is added.
 
     Examples
     --------

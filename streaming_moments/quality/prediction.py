@@ -14,19 +14,9 @@ _ENTRIES = 1 << 16
 
 
 def halves(batch: CountBatch, seed: int = 0) -> tuple[CountBatch, CountBatch]:
-    """Each document's tokens split at random in two; the first half has the odd token.
+    """Split each document's tokens at random in two; the first half has the odd token.
 
-    Parameters
-    ----------
-    batch : CountBatch
-        (documents, n) counts.
-    seed : int
-        Of the split.
-
-    Returns
-    -------
-    CountBatch, CountBatch
-        Of the same documents; together they are the batch.
+    Both halves hold the same documents; together they are the batch.
 
     Examples
     --------

@@ -13,24 +13,9 @@ def relevance(
 ) -> NDArray[np.float64]:
     """`lambda log p(w|t) + (1 - lambda) log p(w|t) / p(w)` (Sievert and Shirley 2014, eq. 1).
 
-    Parameters
-    ----------
-    topics : (n, k) float64
-        Columns on the simplex.
-    word_probabilities : (n,) float64
-        M1.
-    weight : float
-        lambda in [0, 1]: 1 ranks by probability, 0 by lift.
-
-    Returns
-    -------
-    (n, k) float64
-        `-inf` for words the topic or the corpus never uses.
-
-    Raises
-    ------
-    InvalidInput
-        lambda outside [0, 1].
+    (n, k) float64, `-inf` for words the topic or the corpus never uses. `topics` is (n, k) columns
+    on the simplex, `word_probabilities` (n,) M1. The weight is lambda in [0, 1]: 1 ranks by
+    probability, 0 by lift.
 
     Examples
     --------

@@ -15,20 +15,13 @@ _DEVIATIONS = 1.96  # of a bound that holds with probability 97.5%
 
 @dataclass(frozen=True)
 class Representative:
-    """A document that speaks for a topic.
+    """A document that represents a topic.
 
-    Parameters
-    ----------
-    id, source : str
-        What it is called, and the shard that holds it.
-    row : int
-        Its number in the shard, from 0.
-    share, bound : float
-        Of the topic in it, and below which that hardly is (see `share_bounds`).
-    length : int
-        In vocabulary tokens.
-    text : str
-        How it begins; empty for token ids.
+    id, source, row : its name, the shard that holds it, and its number there, from 0
+    share : of the topic in it
+    bound : lower bound of that share (see `share_bounds`)
+    length : in vocabulary tokens
+    text : its beginning; empty for token ids
     """
 
     id: str
@@ -42,14 +35,10 @@ class Representative:
 
 @dataclass(frozen=True)
 class Representatives:
-    """The documents that speak most clearly for each topic.
+    """The documents that represent each topic most clearly.
 
-    Parameters
-    ----------
-    number : int
-        Of each topic at most.
-    topics : tuple of tuple of Representative
-        By topic, the highest bound first, then by source and row.
+    number : limit for each topic
+    topics : by topic, the highest bound first, then by source and row
 
     Examples
     --------
@@ -64,12 +53,9 @@ class Representatives:
     topics: tuple[tuple[Representative, ...], ...] = ()
 
     def joined(self, other: Representatives) -> Representatives:
-        """The best of both, whichever comes first; one without topics yet has none to give.
+        """Merge the best of both, in any order; one without topics yet adds none.
 
-        Raises
-        ------
-        InvalidInput
-            They are of different numbers of topics.
+        Raises InvalidInput for different numbers of topics.
         """
         if not self.topics or not other.topics:
             return Representatives(self.number, self.topics or other.topics)
@@ -87,18 +73,10 @@ class Representatives:
 
 @dataclass(frozen=True, order=True)
 class NearRow:
-    """A row near the mean of a component.
+    """A row near the mean of a component, and its distance from it.
 
-    Parameters
-    ----------
-    distance : float
-        From the mean.
-    source : str
-        Shard that holds it.
-    row : int
-        Of the shard, from 0.
-    id : str
-        What it is called; empty where nothing is asked for.
+    source, row : shard that holds it, and its number there, from 0
+    id : its name; empty where names are not requested
     """
 
     distance: float
@@ -110,21 +88,12 @@ class NearRow:
 def share_bounds(
     proportions: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Lower bounds of shares, so that a few words of a topic tell less than many of them.
+    """Lower bounds of shares, so that a few words of a topic count for less than many of them.
 
-    The lower end of the score interval of Wilson (Journal of the American Statistical Association
-    22, 1927) at 95%, as if each token had been drawn from the topic or not.
-
-    Parameters
-    ----------
-    proportions : (documents, k) float64
-        Shares of the topics.
-    lengths : (documents,) int64
-        In tokens; without any the bound is 0.
-
-    Returns
-    -------
-    (documents, k) float64
+    (documents, k) float64: the lower end of the score interval of Wilson (Journal of the American
+    Statistical Association 22, 1927) at 95%, as if each token had been drawn from the topic or not.
+    `proportions` is (documents, k) shares of the topics. `lengths` is (documents,) tokens; without
+    any the bound is 0.
 
     Examples
     --------

@@ -9,20 +9,10 @@ from streaming_moments.errors import InvalidInput
 
 
 def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
-    """Jensen-Shannon distances between topics.
+    """(k, k) Jensen-Shannon distances between topics, the (n, k) columns on the simplex.
 
-    The square root of the divergence in bits: a metric, 0 for equal topics and 1 for topics
-    without a common word.
-
-    Parameters
-    ----------
-    topics : (n, k) array
-        Columns on the simplex.
-
-    Returns
-    -------
-    (k, k) float64
-        Symmetric, with zeros on the diagonal.
+    The square root of the divergence in bits: a metric, 0 for equal topics and 1 for topics without
+    a common word.
 
     Examples
     --------
@@ -50,22 +40,12 @@ def _entropies(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def classical_scaling(distances: ArrayLike, dimensions: int = 2) -> NDArray[np.float64]:
-    """Places whose Euclidean distances come as near as can be to those given.
+    """(k, dimensions) places whose Euclidean distances are as near as possible to those given.
 
-    Classical multidimensional scaling: the leading eigenvectors of the doubly centred squares.
-    The largest coordinate of each axis is positive, so that the map does not flip overnight.
-
-    Parameters
-    ----------
-    distances : (k, k) array
-        Symmetric, at least 0.
-    dimensions : int
-        Of the places; axes that nothing is left for are 0.
-
-    Returns
-    -------
-    (k, dimensions) float64
-        Centred on 0, the axis of the widest spread first.
+    Classical multidimensional scaling: the leading eigenvectors of the doubly centred squares. The
+    largest coordinate of each axis is positive, so that the map does not flip overnight. Places are
+    centred on 0, the axis of the widest spread first; axes for which nothing is left are 0. The
+    (k, k) distances are symmetric and at least 0.
 
     Examples
     --------

@@ -17,17 +17,11 @@ _REFITTED = 1.25
 
 
 def weight_bars(model: TopicModel, lengths: LengthHistogram) -> NDArray[np.float64] | None:
-    """(k,) standard errors of the weights of refined topics; None of others.
+    """(k,) standard errors of the weights of refined topics; None for others.
 
-    Weights are those of Omega, which the pairs of words tell, so a document counts by its pairs:
-    the variance is `W2 Var(theta_j)`, see `mixture_shares`, and that of the tokens.
-
-    Parameters
-    ----------
-    model : TopicModel
-        Refined.
-    lengths : LengthHistogram
-        Of documents such as it was fitted on, of which there may be more or fewer.
+    Weights are those of Omega, which the pairs of words give, so a document counts by its pairs:
+    the variance is `W2 Var(theta_j)`, see `mixture_shares`, and that of the tokens. `lengths` are
+    of documents such as it was fitted on, of which there may be more or fewer.
 
     Examples
     --------
@@ -52,16 +46,8 @@ def weight_bars(model: TopicModel, lengths: LengthHistogram) -> NDArray[np.float
 def grown_bars(bars: NDArray[np.float64], documents: int, before: int) -> NDArray[np.float64]:
     """(k,) standard errors of how far weights moved as documents came, or went.
 
-    Parameters
-    ----------
-    bars : (k,) float64
-        The `weight_bars` now.
-    documents, before : int
-        On which both models were fitted, at least 1; the fewer are among the more.
-
-    Notes
-    -----
-    Two means of n and of more documents, the n among them, differ by the variance of the one less
-    that of the other.
+    `bars` are the (k,) `weight_bars` now. Both models were fitted on at least 1 document; the fewer
+    documents are among the more. Two means of n and of more documents, the n among them, differ by
+    the variance of the one less that of the other.
     """
     return np.asarray(_REFITTED * bars * sqrt(abs(documents / before - 1)))

@@ -14,20 +14,12 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """An earlier model, beside which one is shown.
+    """An earlier model with which a page compares the shown one.
 
-    Parameters
-    ----------
-    model : Model
-        The earlier one.
-    matching : TopicMatching
-        What became of its parts.
-    since : str
-        ISO 8601, of it.
-    labels : mapping
-        Of its parts, by number.
-    shares : ShareOverTime
-        Of the parts of the later one, as far back as they are followed.
+    matching : how its parts match those of the shown model
+    since : time of the earlier model, ISO 8601
+    labels : of its parts, by number
+    shares : of the parts of the shown model, as far back as they can be followed
     """
 
     model: Any
@@ -39,20 +31,10 @@ class Followed:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A model of a store that a page is to show.
+    """A model of a store that a page shows.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At a version.
-    name : str
-        Of the model there.
-    model : Model
-        Itself.
-    parts : sequence of TopicReport
-        Its topics, clusters or factors; none of states.
-    followed : Followed, optional
-        An earlier model.
+    parts : its topics, clusters or factors; empty for states
+    followed : an earlier model to compare with
     """
 
     store: MomentStore
@@ -66,23 +48,14 @@ class Asked:
 class Shown:
     """How models of a family are shown.
 
-    Parameters
-    ----------
-    what : str
-        What its parts are: "topic", "state", "cluster", "factor".
-    parts : callable
-        The parts of a model of a store, called `name` there, by number what was found for each.
-    add : callable
-        A page, with all that is shown of a model.
-    follows : bool
-        Whether its parts are cards of a page, and followed from model to model.
-    read : callable, optional
-        What a transform wrote of each part into a folder: the name of the model, and that by
-        number.
-    sample : callable, optional
-        What is found for each part in the shards of a store.
-    periods : callable, optional
-        Shares of the parts in the documents of days, weeks or months, or of the finest.
+    what : name of a part: "topic", "state", "cluster", "factor"
+    parts : the parts of a model of a store by its name, with what was found for each, by number
+    add : adds to a page all that is shown of a model
+    follows : whether parts are cards of a page and are followed from model to model
+    read : reads what a transform wrote of each part to a folder: the name of the model, and that by
+        number
+    sample : finds examples of each part in the shards of a store
+    periods : shares of the parts in days, weeks or months, or in the finest period
     """
 
     what: str

@@ -16,23 +16,10 @@ _MOST = 30  # models
 
 
 def followed_in(store: MomentStore, name: str, model: Any, what: str) -> Followed | None:
-    """The model of this family that a store kept before, of an earlier version of what it counts.
+    """Return the previous stored model of the family, of an earlier version of what is counted.
 
-    Of several of one version the last counts. None where there is none that can be compared.
-
-    Parameters
-    ----------
-    store : MomentStore
-        At a version that has the model.
-    name, model : str, Model
-        The model.
-    what : str
-        What its parts are called.
-
-    Raises
-    ------
-    StoreError
-        A model is damaged.
+    Of several models of one version it is the last; None where none can be compared. `what` is the
+    name of its parts.
     """
     later, first = model, None
     numbers = {part: part for part in range(model.n_topics)}

@@ -39,16 +39,9 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True, eq=False)
 class ModelView(ABC):
-    """A model and its parts, ready to be shown.
+    """A model and its description, ready to be shown.
 
-    Parameters
-    ----------
-    model : Model
-        Itself.
-    described : Description
-        What it says of itself.
-    halves : bool
-        Whether its store keeps halves of the records apart, by which error bars are made.
+    `halves` says whether its store keeps halves of the records apart, which error bars need.
     """
 
     model: Any
@@ -163,25 +156,11 @@ def model_view(
     weight: float = RELEVANCE_WEIGHT,
     labels: Mapping[int, str] = MappingProxyType({}),
 ) -> ModelView:
-    """The view of a model of a store.
+    """Return the view of any model of a store with the model's foundation.
 
-    Parameters
-    ----------
-    store : MomentStore
-        At a version whose foundation is that of the model.
-    model : Model
-        Any.
-    words : int
-        Shown of each part.
-    weight : float
-        Ranks words of topics: 1 by probability, 0 by how much more probable than elsewhere.
-    labels : mapping
-        What people call the parts, by number.
-
-    Raises
-    ------
-    StoreError
-        The words of the model are missing or damaged.
+    words : number of words shown of each part
+    weight : ranks words of topics: 1 by probability, 0 by how much more probable than elsewhere
+    labels : of the parts, by number
     """
     described = model.described()
     if isinstance(model, TopicModel):

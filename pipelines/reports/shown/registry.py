@@ -58,15 +58,9 @@ def shown_of(model: Model) -> Shown:
 def reported(
     store: MomentStore, name: str, model: Model, found: Mapping[int, Any] = MappingProxyType({})
 ) -> tuple[TopicReport, ...]:
-    """Parts of a model of a store, called `name` there, as a report holds them.
+    """Return the parts of a model of a store as a report stores them.
 
-    Of states no more than is needed to name and to follow them; none of a model without words.
-
-    Parameters
-    ----------
-    store, name, model : MomentStore, str, Model
-        The model, and where it is kept.
-    found : mapping
-        What was found for each part, by number: documents of topics, rows of clusters.
+    States have only what is needed to name and follow them; a model without words has no parts.
+    `found` has the examples of each part, by number.
     """
     return shown_of(model).parts(store, name, model, found)

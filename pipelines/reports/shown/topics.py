@@ -31,13 +31,7 @@ def parts_of(
 
 
 def with_topics(page: ReportPage, asked: Asked) -> ReportPage:
-    """A page with all that is known of topics.
-
-    Raises
-    ------
-    StoreError
-        The counts by day cannot be read.
-    """
+    """Add all data of topics to a page."""
     model: TopicModel = asked.model
     return replace(
         page,
@@ -87,14 +81,9 @@ def sampled(
 def periods_of(
     store: MomentStore, name: str, model: TopicModel, by: Period | None = None
 ) -> ShareOverTime:
-    """Shares in the documents of each period, by default of the finest; none without days.
+    """Return shares in the documents of each period, by default the finest; empty without days.
 
-    Raises
-    ------
-    InvalidInput
-        Segments are of no such period.
-    StoreError
-        The counts by day cannot be read.
+    InvalidInput if segments are of no such period.
     """
     counted = store_counting(store, name, model)
     by = by or finest_period(counted)

@@ -52,20 +52,10 @@ _EXPIRING = 6 * 3600.0  # seconds between two looks for what is old
 
 @dataclass
 class Accumulator:
-    """Seals and counts, turn by turn. Make one with `of`.
+    """Seals and counts pending documents, cycle by cycle. Make one with `of`.
 
-    Parameters
-    ----------
-    config : ServiceConfig
-        What to do when.
-    run : Run
-        Where to run, and what its steps are told.
-    seals : SealLog
-        Of the inbox.
-    tell : callable
-        Told of what was done, in a line.
-    clock : callable
-        Seconds, of whatever beginning.
+    tell : called with a line about each action
+    clock : seconds since any fixed time
     """
 
     config: ServiceConfig
@@ -128,13 +118,7 @@ class Accumulator:
         return compare(self._opened(), inbox, self.run)
 
     def look(self) -> Turn | None:
-        """A turn, if one of its steps is due; None where none is, or another process has the lock.
-
-        Raises
-        ------
-        StreamingMomentsError
-            The inbox or the store cannot be read.
-        """
+        """Run a cycle if a step is due; None if none is, or another process holds the lock."""
         backlog, steps = self.seals.inbox.backlog(), self.steps
         lags = self.lags or is_due(backlog, self.rules) or self._is_asked_again()
         counts = lags and steps.is_due("count")
@@ -156,16 +140,10 @@ class Accumulator:
         return bool(due_again(self.seals))
 
     def turn(self) -> Turn:
-        """Seal and count pending documents, and delete those that are to be deleted.
+        """Seal and count pending documents, and carry out deletions.
 
-        Each step fails alone, and so does each deletion: `Turn.failed` has what failed.
-
-        Raises
-        ------
-        LockHeld
-            Another process takes a turn, or a night runs.
-        StreamingMomentsError
-            The lock, or the requests for deletions, cannot be read.
+        Each step fails alone, and so does each deletion: `Turn.failed` lists them. LockHeld if
+        another process runs a cycle or a night.
         """
         steps = self.steps
         steps.failed.clear()
@@ -186,12 +164,9 @@ class Accumulator:
         return replace(turn, forgotten=forgotten, failed=tuple(steps.failed))
 
     def refit_if_due(self) -> str | None:
-        """Run the night, if it is due; its outcome, and None where it is not, or another runs.
+        """Run the night if it is due, and return its outcome; None if not, or if another one runs.
 
-        Raises
-        ------
-        StreamingMomentsError
-            As `nightly`: it is tried again when it is due again.
+        Errors are those of `nightly`; it is tried again when it is next due.
         """
         if self.night is None:
             return None
@@ -230,12 +205,9 @@ class Accumulator:
         return documents, False
 
     def expire_if_due(self) -> Expired | None:
-        """Let go what is old; what went, and None where it is not due, or another is at work.
+        """Delete expired data; None if that is not due, or another process works.
 
-        Raises
-        ------
-        StreamingMomentsError
-            The storage fails; the next time goes on.
+        If the storage fails, the next call resumes.
         """
         keep, now = self.config.keep, self.clock()
         retention = Retention(keep.keys, keep.documents)
@@ -359,14 +331,9 @@ def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
 
 
 def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
-    """Take turns until it is over; each step that fails is told, and tried again.
+    """Run cycles until `over`; steps that fail are reported and tried again.
 
-    Parameters
-    ----------
-    accumulator : Accumulator
-        That takes them.
-    over : callable
-        Waits for so many seconds, and says whether to end.
+    `over` waits for a number of seconds, and returns whether to end.
     """
     steps: tuple[tuple[str, Callable[[], Done | None], bool], ...] = (
         ("look", accumulator.look, True),

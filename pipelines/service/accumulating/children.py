@@ -25,21 +25,11 @@ _ENDING = 30.0  # seconds to end a turn; one that is killed is ended by the next
 def kept_running(
     arguments: Sequence[str], tell: Callable[[str], None], heard: Heard, patience: timedelta
 ) -> Iterator[None]:
-    """Run this program with other arguments, again whenever it ends, until the context ends.
+    """Run this program with other arguments, and restart it when it ends, until the context ends.
 
-    Its standard input is open as long as we live: it ends where that does. On its standard output
-    it says that it goes on.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Of `streaming-moments`.
-    tell : callable
-        Told in a line when it ended though it should not.
-    heard : Heard
-        Told whenever it says something.
-    patience : timedelta
-        After which one that says nothing is killed.
+    The child's standard input stays open as long as this process lives, and the child ends with it.
+    On its standard output it reports that it is alive: `heard` notes that, and after `patience` of
+    silence it is killed. `tell` gets a line when it ended unexpectedly.
     """
     over = threading.Event()
     watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over.is_set, _ENDING)
@@ -65,22 +55,12 @@ def watched(
     patience: timedelta,
     over: Callable[[], bool],
 ) -> int:
-    """Run this program with other arguments until it ends of itself, or is asked to; its exit code.
+    """Run this program with other arguments until it ends or is asked to; returns its exit code.
 
-    One that says nothing for too long is killed, and one that was killed, by whomever, is begun
-    anew. What ends of itself has a reason, which who began us knows by its code.
-
-    Parameters
-    ----------
-    arguments, tell, heard, patience
-        As of `kept_running`.
-    over : callable
-        Whether to end: it is asked to, and ends its turn.
-
-    Returns
-    -------
-    int
-        Below 0 the signal that ended it, as `subprocess` has it.
+    A child that is silent for too long is killed. A killed child, whoever killed it, is restarted.
+    One that ends by itself has a reason, which its exit code tells the caller; below 0 it is the
+    signal, as of `subprocess`. When `over` is true, it is asked to end, and completes its cycle.
+    Other arguments as of `kept_running`.
     """
     watch = _Watch(tuple(arguments), tell, heard, patience.total_seconds(), over, math.inf)
     return watch.keep(watch.begin(), lambda code: code < 0)

@@ -17,14 +17,10 @@ _REACHED = "counted.json"  # all seals up to it are counted
 
 @dataclass(frozen=True)
 class Counted:
-    """What became of the shards of a seal.
+    """The result of counting the shards of a seal.
 
-    Parameters
-    ----------
-    version : int or None
-        Of the store, that counts them; None where nothing is noted.
-    left_out : mapping
-        Why shards are not counted, by their path in the inbox.
+    version : of the store, that counts them; None without a note
+    left_out : why shards are not counted, by their path in the inbox
     """
 
     version: Count | None = None
@@ -36,13 +32,7 @@ _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 
 
 def read_counted(inbox: Inbox, number: int) -> Counted:
-    """What is noted of a seal.
-
-    Raises
-    ------
-    StoreError
-        The note is damaged.
-    """
+    """Read the note of a seal."""
     name = _file(number)
     data = inbox.folder.find(name)
     where = f"{inbox.folder.url}/{name}"
@@ -50,13 +40,7 @@ def read_counted(inbox: Inbox, number: int) -> Counted:
 
 
 def note_counted(inbox: Inbox, number: int, counted: Counted) -> None:
-    """Note it; the same again changes nothing.
-
-    Raises
-    ------
-    StoreError
-        The storage cannot be written.
-    """
+    """Write the note of a seal; repeating a call changes nothing."""
     content = seal({"version": counted.version, "left_out": dict(counted.left_out)})
     inbox.folder.write(_file(number), content)
 

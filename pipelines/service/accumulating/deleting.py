@@ -40,14 +40,7 @@ _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 class Deleting:
     """Takes documents out of shards and store, under the lock of the store.
 
-    Parameters
-    ----------
-    deletions : Deletions
-        Of the inbox.
-    store : callable
-        Opens the store at its latest version, to be written under the lock.
-    run : Run
-        Where to run, and what its steps are told.
+    `store` opens the store at its latest version, writable under the lock.
     """
 
     deletions: Deletions
@@ -59,13 +52,9 @@ class Deleting:
         return self.deletions.seals.inbox
 
     def delete(self, identity: str, deletion: Deletion) -> int:
-        """Carry out a deletion; how many documents it deleted.
+        """Carry out a deletion, and return how many documents it deleted.
 
-        Raises
-        ------
-        StreamingMomentsError
-            As `Deletions.plan` and `Deletions.set_aside`, `update` and `forget_counted`. The next
-            call goes on where this one was.
+        After an error the next call resumes.
         """
         if self.deletions.done(identity) is not None:
             self.deletions.withdraw(identity)
@@ -92,17 +81,10 @@ class Deleting:
         return plan.documents
 
     def delete_again(self) -> int:
-        """Take out of the latest version what earlier versions count and deletions took out.
+        """Remove documents from the latest version that it counts again although they were deleted.
 
-        Returns
-        -------
-        int
-            Shards of which the latest version counted deleted documents.
-
-        Raises
-        ------
-        StreamingMomentsError
-            As `delete`, of the first shard that fails; all others are done.
+        Returns the number of shards with such documents. Raises the error of the first shard that
+        fails, after all others are done.
         """
         store, folder = self.store(), self._inbox.folder
         version = store.version
@@ -160,12 +142,9 @@ class Deleting:
 
 @dataclass
 class Rollbacks:
-    """Finds rollbacks since deletions were last honoured.
+    """Finds rollbacks since deletions were last carried out.
 
-    Parameters
-    ----------
-    inbox : Inbox
-        With the note of the last version that was looked at.
+    `inbox` has the note of the last version that was checked.
     """
 
     inbox: Inbox
@@ -173,12 +152,9 @@ class Rollbacks:
     _noted: int | None = None
 
     def found(self, opened: Callable[[], MomentStore]) -> bool:
-        """Whether the latest version may count deleted documents again, because of a rollback.
+        """Return whether a rollback may have made the latest version count deleted documents.
 
-        Parameters
-        ----------
-        opened : callable
-            Opens the store at its latest version.
+        `opened` opens the store at its latest version.
         """
         seen = self._seen
         noted = read_honoured(self.inbox) if seen is None else self._noted

@@ -37,14 +37,9 @@ class Heard:
 
 @dataclass
 class Beating:
-    """Progress that is also said to who reads a pipe, and every wait.
+    """Progress that is also written to a pipe, as is every wait.
 
-    Parameters
-    ----------
-    pipe : int
-        File descriptor of its end that is written.
-    shown : StepProgress
-        Told as well.
+    `pipe` is the file descriptor of its write end; `shown` gets the progress, too.
     """
 
     pipe: int

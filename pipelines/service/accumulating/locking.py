@@ -15,21 +15,9 @@ from streaming_moments.storage.log.locks import Lock
 
 @contextmanager
 def locked(config: ServiceConfig, patience: timedelta = timedelta(0)) -> Iterator[Journal]:
-    """Hold the lock of a service's store, and keep it for as long as the context lasts.
+    """Hold the lock of a service's store, and renew it as long as the context lasts.
 
-    Parameters
-    ----------
-    config : ServiceConfig
-        Names the store, and for how long the lock is held without a word.
-    patience : timedelta
-        For how long one that another holds is waited for.
-
-    Raises
-    ------
-    LockHeld
-        Another does, a turn or a night.
-    StoreError
-        The storage cannot be read or written.
+    `patience` is how long to wait for another holder, a cycle or a night, before LockHeld.
     """
     folder = Folder.at(config.store, config.storage_options or None)
     lock = Lock.acquire(folder, config.accumulate.lock_expiry, patience)
@@ -43,12 +31,9 @@ def locked(config: ServiceConfig, patience: timedelta = timedelta(0)) -> Iterato
 
 @contextmanager
 def inbox_locked(config: ServiceConfig) -> Iterator[Journal]:
-    """As `locked`, for whoever changes the inbox, which may have been assigned to another store.
+    """Hold the lock as `locked` to change the inbox; InboxOfAnother if it is another store's now.
 
-    Raises
-    ------
-    InboxOfAnother
-        It has: nothing of it may be counted, or deleted.
+    Nothing of such an inbox may be counted or deleted.
     """
     options = config.storage_options or None
     with locked(config) as journal:

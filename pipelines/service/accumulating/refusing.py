@@ -43,16 +43,11 @@ class _Unforeseen(ShardError):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What became of the shards that an update left out, each by its path with the reason.
+    """Why an update left out shards, by their paths.
 
-    Parameters
-    ----------
-    refused : mapping
-        Nobody can read what they hold.
-    aside : mapping
-        They can be read, and not be counted as the store is.
-    failing : mapping
-        Something failed around them: the next turn counts them.
+    refused : no one can read what they hold
+    aside : they can be read, but not counted in the store as it is
+    failing : a fault around them; the next cycle counts them
     """
 
     refused: dict[str, str]
@@ -79,14 +74,10 @@ def _named(inbox: Inbox, several: Mapping[str, str]) -> Reasons:
 def fails_alone(
     store: MomentStore, inbox: Inbox, shard: SealedShard, run: Run
 ) -> ShardError | None:
-    """Why the content of a shard cannot be counted, whoever reads it; None where it can be read.
+    """Return why no one can count the content of a shard; None where it can be read.
 
-    It is read from the memory of this process, once it was fetched: no storage fails meanwhile.
-
-    Raises
-    ------
-    StoreError
-        The shard cannot be fetched, or is not as it was sealed.
+    It is fetched, and then read from the memory of this process, so that no storage fails
+    meanwhile. A shard that cannot be fetched, or is not as it was sealed, raises a StoreError.
     """
     url, content = inbox.folder.shard(shard.path), inbox.folder.read(shard.path)
     if not is_as_noted(inbox.folder, shard, hashlib.sha256(content).hexdigest()):
@@ -109,20 +100,10 @@ def outcomes(
     bad: Sequence[ShardError],
     run: Run,
 ) -> Outcomes:
-    """What becomes of the shards that an update left out; errors as `fails_alone`.
+    """Judge the shards that an update left out; errors as of `fails_alone`.
 
-    Parameters
-    ----------
-    store : MomentStore
-        That left them out.
-    inbox : Inbox
-        Where they are.
-    shards : sequence of SealedShard
-        All that the update was given.
-    bad : sequence of ShardError
-        Why it left some out.
-    run : Run
-        Whose limits hold.
+    `shards` are all that the update was given, and `bad` why it left some out. The limits of `run`
+    hold.
     """
     errors, found = {error.url: error for error in bad}, Outcomes({}, {}, {})
     for shard in shards:
@@ -167,14 +148,9 @@ def is_there(inbox: Inbox, shard: SealedShard) -> bool:
 def note_outcomes(
     log: SealLog, seals: Sequence[Seal], again: Sequence[SealedShard], found: Outcomes, version: int
 ) -> None:
-    """Note what became of the shards of seals, and of those that were counted again.
+    """Note the outcomes of shards of seals, and of shards that were counted again.
 
-    A seal with a shard that failed is not noted, nor is any behind it: the next turn begins there.
-
-    Raises
-    ------
-    StoreError
-        The storage cannot be written.
+    The first seal with a failed shard and all later ones get no note: the next cycle begins there.
     """
     inbox = log.inbox
     for shard in (*again, *(shard for one in seals for shard in one.shards)):
@@ -199,15 +175,7 @@ def note_outcomes(
 
 
 def refuse(log: SealLog, path: str) -> None:
-    """Refuse the documents of a shard that is set aside for good.
-
-    The caller holds the lock of the store.
-
-    Raises
-    ------
-    StoreError
-        The storage fails.
-    """
+    """Refuse the documents of a set-aside shard for good; the caller holds the store's lock."""
     folder, number = log.inbox.folder, seal_of_shard(path)
     reasons = {note.path: note.reason for note in all_set_aside(folder)}
     noted = read_counted(log.inbox, number)

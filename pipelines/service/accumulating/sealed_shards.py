@@ -22,23 +22,8 @@ def count_sealed(
 ) -> UpdateResult:
     """Count the shards that the ledger does not hold; `bad` has those that were left out.
 
-    Parameters
-    ----------
-    store : MomentStore
-        That counts them, writable.
-    inbox : Inbox
-        Where they are.
-    shards : sequence of SealedShard
-        As they were sealed; one whose documents were all deleted is passed over.
-    run : Run
-        Where to run, and what its steps are told.
-
-    Raises
-    ------
-    StoreError, WorkersLost, SchedulerLost
-        The storage or the cluster fails: nothing is said of any shard.
-    StreamingMomentsError
-        As `update`, where no shard is found that fails alone.
+    `store` is writable. A shard whose documents were all deleted is skipped. If the storage or the
+    cluster fails, no shard is judged; other errors are as of `update`, where no shard fails alone.
     """
     ledger = store.ledger()
     names = {inbox.folder.shard(shard.path): shard for shard in shards}

@@ -32,18 +32,10 @@ _STATES = range(1, 9)
 
 @dataclass(frozen=True)
 class Compared:
-    """Numbers of topics or states that were compared.
+    """A comparison of numbers of topics or states at a version of the store.
 
-    Parameters
-    ----------
-    version : int
-        Of the store.
-    selection : Selection or None
-        What was found; None where nothing can be compared.
-    refusal : str
-        Why not.
-    by_night : bool
-        Whether a night did.
+    selection : the result; None where nothing can be compared, and `refusal` says why
+    by_night : whether a night made it
     """
 
     version: int
@@ -71,27 +63,16 @@ def selection_is_asked(inbox: Inbox) -> bool:
 
 
 def found_selection(inbox: Inbox) -> Compared | None:
-    """What was found when it was asked for last; None where it never was.
-
-    Raises
-    ------
-    StoreError
-        The file is damaged.
-    """
+    """Read the result of the last requested comparison; None without one."""
     data = inbox.folder.find(_FOUND)
     where = f"{inbox.folder.url}/{_FOUND}"
     return None if data is None else checked(_COMPARED, unseal(data, where), f"{where} is none")
 
 
 def compare(store: MomentStore, inbox: Inbox, run: Run) -> Compared:
-    """Compare numbers of topics or states at a version, and take the note away that asked for it.
+    """Compare numbers of topics or states at a version, and delete the note that requested it.
 
-    Killed on the way, the note is there still.
-
-    Raises
-    ------
-    StoreError
-        The store cannot be read, or the inbox not be written.
+    If the process is killed meanwhile, the note is still there.
     """
     try:
         compared = Compared(store.version, _selection(store, run))

@@ -28,18 +28,12 @@ _LONGEST = 64  # pauses between two tries
 
 @dataclass(frozen=True)
 class FailingStep:
-    """A step that failed when it was tried last.
+    """A step whose last attempt failed.
 
-    Parameters
-    ----------
-    step : str
-        One of `NAMES`; "delete" with the identity of the deletion behind it.
-    failures : int
-        In a row.
-    since, last : str
-        When the first and the last of them were, ISO 8601 in UTC.
-    error : str
-        Why the last one was.
+    step : one of `NAMES`; "delete" with the identity of the deletion behind it
+    failures : in a row
+    since, last : times of the first and the last of these, ISO 8601 in UTC
+    error : why the last one failed
     """
 
     step: str
@@ -61,16 +55,10 @@ _FAILING: TypeAdapter[tuple[FailingStep, ...]] = TypeAdapter(tuple[FailingStep, 
 class Steps:
     """Tries steps, each of which fails alone.
 
-    Parameters
-    ----------
-    inbox : Inbox
-        In which failing steps are noted.
-    tell : callable
-        Called with a line for each failure.
-    clock : callable
-        Seconds since any fixed time.
-    pause : float
-        Seconds; a step is tried again after 2, 4, 8, ... and at most 64 times as many.
+    inbox : holds the notes of failing steps
+    tell : called with a line for each failure
+    clock : seconds since any fixed time
+    pause : seconds; a step is tried again after 2, 4, 8, ... and at most 64 times as many
     """
 
     inbox: Inbox
@@ -86,21 +74,13 @@ class Steps:
         return self._next.get(step, -math.inf) <= self.clock()
 
     def attempt(self, step: str, act: Callable[[], T], idle_is_fine: bool = True) -> T | None:
-        """Try a step if it is due; None where it is not, or fails, which `failed` has then too.
+        """Try a step if it is due; None where it is not due or fails, which `failed` then lists.
 
-        Parameters
-        ----------
-        step : str
-            One of `NAMES`, or "delete" with an identity.
-        act : callable
-            Does it; None where nothing was to be done.
-        idle_is_fine : bool
-            Whether a step that failed is taken for mended when nothing was to be done.
+        step : one of `NAMES`, or "delete" with an identity
+        act : does it; None where nothing was to be done
+        idle_is_fine : whether a failed step counts as repaired when nothing was to be done
 
-        Raises
-        ------
-        LockHeld
-            Another process has the lock under which the steps are done.
+        LockHeld is raised if another process holds the lock for the steps.
         """
         if not self.is_due(step):
             return None
@@ -168,13 +148,7 @@ class Steps:
 
 
 def read_steps(inbox: Inbox) -> tuple[FailingStep, ...]:
-    """Steps that fail, by name.
-
-    Raises
-    ------
-    StoreError
-        The note cannot be read, or is damaged.
-    """
+    """Read the failing steps, by name."""
     data, where = inbox.folder.find(_NOTE), f"{inbox.folder.url}/{_NOTE}"
     if data is None:
         return ()

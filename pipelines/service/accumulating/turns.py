@@ -12,22 +12,14 @@ from streaming_moments.storage.inbox.expiry import Expired
 
 @dataclass(frozen=True)
 class Turn:
-    """What a turn did.
+    """The result of a cycle.
 
-    Parameters
-    ----------
-    sealed, counted : int
-        Documents sealed, and counted.
-    version : int or None
-        Of the store after it; None where nothing was to be counted.
-    left_out : tuple of (str, str)
-        Shards that nobody can read and that are refused, with the reason.
-    set_aside : tuple of (str, str)
-        Shards that cannot be counted as the store is, with the reason.
-    forgotten : int
-        Documents that are counted no more.
-    failed : tuple of (str, Exception)
-        Steps that failed, with the reason; the others are done.
+    sealed, counted : documents sealed, and counted
+    version : of the store after it; None where nothing was to be counted
+    left_out : refused shards, which no one can read, with the reason
+    set_aside : shards that cannot be counted in the store as it is, with the reason
+    forgotten : documents that are not counted any more
+    failed : steps that failed, with the reason; the others are done
     """
 
     sealed: int = 0

@@ -68,14 +68,9 @@ _HEADERS = (
 
 
 def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
-    """The application of a service, which it closes at its end.
+    """Make the application of a service, which it closes at its end.
 
-    Parameters
-    ----------
-    service : Service
-        What its calls share.
-    log : BoundLogger
-        Told of each call and fault; of no text of a document and no token.
+    `log` gets each call and fault, but no text of a document and no token.
     """
 
     @asynccontextmanager

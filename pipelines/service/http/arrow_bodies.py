@@ -26,16 +26,12 @@ _PLAIN = (
 
 
 def documents_of_stream(content: bytes) -> Iterator[object]:
-    """Documents of an Arrow IPC stream: a row each.
+    """Yield the documents of an Arrow IPC stream, one a row.
 
-    Compressed and shared buffers and dictionaries are refused in every framing of streams, as a
-    few bytes of them may be gigabytes; all else is as large as it came. Every array is checked
-    before it is read.
-
-    Raises
-    ------
-    Problem
-        400: it is no such stream, 415 of columns of other types or of compressed ones.
+    Compressed and shared buffers and dictionaries are refused in any framing, as a few bytes of
+    them may expand to gigabytes; all else is as large as the request. Each array is checked before
+    it is read. A Problem is 400 for anything but such a stream, 415 for columns of other types or
+    compressed ones.
     """
     try:
         messages = _messages(content)
@@ -89,18 +85,12 @@ def _value(value: Any) -> Any:
 
 
 def _messages(content: bytes) -> Iterator[pa.Buffer]:
-    """The messages of a stream, each whole; the first is its schema, all others plain batches.
+    """Yield the whole messages of a stream: first its schema, and then plain batches only.
 
-    Whoever reads a batch decompresses it, so it is read only once its own metadata are known to
-    name no compression. Each message is handed on by itself, in whichever framing it came: what
-    was not looked at here is not read.
-
-    Raises
-    ------
-    Problem
-        415 of compressed batches, dictionaries and foreign byte order, 400 behind the end.
-    ValueError, IndexError, struct.error
-        The stream is damaged, or cut off.
+    A batch is read only once its own metadata name no compression, as reading would decompress it.
+    Each message is returned alone, whatever the framing, so nothing is read unchecked. A Problem is
+    415 for compressed batches, dictionaries and foreign byte order, 400 behind the end. A damaged
+    or truncated stream raises ValueError, IndexError or struct.error.
     """
     at, whole = 0, pa.py_buffer(content)
     while at < len(content):

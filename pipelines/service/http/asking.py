@@ -25,13 +25,7 @@ def principal(request: Request) -> Principal:
 
 
 def flag(request: Request, name: str) -> bool:
-    """A truth value in the address; without it False.
-
-    Raises
-    ------
-    Problem
-        422: it is none.
-    """
+    """Return a boolean of the query, by default False; a Problem 422 if it is invalid."""
     value = request.query_params.get(name, "false")
     if value.lower() not in _FLAGS:
         raise Problem(422, f"{name} is {value[:_SHOWN]!r}; give true or false", name)
@@ -39,13 +33,7 @@ def flag(request: Request, name: str) -> bool:
 
 
 def number(request: Request, name: str, default: int, most: int) -> int:
-    """A whole number from 1 on in the address.
-
-    Raises
-    ------
-    Problem
-        422: it is none.
-    """
+    """Return an integer of the query from 1 to `most`; a Problem 422 if it is invalid."""
     value = request.query_params.get(name, str(default))
     digits = value.isascii() and value.isdigit() and len(value) <= len(str(most))
     if not digits or not 1 <= int(value) <= most:
@@ -54,13 +42,7 @@ def number(request: Request, name: str, default: int, most: int) -> int:
 
 
 def named_number(request: Request, name: str) -> int:
-    """A whole number from 0 on that is a part of the path.
-
-    Raises
-    ------
-    Problem
-        404: it is none.
-    """
+    """Return an integer of the path, from 0; a Problem 404 if it is invalid."""
     value: str = request.path_params[name]
     if not (value.isascii() and value.isdigit() and len(value) <= len(str(LARGEST))):
         raise Problem(404, f"there is no {name} {value[:_SHOWN]!r}", name)
@@ -68,13 +50,7 @@ def named_number(request: Request, name: str) -> int:
 
 
 def choice(request: Request, name: str, choices: tuple[str, ...]) -> str:
-    """One of some words in the address, by default the first.
-
-    Raises
-    ------
-    Problem
-        422: it is none of them.
-    """
+    """Return one of `choices` from the query, by default the first; or a Problem 422."""
     value = request.query_params.get(name, choices[0])
     if value not in choices:
         raise Problem(422, f"{name} is {value[:_SHOWN]!r}; give one of {', '.join(choices)}", name)

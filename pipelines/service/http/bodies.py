@@ -34,26 +34,12 @@ async def read_body(
     seconds: float,
     budget: Budget,
 ) -> bytes:
-    """The body of a request, decompressed.
+    """Read and decompress the body of a request, of at most `most` bytes in either form.
 
-    Parameters
-    ----------
-    stream : async iterator of bytes
-        As it comes.
-    headers : mapping
-        Of the request, by names in small letters.
-    most : int
-        Bytes, as sent and decompressed.
-    seconds : float
-        By which all of it must be there.
-    budget : Budget
-        Of which it takes, while it is held: `give` back the length of what is returned.
-
-    Raises
-    ------
-    Problem
-        413 above the limit, 415 of another encoding, 400 of damaged gzip, 408 of one that comes
-        too slowly, 503 where the budget is used up.
+    All of it must arrive within `seconds`. `headers` have lower-case names. It takes its length
+    from `budget`; the caller gives it back. A Problem is 413 above the limit, 415 of another
+    encoding, 400 of damaged gzip, 408 of a body that is too slow, and 503 where the budget is used
+    up.
     """
     encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
@@ -91,22 +77,11 @@ async def read_body(
 
 
 def documents_in(content: bytes, content_type: str, most: int) -> Iterator[object]:
-    """Documents of a body, as JSON says them.
+    """Yield the documents of a body as JSON values, at most `most`.
 
-    Parameters
-    ----------
-    content : bytes
-        The body.
-    content_type : str
-        `application/json` of an array, `application/x-ndjson` of an object a line, or
-        `application/vnd.apache.arrow.stream` of rows.
-    most : int
-        Documents.
-
-    Raises
-    ------
-    Problem
-        415 of another type, 400 of what is no JSON, 413 of more documents.
+    `content_type` is `application/json` of an array, `application/x-ndjson` of an object a line, or
+    `application/vnd.apache.arrow.stream` of rows. A Problem is 415 of another type, 400 of invalid
+    JSON, and 413 of more documents.
 
     Examples
     --------
@@ -136,12 +111,9 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
 
 
 def json_in(content: bytes, most: int) -> object:
-    """What a body of JSON holds that is of so many documents, or texts, at most.
+    """Parse a JSON body of at most so many documents or texts.
 
-    Raises
-    ------
-    Problem
-        400: it is none, 413 of more values within values than documents have.
+    A Problem is 400 of invalid JSON, and 413 if more values are nested than documents have.
     """
     found = _several_in(content, most)
     if isinstance(found, Unreadable):

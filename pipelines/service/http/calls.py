@@ -47,18 +47,10 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a call.
+    """A parameter of a call, as the OpenAPI document describes it.
 
-    Parameters
-    ----------
-    name : str
-        As it is given.
-    place : str
-        "path", "query" or "header".
-    says : str
-        What it is.
-    schema : mapping
-        JSON Schema of its values.
+    `place` is "path", "query" or "header"; `says` describes it; `schema` is the JSON Schema of
+    values.
     """
 
     name: str
@@ -126,32 +118,16 @@ LIMIT = Parameter(
 
 @dataclass(frozen=True)
 class Call:
-    """An address and a method.
+    """A method and a path of the service.
 
-    Parameters
-    ----------
-    method, path : str
-        Of HTTP.
-    role : Role or None
-        Least that is asked for; None of what anybody may ask.
-    says : str
-        What it does.
-    handler : callable
-        Answers a request.
-    status : int
-        Of a good answer.
-    gives : type or str
-        A dataclass of `answers`, which is given as JSON, or a content type.
-    takes : type, optional
-        Of the body, a dataclass of `answers`.
-    several : bool
-        Whether the body is a list of those, or one a line.
-    parameters : tuple of Parameter
-        Of the address and the header.
-    refusals : tuple of int
-        Further status codes, beside those of every call.
-    encoding : str
-        Content type of the body.
+    role : least role that is required; None for anyone
+    says : what it does
+    status : of a good answer
+    gives : a dataclass of `answers`, sent as JSON, or a content type
+    takes : dataclass of `answers` of the body
+    several : whether the body is a list of those, or one a line
+    refusals : status codes beside those of every call
+    encoding : content type of the body
     """
 
     method: str

@@ -33,18 +33,10 @@ _SHARDS = 50  # shown
 class Return:
     """What a rollback changes.
 
-    Parameters
-    ----------
-    version : int
-        To go back to.
-    head : int
-        The latest version.
-    apart : Difference
-        From the latest version to that one.
-    models : tuple of str
-        Those that there were not yet.
-    tags : mapping
-        What a tag stands for now and what it stood for then; None for nothing.
+    version, head : the version to go back to, and the latest
+    apart : from the latest version to that one
+    models : those that did not exist then
+    tags : the model of a tag now and then; None for none
     """
 
     version: int

@@ -21,13 +21,10 @@ _FROM = "the form came from elsewhere; send it from the page itself"
 
 
 async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) -> dict[str, str]:
-    """Fields of a form, the first of each name.
+    """Read the fields of a form, the first of each name.
 
-    Raises
-    ------
-    Problem
-        415 of another content type, 413 of more bytes, 408 of one that comes too slowly, 422 of
-        one that is none.
+    A Problem is 415 of another content type, 413 of more bytes, 408 of a form that is too slow, and
+    422 of an invalid one.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM:
@@ -61,15 +58,11 @@ def form_token(service: Service, request: Request, path: str) -> str:
 
 
 async def own_form(service: Service, request: Request) -> Mapping[str, str]:
-    """Fields of a form by which the store is to be changed.
+    """Read the fields of a form that changes the store; a Problem 403 if it is of another site.
 
-    A browser sends a password with whatever any page makes it ask for: so it must say that the
-    form is of this place, and the form hold what a page of this service put into it.
-
-    Raises
-    ------
-    Problem
-        403 of another place's form; as `read_form`.
+    A browser sends a password with any request that any page makes. So its headers must say that
+    the form is of this site, and the form must hold the token that a page of this service put into
+    it.
     """
     _require_same_site(request)
     form = await read_form(service, request)

@@ -35,20 +35,12 @@ def openapi_document(
     *,
     texts: bool,
 ) -> dict[str, Any]:
-    """The document, of OpenAPI 3.1.
+    """Return the OpenAPI 3.1 document of a service.
 
-    Parameters
-    ----------
-    shape : RecordShape
-        What a document of this store has.
-    tokens : bool
-        Whether tokens are asked for.
-    version : str
-        Of the package.
-    calls : sequence of Call
-        What there is.
-    texts : bool
-        Whether documents are texts.
+    shape : fields of a document of this store
+    tokens : whether tokens are required
+    version : of the package
+    texts : whether documents are texts
     """
     if not texts:
         calls = [_of_documents(call) for call in calls]

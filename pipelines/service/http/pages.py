@@ -60,16 +60,9 @@ _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 class Spoken:
     """A topic of a text that was tried.
 
-    Parameters
-    ----------
-    topic : int
-        Its number.
-    name : str
-        Its label, or two of its words.
-    share : float
-        Of the text.
-    words : tuple of str
-        Those of the text that speak most for it.
+    name : its label, or two of its words
+    share : of the text
+    words : words of the text with most evidence for it
     """
 
     topic: int

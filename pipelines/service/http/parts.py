@@ -43,18 +43,10 @@ _BETWEEN = "Distance: between the means, in the unit of the rows."
 
 @dataclass(frozen=True)
 class Near:
-    """A topic, or cluster, beside another.
+    """A topic, or cluster, and its distance from another.
 
-    Parameters
-    ----------
-    number, name : int, str
-        Which.
-    share : float
-        Of it in the corpus.
-    distance : float
-        From the other.
-    correlation : float or None
-        With the other, over documents; None where it is not known.
+    share : of it in the corpus
+    correlation : with the other, over documents; None where it is unknown
     """
 
     number: int
@@ -284,13 +276,7 @@ def _near(known: _Known, names: Mapping[int, str], report: ReportPage, number: i
 
 
 def _periods(service: Service, view: View, published: Published, by: Period) -> ShareOverTime:
-    """Shares by days, weeks or months.
-
-    Raises
-    ------
-    InvalidInput
-        There are too many, or segments are of no such period.
-    """
+    """Return shares by days, weeks or months; InvalidInput if too many, or of other periods."""
     store, periods = view.store, shown_of(published.model).periods
     assert periods is not None
     days = [part.dates for part in store.commit.segments if part.dates is not None]

@@ -94,12 +94,9 @@ def _known(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def documents_asked(content: object, most: int) -> list[object]:
-    """Documents of a body such as {"documents": [{...}]}.
+    """Return the documents of a body such as {"documents": [{...}]}.
 
-    Raises
-    ------
-    Problem
-        422: it is none; 413 of more documents than are taken.
+    A Problem is 422 of another body, and 413 of too many documents.
     """
     keys = set(DocumentsToRead.__dataclass_fields__)
     if not isinstance(content, dict) or set(content) != keys:
@@ -117,12 +114,9 @@ def documents_asked(content: object, most: int) -> list[object]:
 
 
 def texts_in(content: object, most: int, text_bytes: int) -> list[str]:
-    """Texts of a body such as {"texts": ["..."]}.
+    """Return the texts of a body such as {"texts": ["..."]}.
 
-    Raises
-    ------
-    Problem
-        422: it is none; 413 of more texts than are taken, or longer ones.
+    A Problem is 422 of another body, and 413 of too many or too long texts.
     """
     keys = set(TextsToRead.__dataclass_fields__)
     if not isinstance(content, dict) or set(content) != keys:
@@ -250,13 +244,7 @@ async def described(service: Service, request: Request) -> Response:
 
 
 def called(service: Service, request: Request) -> str:
-    """Name of the model that is asked for.
-
-    Raises
-    ------
-    Problem
-        404: there is none.
-    """
+    """Return the name of the requested model; a Problem 404 without one."""
     view = service.view
     asked = request.query_params.get("model")
     if asked is None and view.published is not None:

@@ -18,21 +18,10 @@ _IDLE = 30  # seconds that a connection without a request is kept
 
 
 def server_of(app: App, config: ServiceConfig, tell: Callable[[str], None]) -> uvicorn.Server:
-    """A server of an application; SIGTERM lets what is open end, and then it.
+    """Make a server of an application; on SIGTERM it completes open requests, and then ends.
 
-    Parameters
-    ----------
-    app : App
-        As `create_app` makes it.
-    config : ServiceConfig
-        Where it listens.
-    tell : callable
-        Told where it does once it does.
-
-    Raises
-    ------
-    OSError
-        The certificate or its key cannot be read.
+    `tell` is called with its address once it listens. An unreadable certificate or key raises
+    OSError.
     """
     listen, limits = config.listen, config.limits
     return _Announced(

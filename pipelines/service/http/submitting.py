@@ -167,12 +167,9 @@ async def deletion(service: Service, request: Request) -> Response:
 
 
 async def _in_time(written: asyncio.Future[str], seconds: float) -> None:
-    """Wait until documents are written, and no longer than a client does.
+    """Wait until documents are written; a Problem 503 after `seconds`, before a client gives up.
 
-    Raises
-    ------
-    Problem
-        503: they are not yet; and what writing them raises.
+    Errors of the writing are raised here.
     """
     await asyncio.wait([written], timeout=seconds)
     if written.done():
@@ -195,24 +192,15 @@ def _receipts(texts: Sequence[str]) -> list[str]:
 
 
 def require_own_inbox(service: Service) -> None:
-    """Refuse to change an inbox that belongs to another store.
-
-    Raises
-    ------
-    Problem
-        503: it does.
-    """
+    """Refuse to change an inbox that belongs to another store; a Problem 503."""
     if OWNER in service.view.problems:
         raise Problem(503, "the inbox belongs to another store, which counts it; see the log")
 
 
 def require_room(service: Service) -> None:
-    """Refuse documents while too much waits, or for too long.
+    """Refuse documents while too many wait, or wait too long.
 
-    Raises
-    ------
-    Problem
-        429, with when to come again; 503 where the inbox belongs to another store.
+    A Problem is 429 with the time to retry, and 503 where the inbox belongs to another store.
     """
     require_own_inbox(service)
     limits, backlog = service.config.limits, service.view.backlog

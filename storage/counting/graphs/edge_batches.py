@@ -38,19 +38,7 @@ _NAME, _COUNT = "name", "count"
 
 @dataclass(frozen=True, eq=False)
 class EdgeReader:
-    """Reads the shards of a store of edges.
-
-    Parameters
-    ----------
-    form : ShardFormat
-        The format of the shards.
-    columns : EdgeColumns
-        Where the ends are, and whether edges have a direction.
-    names : Arrow array
-        The nodes.
-    limits, storage_options
-        As of any reader.
-    """
+    """Reads the shards of a store of edges; `names` are the nodes."""
 
     form: ShardFormat
     columns: EdgeColumns
@@ -73,13 +61,10 @@ class EdgeReader:
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[EdgeBatch]]:
-        """Edges of a shard, each once.
+        """Read the edges of a shard, each once.
 
-        Raises
-        ------
-        ShardError
-            The shard cannot be read or changed, a column is missing or of another type, an edge
-            with one end, or more edges than one shard may have.
+        Raises ShardError also for an edge with only one end, and for more edges than a shard may
+        have.
         """
         options, limits = self.storage_options, _more_rows(self.limits)
         tables = read_tables(
@@ -136,12 +121,9 @@ class _Seen:
 def both_ends(
     table: pa.Table, columns: Sequence[str], url: str, passed: int
 ) -> tuple[Values, Values]:
-    """The ends of the edges of some rows, so many of which came before.
+    """Source and target columns of a batch; `passed` rows were read earlier.
 
-    Raises
-    ------
-    ShardError
-        An edge with one end: names the row; or a column of another type.
+    Raises ShardError for an edge with only one end, and names its row.
     """
     found = []
     for name in columns:
@@ -167,12 +149,8 @@ def _more_rows(limits: ReadLimits) -> ReadLimits:
 class EdgeSample:
     """All nodes of a shard, and some of its edges.
 
-    Parameters
-    ----------
-    nodes : pyarrow.Table
-        Of a name and how many ends of edges it is.
-    edges : pyarrow.Table
-        Source and target of some edges, drawn at random.
+    nodes : name of each node, and its degree
+    edges : source and target of edges drawn at random
     """
 
     nodes: pa.Table
@@ -189,15 +167,11 @@ def sample_edges(
     storage_options: Mapping[str, object] | None = None,
     room: int | None = None,
 ) -> EdgeSample:
-    r"""The names of all nodes of a shard, and some of its edges, in one pass.
+    r"""Read the names of all nodes of a shard, and a sample of its edges, in one pass.
 
-    The edges are fewer than the quota where so many take more than `room`, by default
-    `limits.pilot_bytes`. Errors as of `EdgeReader.read`.
-
-    Raises
-    ------
-    BoundExceeded
-        The names of the nodes take more than `limits.pilot_bytes`.
+    There are fewer edges than the quota where they would take more than `room` bytes, by default
+    `limits.pilot_bytes`. Raises BoundExceeded where the names alone take more than
+    `limits.pilot_bytes`, else errors as `EdgeReader.read`.
 
     Examples
     --------
@@ -234,13 +208,7 @@ def sample_edges(
 
 
 def require_few_nodes(tables: Sequence[pa.Table], limits: ReadLimits, columns: int = 0) -> None:
-    """Refuse nodes whose names, and a sketch of so many columns, take more memory than there is.
-
-    Raises
-    ------
-    BoundExceeded
-        Says how many there are, and what to do.
-    """
+    """Raise BoundExceeded if node names, and a sketch of `columns` columns, exceed the memory."""
     nodes = sum(one.num_rows for one in tables)
     held = sum(one.nbytes for one in tables) + _COLUMN_BYTES * columns * nodes
     if held > limits.pilot_bytes:

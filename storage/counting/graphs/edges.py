@@ -39,12 +39,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 class EdgeColumns:
     """Columns of the two ends of an edge.
 
-    Parameters
-    ----------
-    source, target : str
-        Names.
-    directed : bool
-        Whether only the source has the target for a neighbour.
+    If `directed`, the target is a neighbour of the source, but not the reverse.
     """
 
     source: str = "source"
@@ -59,14 +54,9 @@ class EdgeColumns:
 
 @dataclass(frozen=True)
 class SetDown:
-    """Ends of edges in a file, by the part of the graph that a node is of.
+    """Ends of edges in a file, sorted by the part of the graph to which their node belongs.
 
-    Parameters
-    ----------
-    path : str
-        Of the file.
-    bounds : tuple of int
-        First entry of each part, and the number of all.
+    `bounds` holds the first entry of each part, and the number of all entries.
     """
 
     path: str
@@ -77,12 +67,8 @@ class SetDown:
 class ReadEdges:
     """What a shard of edges held.
 
-    Parameters
-    ----------
-    files : tuple of SetDown
-        Where its edges are.
-    edges, loops : int
-        Edges read, and those of them from a node to itself, which are left out.
+    `edges` counts all edges that were read. `loops` counts those from a node to itself, which are
+    left out of `files`.
     """
 
     files: tuple[SetDown, ...]
@@ -94,12 +80,9 @@ class ReadEdges:
 class PartLists:
     """Lists of neighbours of one part of the nodes.
 
-    Parameters
-    ----------
-    url : str
-        Of the Parquet file; empty where the part has no node.
-    nodes, entries, repeated : int
-        Lists, neighbours in them, and entries that were there already and were left out.
+    url : of the Parquet file; empty where the part has no nodes
+    nodes, entries : lists, and neighbours in them
+    repeated : duplicate entries, which were left out
     """
 
     url: str
@@ -115,13 +98,9 @@ def read_edges(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[NDArray[np.int64]]:
-    r"""(edges, 2) int64 ends of the edges of a shard, some at a time.
+    r"""Read the ends of the edges of a shard, as (edges, 2) int64 arrays.
 
-    Raises
-    ------
-    ShardError
-        An edge with one end, an end that is no whole number of at least 0, or a shard that cannot
-        be read: names the place.
+    Raises ShardError for an edge with only one end, or an end that is not an integer of at least 0.
 
     Examples
     --------
@@ -188,13 +167,7 @@ def gather_part(
     output: str,
     storage_options: Mapping[str, object] | None = None,
 ) -> PartLists:
-    """Write the lists of the nodes of a part, each neighbour once, by rising node.
-
-    Raises
-    ------
-    StoreError
-        A file cannot be read or written.
-    """
+    """Write the lists of the nodes of a part, each neighbour once, in ascending order."""
     read = [_read(one, part, storage_options) for one in files]
     entries = np.concatenate([np.empty((0, 2), dtype=np.int64), *read])
     del read

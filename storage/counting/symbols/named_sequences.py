@@ -32,18 +32,11 @@ _DAY = 86_400
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """What sequences are called, and where they begin and end.
+    """Names of m sequences, and where they begin and end.
 
-    Parameters
-    ----------
-    names : list of str
-        Of m sequences.
-    places : (m, 4) int64
-        Of their first and last symbol, as `Pieces.of` takes them.
-    numbered : bool
-        Whether places are numbers of symbols.
-    steps, ones : int
-        From one row to the next of a sequence, and how many of these are numbers that go up by one.
+    places : (m, 4) int64, of the first and last symbol, as `Pieces.of` takes them
+    numbered : whether places are numbers of symbols
+    steps, ones : steps from one row of a sequence to the next, and how many of them add exactly 1
     """
 
     names: list[str]
@@ -63,14 +56,8 @@ class Spans:
 class Sequences:
     """Some consecutive sequences of a shard, the first of which may have begun before.
 
-    Parameters
-    ----------
-    values : Values
-        Their symbols.
-    goes_on : bool
-        Whether the first continues the last one before.
-    spans : Spans, optional
-        What they are called and where they lie, where that is told.
+    If `goes_on`, the first continues the previous batch's last. `spans` is None for sequences
+    without names.
     """
 
     values: Values
@@ -80,16 +67,11 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class OpenPiece:
-    """A piece of a sequence with which a shard may go on.
+    """A piece of a sequence that the next rows of the shard may continue.
 
-    Parameters
-    ----------
-    places : (4,) int64
-        Where it begins, and ends so far.
-    length : int
-        Symbols so far.
-    first, last : (2,) int64
-        Symbols at its ends, as `edges_of` gives them.
+    places : (4,) int64, where it begins, and ends so far
+    length : symbols so far
+    first, last : (2,) int64, symbols at its ends, as `edges_of` gives them
     """
 
     places: NDArray[np.int64]
@@ -200,13 +182,7 @@ def long_tables(
 
 
 def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -> Values:
-    """Symbols of a column of lists.
-
-    Raises
-    ------
-    ShardError
-        It holds no lists of symbols, or one above the bound.
-    """
+    """Read symbols from a column of lists; raises ShardError for a list above the limit."""
     if not is_list(column.type):
         raise ShardError(
             url,

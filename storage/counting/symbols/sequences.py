@@ -45,21 +45,11 @@ _LETTERS = r"[^\p{L}\p{M}\p{N}]+"
 class SequencesForm:
     """Where the symbols of sequences are.
 
-    Parameters
-    ----------
-    symbols : {"characters", "words"}
-        What a symbol of a text is; both are folded to lower case.
-    columns : tuple of str
-        None: a text is a sequence. One: a column of lists, each a sequence. Three: sequence, time
-        and symbol of a long table, in which the rows of a sequence follow one another by time. Or
-        sequence, number of the first symbol, and list of symbols, of pieces of sequences.
-    numbered : bool
-        Whether times are numbers that go up by one, so that one which is missing is a gap.
-
-    Raises
-    ------
-    InvalidInput
-        Other columns.
+    symbols : what a symbol of a text is; both "characters" and "words" are folded to lower case
+    columns : none: a text is a sequence; one: a column of lists, each a sequence; three: sequence,
+        time and symbol of a long table, in which the rows of a sequence follow one another by time;
+        or sequence, number of the first symbol, and list of symbols, of pieces of sequences
+    numbered : whether times are numbers that go up by one, so that a missing one is a gap
     """
 
     symbols: Symbols = "characters"
@@ -95,11 +85,8 @@ class SequencesForm:
 class ReadSymbols(ReadBatch[SymbolBatch]):
     """Chunks of some consecutive sequences of a shard.
 
-    Parameters
-    ----------
-    spans : Spans, optional
-        What the sequence of each chunk is called; where times are numbered, also with which number
-        the chunk begins. Of sequences without names None.
+    `spans` names the sequence of each chunk, and where times are numbered its first number. It is
+    None for sequences without names.
     """
 
     spans: Spans | None = None
@@ -109,18 +96,8 @@ class ReadSymbols(ReadBatch[SymbolBatch]):
 class SequenceReader:
     """Reads the shards of a store of sequences.
 
-    Parameters
-    ----------
-    form : ShardFormat
-        The format of the shards.
-    sequences : SequencesForm
-        Where the symbols are.
-    words : Arrow array
-        The alphabet.
-    limits, storage_options
-        As of any reader.
-    joins : bool
-        Whether batches tell the pieces of sequences that have names, and these their halves.
+    `words` is the alphabet. With `joins`, batches give the pieces of named sequences, and their
+    halves.
     """
 
     form: ShardFormat
@@ -146,13 +123,9 @@ class SequenceReader:
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadSymbols]:
-        """Chunks of the sequences of a shard, of the even and the odd half in turn, or by name.
+        """Read chunks of the sequences of a shard, in even and odd half in turn, or by name.
 
-        Raises
-        ------
-        ShardError
-            The shard cannot be read or changed, a column is missing or of another type, or the rows
-            of a sequence do not follow one another by time.
+        Raises ShardError also where the rows of a sequence do not follow one another by time.
         """
         options = self.storage_options
         found = read_sequences(

@@ -30,20 +30,12 @@ _ENTRY_BYTES = 48
 
 @dataclass(frozen=True, eq=False)
 class SymbolSample:
-    """How often symbols occur, and follow one another, in a part of a shard.
+    """How often m symbols occur, and follow one another, in a part of a shard.
 
-    Parameters
-    ----------
-    symbols : list of str
-        The m symbols.
-    counts : (m,) int64
-        Of each.
-    pairs : (pairs, 3) int64
-        A symbol, the one after it, and how often.
-    sequences : int
-        Read.
-    steps, ones : int
-        As of `Spans`, of sequences that have names.
+    counts : (m,) int64, occurrences of each symbol
+    pairs : (pairs, 3) int64: a symbol, the one after it, and how often
+    sequences : number of sequences read
+    steps, ones : as in `Spans`, for sequences with names
     """
 
     symbols: list[str]

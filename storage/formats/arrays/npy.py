@@ -83,13 +83,7 @@ def table_of(values: NDArray[Any], name: str) -> pa.Table:
 
 
 def require_rows(shape: tuple[int, ...], kind: np.dtype[Any], url: str) -> None:
-    """Refuse an array that is no rows of numbers.
-
-    Raises
-    ------
-    ShardError
-        It has other dimensions, or another type.
-    """
+    """Raise ShardError for an array whose dimensions or type are not those of rows of numbers."""
     if kind.kind not in "biuf" or len(shape) != 2 or not shape[1]:
         raise ShardError(
             url, f"is {shape} of {kind}; give rows of numbers, an array of two dimensions"

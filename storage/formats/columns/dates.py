@@ -19,18 +19,8 @@ _PLAIN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[^Zz+\-]*$"
 def bounds_of(values: pa.Array, column: str, url: str, zones: bool = True) -> Iterator[date]:
     """Earliest and latest day of an array of dates, times or texts, if it holds any.
 
-    Parameters
-    ----------
-    values, column, url
-        The array, and where it is.
-    zones : bool
-        Whether a text with a zone is of its day in UTC, as `day_of` says; else of the day that is
-        written in it, as in stores of version 0.2.0.
-
-    Raises
-    ------
-    ShardError
-        Something else: names the column.
+    With `zones`, a text with a zone belongs to its day in UTC, as in `day_of`. Without, it belongs
+    to the day written in it, as in stores of version 0.2.0. Raises ShardError for any other value.
 
     Examples
     --------
@@ -57,12 +47,9 @@ def bounds_of(values: pa.Array, column: str, url: str, zones: bool = True) -> It
 
 
 def day_of(value: Any) -> date:
-    """Day of a text that begins with one; of a time with a zone the day in UTC.
+    """Day of a text that begins with one; for a time with a zone the day in UTC.
 
-    Raises
-    ------
-    TypeError, ValueError
-        It does not.
+    Raises TypeError or ValueError for any other value.
 
     Examples
     --------

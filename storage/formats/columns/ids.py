@@ -8,12 +8,9 @@ from streaming_moments.errors import ShardError
 
 
 def names_of(values: pa.Array, column: str, url: str) -> pa.StringArray:
-    """Values of a column as texts; whole numbers in decimal, a null stays one.
+    """Values of a column as texts; integers in decimal, nulls remain nulls.
 
-    Raises
-    ------
-    ShardError
-        Something that is no text.
+    Raises ShardError for other types.
 
     Examples
     --------

@@ -24,22 +24,16 @@ _TURNS = 3
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Columns of independent factors, by falling size of the cumulant that told them apart.
+    """Columns of independent factors, by falling size of the cumulant that separated them.
 
-    Parameters
-    ----------
-    mixing : (d, k) float64
-        Column of each factor of variance 1.
-    unmixing : (d, k) float64
-        `unmixing' (x - m)` are the factors of a row, and noise.
-    skewness, kurtosis : (k,) float64
-        Third and excess fourth cumulant of each; kurtosis NaN without fourth moments.
-    skewness_error, kurtosis_error : (k,) float64
-        Their standard errors where rows are normal.
-    spectrum : (k,) float64
-        Of the signal.
-    noise : (d,) float64
-        Variance of each coordinate beside the factors; empty where its covariance is unknown.
+    mixing : (d, k) float64, column of each factor of variance 1
+    unmixing : (d, k) float64; `unmixing' (x - m)` are the factors of a row, and noise
+    skewness, kurtosis : (k,) float64, third and excess fourth cumulant of each; kurtosis NaN
+        without fourth moments
+    skewness_error, kurtosis_error : (k,) float64, their standard errors where rows are normal
+    spectrum : (k,) float64, of the signal
+    noise : (d,) float64, variance of each coordinate beside the factors; empty where its covariance
+        is unknown
     """
 
     mixing: NDArray[np.float64]
@@ -57,26 +51,13 @@ def independent_factors(
 ) -> Factors:
     """Factors h of `x = m + A h + noise`, with independent h of which at most one is normal.
 
-    Whether noise alone tells them apart is for `require_told_apart` to say.
+    `require_told_apart` checks whether noise alone separates them. Cumulants of `order` separate
+    skewed ("third") or kurtotic ("fourth") factors. Normal noise has one variance ("spherical"),
+    one by coordinate ("diag"), or an unknown covariance ("full"). With "full" columns are known up
+    to their length, and a factor has variance 1 together with its noise. Order "fourth" and noise
+    "full" need moments with `fourth`.
 
-    Parameters
-    ----------
-    moments : CentralMoments
-        Of all rows; with `fourth` for order "fourth" and for noise "full".
-    k : int
-        Factors, at least 1.
-    order : {"third", "fourth"}
-        Cumulants that tell them apart: of skewed factors, or of kurtotic ones.
-    noise : {"spherical", "diag", "full"}
-        Normal, of one variance, of one by coordinate, or of an unknown covariance, where columns
-        are known up to their length: a factor then has variance 1 together with its noise.
-
-    Raises
-    ------
-    NotIdentifiable
-        As `Signal.of`; or, of "full" noise, kurtoses of both signs.
-    InvalidInput
-        Another order or noise, k below 1, or fourth moments that are not there.
+    Raises NotIdentifiable as `Signal.of`, or with "full" noise for kurtoses of both signs.
 
     Examples
     --------
@@ -110,13 +91,7 @@ def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
 
 
 def require_told_apart(found: Factors, order: str) -> None:
-    """Refuse factors that are told apart by noise alone.
-
-    Raises
-    ------
-    NotIdentifiable
-        Some are: says how many, and what they and noise have.
-    """
+    """Raise NotIdentifiable for factors that noise alone separates."""
     weak = weak_factors(found, order)
     if not weak.size:
         return

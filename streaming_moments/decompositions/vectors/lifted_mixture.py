@@ -59,25 +59,12 @@ def mixture_components(
 ) -> Components:
     """Components of k Gaussians with the moments of some rows.
 
-    Rows are centred and get one coordinate more that is 1: so k means need to differ in k - 1
-    independent directions alone, wherever the origin is.
+    Rows are centred and get one coordinate more that is 1. So k means need to differ in only k - 1
+    independent directions, wherever the origin is. The "diag" covariances need moments with
+    `squares`; "tied-" is one covariance for all components.
 
-    Parameters
-    ----------
-    moments : CentralMoments
-        Of all rows; with `squares` for "diag".
-    k : int
-        Components, at least 1.
-    covariance : {"spherical", "tied-spherical", "diag", "tied-diag"}
-        One variance for each component, or one for all; the same of each coordinate.
-
-    Raises
-    ------
-    NotIdentifiable
-        As `Signal.of`, the third moment does not tell the components apart, or variances by
-        component and coordinate do not settle.
-    InvalidInput
-        Another covariance, k below 1, or "diag" without `squares`.
+    Raises NotIdentifiable as `Signal.of`, if the third moment does not separate the components, or
+    if variances by component and coordinate do not converge.
 
     Examples
     --------
@@ -134,11 +121,7 @@ def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:
     """(k, k) O of the whitened third moment (k - 1)^3 of the means, its last row positive.
 
     Columns are `sqrt(w_j) (W'(mu_j - m), 1)`, orthonormal where W whitens the means.
-
-    Raises
-    ------
-    NotIdentifiable
-        A component of no weight: the third moment does not hold so many.
+    Raises NotIdentifiable for a component of no weight: the third moment does not hold so many.
     """
     r = len(third)
     lifted = np.zeros((r + 1,) * 3)

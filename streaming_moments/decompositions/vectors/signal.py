@@ -25,19 +25,12 @@ _TAIL = 2.02  # of the Tracy-Widom law: noise passes it once in a hundred times
 class Signal:
     """r directions of the signal, and the whitening `W = Q B` with `W'(C - D) W = I`.
 
-    Parameters
-    ----------
-    noise : (d,) float64
-        D: variance of the noise of each coordinate.
-    inside : (s, r) float64
-        B.
-    whitening : (d, r) float64
-        W.
-    loadings : (d, r) float64
-        (C - D) W.
-    spectrum : (r,) float64
-        Variance of the signal along each direction, in units of that of the noise where this
-        differs by coordinate; falling.
+    noise : (d,) float64 D, variance of the noise of each coordinate
+    inside : (s, r) float64 B
+    whitening : (d, r) float64 W
+    loadings : (d, r) float64 (C - D) W
+    spectrum : (r,) float64, falling: variance of the signal along each direction, in units of that
+        of the noise where this differs by coordinate
     """
 
     noise: NDArray[np.float64]
@@ -50,20 +43,8 @@ class Signal:
     def of(cls, moments: CentralMoments, r: int, diagonal: bool = False) -> Signal:
         """The r leading directions, in the range of the basis.
 
-        Parameters
-        ----------
-        moments : CentralMoments
-            Of all rows.
-        r : int
-            Directions; 0 for none.
-        diagonal : bool
-            Whether the noise differs by coordinate.
-
-        Raises
-        ------
-        NotIdentifiable
-            Too few dimensions, also to tell noise by coordinate, or directions that vary: says how
-            many there are.
+        `diagonal` says whether the noise differs by coordinate. Raises NotIdentifiable for too few
+        dimensions, also to estimate noise by coordinate, or too few directions that vary.
         """
         C, basis, d = moments.covariance, moments.basis, moments.mean.size
         if d <= r:
@@ -121,14 +102,8 @@ def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float6
     Of the eigenvalues l of the covariance in units of the noise the d - r smallest are near 1:
     `sum(l - log l - 1)` over them is least, by Newton steps in the logarithms of the noise
     (Joreskog 1967). Noise is at least a hundredth of a coordinate's variance: beside a coordinate
-    without any nothing else would be a signal.
-
-    Parameters
-    ----------
-    covariance : (d, d) float64
-        A coordinate of no variance has no noise.
-    r : int
-        Common factors, less than the coordinates that vary.
+    without any nothing else would be a signal. A coordinate of no variance has no noise. r must be
+    less than the number of coordinates that vary.
 
     Examples
     --------
@@ -191,17 +166,11 @@ def _misfit(
 
 
 def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
-    """Directions in which rows vary more than noise of so many rows does.
+    """Number of directions in which rows vary more than noise of so many rows does.
 
-    Eigenvalues of the covariance, in units of the noise, above the edge of those of noise alone
-    (Johnstone 2001), which noise passes once in a hundred times.
-
-    Parameters
-    ----------
-    moments : CentralMoments
-        Of all rows.
-    diagonal : bool
-        Whether the noise differs by coordinate.
+    Counts eigenvalues of the covariance, in units of the noise, above the edge of those of noise
+    alone (Johnstone 2001), which noise passes once in a hundred times. `diagonal` says whether the
+    noise differs by coordinate.
     """
     d, s = moments.basis.shape
     C, n = moments.covariance, moments.number

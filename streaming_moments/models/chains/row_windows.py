@@ -48,16 +48,11 @@ _GAIN = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class RowWindows:
-    """Sums over windows of three rows, of numbers as many standard deviations from their means.
+    """Sums over windows of three rows, of numbers in standard deviations from their means.
 
-    Parameters
-    ----------
-    centre, scale : (d,) float64
-        Means and standard deviations.
-    sums : (1 + d + d (d + 1) / 2, 1 + d, 1 + d) float64
-        T, middle row first, then the one before, then the one after.
-    firsts : (1 + d,) float64
-        Of the first rows of the sequences.
+    centre, scale : (d,) float64, means and standard deviations
+    sums : (1 + d + d (d + 1) / 2, 1 + d, 1 + d) float64, T: middle row, row before, row after
+    firsts : (1 + d,) float64, of the first rows of the sequences
     """
 
     centre: NDArray[np.float64]
@@ -67,13 +62,7 @@ class RowWindows:
 
     @classmethod
     def of(cls, sequences: VectorSequences) -> RowWindows:
-        """Of whole sequences.
-
-        Raises
-        ------
-        InvalidInput
-            Numbers that are all alike.
-        """
+        """Of whole sequences; refuses (InvalidInput) a column that is constant."""
         seen, offsets = sequences.seen, sequences.offsets
         rows = sequences.values[seen]
         centre, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -99,10 +88,7 @@ class RowWindows:
     def chain(self, k: int) -> HiddenChain[VectorSequences]:
         """The chain of k states with these moments.
 
-        Raises
-        ------
-        NotIdentifiable
-            More states than d + 1, or their means depend on one another.
+        Raises NotIdentifiable for more than d + 1 states, or if their means depend on one another.
         """
         d = self.scale.size
         if k > d + 1:

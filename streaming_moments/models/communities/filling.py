@@ -40,12 +40,8 @@ class FilledLengths:
 class EqualIndices:
     """Sums over lists at equal indices.
 
-    Parameters
-    ----------
-    pairs : (n,) float64
-        Of `P_ii`.
-    triples : (n, n) float64
-        Of the triples (i, i, l).
+    pairs : (n,) float64, of `P_ii`
+    triples : (n, n) float64, of the triples (i, i, l)
     """
 
     pairs: NDArray[np.float64]
@@ -64,23 +60,11 @@ def pairs_by_rank(
     form: Form,
     seed: int,
 ) -> NDArray[np.float64]:
-    """(n,) sums of equal pairs that the rank of all others tells (HeteroPCA: Zhang, Cai, Wu 2022).
+    """(n,) sums of equal pairs that the rank of all others gives (HeteroPCA: Zhang, Cai, Wu 2022).
 
     In turn the k leading eigenpairs of `A = M2 - a M1 M1'`, and the diagonal that they have, until
-    it settles or for 1,000 rounds.
-
-    Parameters
-    ----------
-    pairs : (n, n) float64
-        Pair counts, 0 on the diagonal.
-    first : (n,) float64
-        M1.
-    states : int
-        k.
-    form : Form
-        Of the model.
-    seed : int
-        Of the directions it begins with.
+    it settles or for 1,000 rounds. `pairs` are (n, n) float64 pair counts, 0 on the diagonal;
+    `first` is (n,) float64 M1; the seed is of the directions it begins with.
 
     Examples
     --------
@@ -116,23 +100,11 @@ def triples_by_model(
     alpha0: float,
     triples: float,
 ) -> NDArray[np.float64]:
-    """(n, n) sums of the triples (i, i, l) that a model has beside so many of different indices.
+    """(n, n) sums of the triples (i, i, l) in a model, beside `triples` (C3) of different indices.
 
-    Parameters
-    ----------
-    columns : (n, k) float64
-        M, of sum 1.
-    weights : (k,) float64
-        omega.
-    alpha0 : float
-        a0: what `forms.Dirichlet` corrects is put back.
-    triples : float
-        C3.
-
-    Raises
-    ------
-    NotIdentifiable
-        By the model no triple has different indices.
+    `columns` is (n, k) float64 M, of sum 1; `weights` is (k,) float64 omega. What `forms.Dirichlet`
+    corrects by alpha0 is put back. Raises NotIdentifiable if by the model no triple has different
+    indices.
     """
     first, own = columns @ weights, weights / (alpha0 + 1)
     second = (columns * own) @ columns.T + alpha0 / (alpha0 + 1) * np.outer(first, first)
@@ -152,12 +124,7 @@ def triples_by_model(
 def filled(statistics: Statistics, equal: EqualIndices) -> WeightedStatistics:
     """Statistics of all rows as if equal indices had been counted.
 
-    Parameters
-    ----------
-    statistics : MomentStatistics or WeightedStatistics
-        Of lists of neighbours, all n of them core words.
-    equal : EqualIndices
-        What they lack.
+    The statistics are of lists of neighbours, all n of them core words.
     """
     Q = statistics.basis.matrix.astype(np.float64)
     n, lengths = len(Q), statistics.length_histogram

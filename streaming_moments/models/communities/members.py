@@ -39,13 +39,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """What a fit of edges, or of half of them, gives.
-
-    Parameters
-    ----------
-    memberships, mixing, degrees, spectrum, outside, repeated
-        As of `Blockmodel`.
-    """
+    """Result of a fit of edges, or of half of them, with fields as of `Blockmodel`."""
 
     memberships: NDArray[np.float64]
     mixing: NDArray[np.float64]
@@ -63,12 +57,9 @@ class Members:
 
 
 def members_of(rows: Rows, foundation: EdgesFoundation, options: Any) -> Members:
-    """Members of the communities of these edges, of all neighbours or of sketches of them.
+    """Members of the communities of these edges, from all neighbours or from sketches of them.
 
-    Raises
-    ------
-    NotIdentifiable
-        The edges do not hold so many communities: says how many.
+    Raises NotIdentifiable if the edges do not hold so many communities.
     """
     if foundation.sketch is None:
         lists = rows.each("reading row blocks", _neighbours)

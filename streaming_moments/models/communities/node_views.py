@@ -35,16 +35,13 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class ExpectedEnds:
-    """What members of each community alone have for ends, as sketches say it.
+    """Expected edge ends of nodes that belong to one community alone, as sketches give them.
 
-    Parameters
-    ----------
-    frames : tuple of (t, t) float64
-        Of each part: they turn a row `[c; Q' x]` into coordinates of orthonormal columns.
-    columns : (3 t, k) float64
-        Expected ends in each community, in those coordinates, part after part.
-    spectrum : (k,) float64
-        Singular values of the pair of two parts.
+    frames : (t, t) float64 of each part: turn a row `[c; Q' x]` into coordinates of orthonormal
+        columns
+    columns : (3 t, k) float64, expected ends in each community, in those coordinates, part after
+        part
+    spectrum : (k,) float64, singular values of the pair of two parts
     """
 
     frames: tuple[NDArray[np.float64], ...]
@@ -57,10 +54,7 @@ class ExpectedEnds:
 def expected_ends(rows: Rows, sketch: Basis, k: int, alpha0: float) -> ExpectedEnds:
     """The ends of k communities from all rows, in one sweep.
 
-    Raises
-    ------
-    NotIdentifiable
-        The edges do not hold so many communities: says how many.
+    Raises NotIdentifiable if the edges do not hold so many communities.
     """
     frames = part_frames(sketch)
     width = 1 + len(frames[0])
@@ -72,10 +66,7 @@ def expected_ends(rows: Rows, sketch: Basis, k: int, alpha0: float) -> ExpectedE
 def part_frames(sketch: Basis) -> tuple[NDArray[np.float64], ...]:
     """(t, t) Z of each part, with `[1, Q] Z` orthonormal over its nodes.
 
-    Raises
-    ------
-    NotIdentifiable
-        A part has fewer nodes than columns.
+    Raises NotIdentifiable if a part has fewer nodes than columns.
     """
     frames = []
     for part in range(PARTS):

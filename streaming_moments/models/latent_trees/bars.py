@@ -40,12 +40,9 @@ _FITTED = 1e-9  # how far a probability of a pair may be off
 class TreeBars:
     """Half of what two halves of the rows differ by.
 
-    Parameters
-    ----------
-    tables : tuple of (states of the parent, states) float64
-        Standard errors of the probabilities of each node given its parent's state.
-    scores : mapping
-        Of the scores, and of what Chow-Liu's tree is better by, "behind".
+    tables : (states of the parent, states) float64 each, standard errors of the probabilities of
+        each node given its parent's state
+    scores : of the scores, and of the lead of Chow-Liu's tree, "behind"
     """
 
     tables: tuple[NDArray[np.float64], ...]
@@ -62,20 +59,10 @@ def table_bars(
 ) -> tuple[NDArray[np.float64], ...] | None:
     """Bars of the tables of a tree of that structure; None where a half does not hold its states.
 
-    Parameters
-    ----------
-    structure : Structure
-        Of all rows.
-    halves : tuple of PairTables
-        Of the two halves.
-    counts : mapping
-        Rows with the values of three columns, those of `views_of` all hidden nodes.
-    known : mapping
-        States of the hidden nodes, of all rows: those of a half get their numbers.
-    smoothing : float
-        As of the fit.
-    seed : int
-        Of the halves of the triples.
+    structure : of all rows
+    counts : rows with the values of three columns, those of `views_of` all hidden nodes
+    known : states of the hidden nodes, of all rows; the states of a half get their numbers
+    seed : of the halves of the triples
     """
     rng = np.random.default_rng(seed)
     whole = {views: np.rint(counts[views]).astype(np.int64) for views in sorted(counts)}
@@ -102,13 +89,9 @@ def fitted_to_pairs(
 ) -> NDArray[np.float64]:
     """Probabilities of three values, nearest to counts with the pairs of some rows, by entropy.
 
-    Iterative proportional fitting (Deming, Stephan 1940), until it has the pairs or for 200 rounds:
-    of pairs that no triple can have, as halves drawn apart may give, it never has them all.
-
-    Raises
-    ------
-    NotIdentifiable
-        No row has two of the columns.
+    Iterative proportional fitting (Deming, Stephan 1940), until it has the pairs or for 200 rounds.
+    Halves drawn apart may give pairs that no triple can have: these are never all matched.
+    Raises NotIdentifiable if no row has two of the columns.
     """
     found = triple / max(triple.sum(), 1)
     wanted = [

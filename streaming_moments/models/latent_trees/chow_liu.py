@@ -10,14 +10,9 @@ from streaming_moments.models.latent_trees.pair_tables import PairTables
 
 
 def chow_liu(tables: PairTables, smoothing: float) -> DirectedTree:
-    """The tree of most mutual information (Chow, Liu 1968), with its tables.
+    """The tree of most mutual information (Chow, Liu 1968) over V columns, with its tables.
 
-    Parameters
-    ----------
-    tables : PairTables
-        Of V columns.
-    smoothing : float
-        Share of the distribution of a column mixed into it given its parent.
+    `smoothing` is the share of a column's distribution that is mixed into it given its parent.
 
     Examples
     --------

@@ -14,14 +14,10 @@ from numpy.typing import NDArray
 class DirectedTree:
     """Nodes in an order in which each comes after its parent.
 
-    Parameters
-    ----------
-    parents : tuple of int
-        Place of each node's parent, -1 of the root, which is the first.
-    columns : tuple of int
-        Column that a node is, -1 of hidden nodes.
-    tables : tuple of (states of the parent, states) float64
-        Probability of each state given the parent's; of the root one row.
+    parents : place of each node's parent; -1 of the root, which is the first
+    columns : column that a node is; -1 of hidden nodes
+    tables : (states of the parent, states) float64 each, probability of each state given the
+        parent's; one row for the root
 
     Examples
     --------
@@ -43,12 +39,9 @@ class DirectedTree:
         return tuple(places[column] for column in range(len(places)))
 
     def log_probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(N,) log-probability of what is known of each row, nats.
+        """(N,) log-probability, in nats, of the known values of (N, V) int64 rows.
 
-        Parameters
-        ----------
-        rows : (N, V) int64
-            Category in each column, -1 where it is not known.
+        A row has the category in each column, -1 where it is unknown.
         """
         return self._upward(rows)[2]
 

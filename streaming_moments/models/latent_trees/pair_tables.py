@@ -20,17 +20,12 @@ _LEAST_CORRELATION = 1e-6
 class PairTables:
     """The pair counts of a table, of which each pair of columns is a block.
 
-    A row that lacks a value adds to the blocks of the others alone, so each block is divided by its
-    own sum: right where values are missing at random.
+    A row that lacks a value adds to the blocks of its other columns only. So each block is divided
+    by its own sum, which is right where values are missing at random.
 
-    Parameters
-    ----------
-    table : TableColumns
-        The V columns, of n categories.
-    counts : (n, n) float64
-        Pair counts.
-    word_counts : (n,) float64
-        Rows with each category.
+    table : the V columns, of n categories
+    counts : (n, n) float64, pair counts
+    word_counts : (n,) float64, rows with each category
 
     Examples
     --------
@@ -49,10 +44,7 @@ class PairTables:
     def joint(self, one: int, other: int) -> NDArray[np.float64]:
         """(c_one, c_other) probabilities of the pairs of values, over rows that have both.
 
-        Raises
-        ------
-        NotIdentifiable
-            No row has both.
+        Raises NotIdentifiable if no row has both.
         """
         block = self.counts[self.table.words(one), self.table.words(other)]
         total = block.sum()
@@ -104,10 +96,7 @@ class PairTables:
     def mean_log(self, joints: Sequence[Sequence[NDArray[np.float64]]]) -> float:
         """Mean over all pairs of columns of `sum P log Q`, nats: the likelihood of pairs.
 
-        Parameters
-        ----------
-        joints : V by V arrays
-            Q, (c_one, c_other), above 0 wherever pairs were counted.
+        `joints` are the V by V arrays Q, (c_one, c_other), above 0 wherever pairs were counted.
         """
         every = list(combinations(range(self.table.number), 2))
         total = 0.0
@@ -119,13 +108,7 @@ class PairTables:
 
 
 def require_states(table: TableColumns, states: int) -> None:
-    """Refuse more states than a column has categories.
-
-    Raises
-    ------
-    NotIdentifiable
-        Names the columns.
-    """
+    """Raise NotIdentifiable for more states than a column has categories."""
     few = [
         name for name, own in zip(table.names, table.categories, strict=True) if len(own) < states
     ]

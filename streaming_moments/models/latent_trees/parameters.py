@@ -29,12 +29,8 @@ _ENDS = 4
 class NodeStates:
     """Weights of a hidden node's states, and the columns given them.
 
-    Parameters
-    ----------
-    weights : (k,) float64
-        Share of each state.
-    given : mapping of int to (c, k) float64
-        Columns on the simplex, by leaf.
+    weights : (k,) float64, share of each state
+    given : (c, k) float64 columns on the simplex, by leaf
     """
 
     weights: NDArray[np.float64]
@@ -65,23 +61,8 @@ def node_states(
 ) -> NodeStates:
     """The states of a hidden node, from three leaves beyond it, and all leaves given them.
 
-    Parameters
-    ----------
-    structure : Structure
-        Of the tree.
-    node : int
-        Hidden.
-    tables : PairTables
-        Of the columns.
-    triples : mapping
-        Probabilities of the values of three columns, those of `views_of` the node.
-    states : int
-        k.
-
-    Raises
-    ------
-    NotIdentifiable
-        No three leaves tell so many states apart: names the columns.
+    `triples` holds probabilities of the values of three columns, those of `views_of` the node.
+    Raises NotIdentifiable if no three leaves separate so many states.
     """
     why = ""
     for views, triple in triples.items():
@@ -106,10 +87,7 @@ def _all_given(
 ) -> NodeStates:
     """All leaves given the node: `P_ea = O_e diag(w) O_a'` for views beyond other edges.
 
-    Raises
-    ------
-    NotIdentifiable
-        A leaf whose values have no probability given a state.
+    Raises NotIdentifiable for a leaf whose values have no probability given a state.
     """
     side_of = {leaf: place for place, side in enumerate(structure.sides(node)) for leaf in side}
     given = {views[0]: columns}
@@ -170,15 +148,8 @@ def parametrised(
 ) -> tuple[DirectedTree, tuple[int, ...]]:
     """The tree with all its tables, directed away from its hidden node of most leaves.
 
-    Returns
-    -------
-    DirectedTree, tuple of int
-        And the node of `structure` in each place of it.
-
-    Raises
-    ------
-    NotIdentifiable
-        The states of a hidden node cannot be told: names the columns.
+    The tuple holds the node of `structure` in each place of it. Raises NotIdentifiable if the
+    states of a hidden node cannot be found.
     """
     known = hidden_states(structure, tables, triples, states)
     return tree_of(structure, tables, known, smoothing)

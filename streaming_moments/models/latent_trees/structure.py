@@ -14,12 +14,8 @@ from numpy.typing import NDArray
 class Structure:
     """An unrooted tree: nodes 0 to V - 1 are the columns, its leaves; those from V on are hidden.
 
-    Parameters
-    ----------
-    leaves : int
-        V, 3 or more.
-    edges : tuple of (int, int, float)
-        Nodes and length of each.
+    leaves : V, 3 or more
+    edges : nodes and length of each
 
     Examples
     --------
@@ -75,10 +71,7 @@ class Structure:
 def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
     """The tree of a matrix of distances (Saitou, Nei 1987), exact where they are those of a tree.
 
-    Parameters
-    ----------
-    distances : (V, V) float64
-        Symmetric, V of 3 or more.
+    The distances are (V, V) float64 and symmetric, with V of 3 or more.
 
     Examples
     --------

@@ -16,29 +16,17 @@ _LEAST_WEIGHT = 1e-8
 def three_views(
     triple: NDArray[np.float64], states: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Columns of the first view and weights, from the table of three columns of values.
+    """(c, k) columns of the first view, on the simplex, and (k,) weights of sum 1, falling.
+
+    `triple` is (c, c_left, c_right) float64, the probabilities of three values.
 
     All pairs are sums of the triples, so they are of the same rows. With `LR` the pair of the other
     two views, `U S V'` its k leading singular triplets, `E = RL U S^-1/2` and `F = RR V S^-1/2`,
     `E F' = sum_j w_j m_j m_j'`: whitened by it the third moment is orthogonal (Anandkumar, Ge, Hsu,
     Kakade, Telgarsky 2014, section 4.1), and the columns are `(E F' W + F E' W) / 2 O`.
 
-    Parameters
-    ----------
-    triple : (c, c_left, c_right) float64
-        Probabilities of three values.
-    states : int
-        k.
-
-    Returns
-    -------
-    (c, k) float64, (k,) float64
-        Columns on the simplex, and weights of sum 1, falling.
-
-    Raises
-    ------
-    NotIdentifiable
-        Pairs of rank below k, or a state that cannot be told from the others.
+    Raises NotIdentifiable for pairs of rank below k, or a state that cannot be separated from the
+    others.
 
     Examples
     --------

@@ -30,18 +30,14 @@ RULES = (ROW, _BITS)  # by which rows are read
 class ExpectedRows:
     """What a pass over some rows expects: integers, so that sums are exact in any order.
 
-    Parameters
-    ----------
-    counts : (k,) int64
-        Rows of each component, in units of 2^-16 of a row; so the others.
-    first : (k, d) int64
-        Sum of the rows of each, in steps of the grid.
-    squares : (k, 1) or (k, d) int64
-        Sum of their squared norms, or of the squares of each coordinate.
-    log_likelihood : int
-        Of all rows.
-    rows : int
-        That were read.
+    Counts, sums and the log-likelihood are in units of 2^-16.
+
+    counts : (k,) int64, rows of each component
+    first : (k, d) int64, sum of the rows of each, in steps of the grid
+    squares : (k, 1) or (k, d) int64, sum of their squared norms, or of the squares of each
+        coordinate
+    log_likelihood : of all rows
+    rows : number that were read
     """
 
     counts: NDArray[np.int64]
@@ -83,13 +79,7 @@ class ExpectedRows:
         )
 
     def add(self, other: ExpectedRows) -> ExpectedRows:
-        """With the rows of another, whose sums are added to these in place.
-
-        Raises
-        ------
-        BoundExceeded
-            A sum would pass 2^62.
-        """
+        """Add the sums of other rows to these in place; raises BoundExceeded above 2^62."""
         # squares are the largest, and none is negative
         if int(self.squares.max(initial=0)) + int(other.squares.max(initial=0)) >= _MOST:
             raise BoundExceeded(
@@ -111,17 +101,10 @@ class ExpectedRows:
 
 @dataclass(frozen=True, eq=False)
 class MixtureReader:
-    """A mixture made ready to read rows of a grid.
+    """A mixture, in the unit of the rows, that is ready to read rows of a grid.
 
     What a row expects is a function of its integers alone, whatever rows are read with it: the
     parameters are rounded so finely that float64 multiplies and adds them without rounding.
-
-    Parameters
-    ----------
-    model : GaussianMixture
-        In the unit of the rows.
-    grid : Grid
-        Of the rows.
     """
 
     model: GaussianMixture
@@ -164,10 +147,7 @@ class MixtureReader:
     ) -> ExpectedRows:
         """Add (n, d) rows of the grid with their squared norms to sums, changed in place.
 
-        Raises
-        ------
-        BoundExceeded
-            As `ExpectedRows.add`.
+        Raises BoundExceeded as `ExpectedRows.add`.
         """
         for start in range(0, len(rows), self._at_a_time):
             part = slice(start, start + self._at_a_time)

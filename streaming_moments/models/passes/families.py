@@ -49,22 +49,12 @@ class ExpectedSums(Protocol):
 class Passes:
     """How the models of a family are polished.
 
-    Parameters
-    ----------
-    family : type
-        Of models.
-    sums : type
-        What a pass expects, `ExpectedSums`.
-    reader : callable
-        `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums.
-    improved : callable
-        `improved(model, sums, foundation, alpha)` is the model after a pass.
-    arrays : tuple of str
-        Arrays of a model that the sums depend on.
-    rules : tuple
-        By which records are read.
-    shape : callable
-        (rows, columns) of the tables of a model as memory plans count them.
+    sums : what a pass expects, `ExpectedSums`
+    reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
+    improved : `improved(model, sums, foundation, alpha)` is the model after a pass
+    arrays : arrays of a model that the sums depend on
+    rules : rules by which records are read
+    shape : (rows, columns) of the tables of a model as memory plans count them
     """
 
     family: type[Any]
@@ -76,13 +66,7 @@ class Passes:
     shape: Callable[[Any], tuple[int, int]]
 
     def require(self, model: Any, alpha: bool) -> None:
-        """Refuse to learn what the model has not.
-
-        Raises
-        ------
-        InvalidInput
-            It has no alpha, which is to be learned.
-        """
+        """Raise InvalidInput if alpha is to be learned and the model has none."""
         if issubclass(self.family, TopicModel):
             polishing.require_alpha(model, alpha)
         elif alpha:
@@ -120,12 +104,7 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
 
 
 def passes_of(model: type[Any]) -> Passes:
-    """How models of that class are polished.
-
-    Raises
-    ------
-    InvalidInput
-        No pass is known for them: says what to do instead.
+    """How models of that class are polished; raises InvalidInput, with what to do, if unknown.
 
     Examples
     --------

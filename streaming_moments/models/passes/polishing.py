@@ -28,15 +28,10 @@ M = TypeVar("M", bound=TopicModel)
 class ExpectedCounts:
     """What a pass over some documents expects: integers, so that sums are exact in any order.
 
-    Parameters
-    ----------
-    counts : (n, k) int64
-        Tokens of each word in each topic, in units of 2^-20 of a token.
-    prior : (k + 1,) int64
-        In the same units, for the step of the prior. LDA: as `topic_reading.expected_counts`;
-        single topic: documents of each topic, and all.
-    documents, tokens : int
-        That were read.
+    counts : (n, k) int64, tokens of each word in each topic, in units of 2^-20 of a token
+    prior : (k + 1,) int64, in the same units, for the step of the prior; LDA: as
+        `topic_reading.expected_counts`; single topic: documents of each topic, and all
+    documents, tokens : numbers that were read
     """
 
     counts: NDArray[np.int64]
@@ -63,12 +58,9 @@ class ExpectedCounts:
         return cls(arrays["counts"], arrays["prior"], numbers["documents"], numbers["tokens"])
 
     def add(self, other: ExpectedCounts) -> ExpectedCounts:
-        """With the documents of another, whose sums are added to these in place.
+        """Add the sums of other documents to these in place.
 
-        Raises
-        ------
-        BoundExceeded
-            More than 2^42 tokens.
+        Raises BoundExceeded for more than 2^42 tokens.
         """
         tokens = self.tokens + other.tokens
         _require_room(tokens)
@@ -79,13 +71,7 @@ class ExpectedCounts:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """A model made ready to read documents.
-
-    Parameters
-    ----------
-    model : TopicModel
-        Of topics or of a mixture of Poissons.
-    """
+    """A model of topics, or of a mixture of Poissons, that is ready to read documents."""
 
     model: TopicModel
     _topics: NDArray[np.float64] = field(init=False, repr=False)
@@ -96,12 +82,8 @@ class Reader:
     def add(self, batch: CountBatch, total: ExpectedCounts) -> ExpectedCounts:
         """Add the documents of a batch to sums, which are changed in place.
 
-        Raises
-        ------
-        ForeignStatistics
-            The batch counts another vocabulary.
-        BoundExceeded
-            As `ExpectedCounts.add`.
+        Raises ForeignStatistics for a batch of another vocabulary, and BoundExceeded as
+        `ExpectedCounts.add`.
         """
         model, tokens = self.model, total.tokens + batch.tokens
         model.require_words(batch)
@@ -154,13 +136,7 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
 
 
 def require_alpha(model: TopicModel, alpha: bool) -> None:
-    """Refuse to learn the alpha of single topics.
-
-    Raises
-    ------
-    InvalidInput
-        It is to be learned.
-    """
+    """Raise InvalidInput if the alpha of single topics is to be learned."""
     if alpha and not model.alpha0:
         raise InvalidInput(
             "a model of one topic a document has no alpha to learn; leave it out, or fit with an "

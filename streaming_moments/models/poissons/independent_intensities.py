@@ -40,11 +40,7 @@ class Cumulants(PerDocument):
         T = M3 - M2 (x) M1, in its three places, + 2 M1 (x) M1 (x) M1
 
     with M1, M2, M3 means over documents: those of independent sources add up source by source.
-
-    Parameters
-    ----------
-    alpha0 : float
-        That of the LDA which has the same A but for a factor.
+    `alpha0` is that of the LDA which has the same A but for a factor.
     """
 
     alpha0: float = 0.0

@@ -27,15 +27,8 @@ class BlockSums:
     pair counts will. A row of which a field could run over is opened: its cells are split into the
     arrays, which are added to from then on.
 
-    Parameters
-    ----------
-    basis : Basis
-        Q.
-    block : RowBlock
-        Which words' rows.
-    arrays : mapping
-        int64 row arrays of the block by name, as of `MomentStatistics`; all zeros, and nobody
-        else's any more.
+    `arrays` are the int64 row arrays of the block by name, as of `MomentStatistics`: all zeros, and
+    owned by this object from then on.
 
     Examples
     --------
@@ -68,11 +61,6 @@ class BlockSums:
         """Add batches, `joined` as far as memory allows.
 
         The caller keeps what the arrays hold and the bounds of the batches together below 2^62.
-
-        Raises
-        ------
-        ForeignStatistics
-            A batch of another basis.
         """
         arrays, block = self.arrays, self.block
         for projected in of_basis(self.basis, batches):
@@ -183,13 +171,7 @@ def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[Projec
 
 
 def refuse_overflow(bound: float) -> None:
-    """Refuse sums that may leave what their integers hold, with what to do.
-
-    Raises
-    ------
-    SumExceeded
-        The bound is 2^62 or more.
-    """
+    """Raise SumExceeded for sums that may exceed their integers: a bound of 2^62 or more."""
     if bound >= LARGEST_TOTAL:
         raise SumExceeded(
             f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62; "

@@ -59,22 +59,8 @@ def pooled_moments(batch: CountBatch) -> Moments:
     with `C1 = sum c`, `C2 = sum c(c-1)`, `C3 = sum c(c-1)(c-2)`. A document of two words counts in
     M1 and M2, one of a single word in M1 alone; both have no triple and so add nothing to M3.
 
-    Parameters
-    ----------
-    batch : CountBatch
-        (documents, n) counts, at most 512 words.
-
-    Returns
-    -------
-    Moments
-        Symmetric. Of LDA documents they still need `dirichlet_moments`.
-
-    Raises
-    ------
-    InvalidInput
-        No document with three words.
-    BoundExceeded
-        More than 512 words.
+    The moments are symmetric. Of LDA documents they still need `dirichlet_moments`.
+    Raises InvalidInput if no document has three words, and BoundExceeded for more than 512 words.
 
     Examples
     --------
@@ -87,25 +73,6 @@ def pooled_moments(batch: CountBatch) -> Moments:
 
 def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
     """As `pooled_moments`, but a document of length c counts w(c) times.
-
-    Parameters
-    ----------
-    batch : CountBatch
-        (documents, n) counts, at most 512 words.
-    weights : LengthWeights
-        w.
-
-    Returns
-    -------
-    Moments
-        Symmetric.
-
-    Raises
-    ------
-    InvalidInput
-        No document with three words.
-    BoundExceeded
-        More than 512 words.
 
     Examples
     --------
@@ -127,22 +94,7 @@ def per_document_moments(batch: CountBatch) -> Moments:
     `/ (c(c-1)(c-2))`. Documents of fewer than three words are left out of all three moments, so
     that all are of the same documents.
 
-    Parameters
-    ----------
-    batch : CountBatch
-        (documents, n) counts, at most 512 words.
-
-    Returns
-    -------
-    Moments
-        Symmetric.
-
-    Raises
-    ------
-    InvalidInput
-        No document with three words.
-    BoundExceeded
-        More than 512 words.
+    The moments are symmetric. Errors as `pooled_moments`.
 
     Examples
     --------
@@ -166,24 +118,8 @@ def three_word_moments(batch: CountBatch, seed: int = 0) -> Moments:
     good as any three; counts do not keep the order, and three distinct positions are drawn.
     Documents of fewer than three words are left out.
 
-    Parameters
-    ----------
-    batch : CountBatch
-        (documents, n) counts, at most 512 words.
-    seed : int
-        Of the positions.
-
-    Returns
-    -------
-    Moments
-        Symmetric in the mean only; `symmetrized` takes all six orders of the three words.
-
-    Raises
-    ------
-    InvalidInput
-        No document with three words, or a negative seed.
-    BoundExceeded
-        More than 512 words.
+    The moments are symmetric in the mean only; `symmetrized` takes all six orders of the three
+    words. The seed is of the positions. Errors as `pooled_moments`.
 
     Examples
     --------

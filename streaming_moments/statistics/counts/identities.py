@@ -29,16 +29,8 @@ def broken_identities(
 ) -> Iterator[tuple[RowBlock | None, str]]:
     """Identities that stored statistics break, each with its row block or None for all.
 
-    Parameters
-    ----------
-    basis : Basis
-        Q.
-    shapes : callable
-        Gives the shape of each row array of a block, without the padding.
-    blocks : iterable of (RowBlock, mapping)
-        All row blocks with their int64 arrays, padded to the rows of the longest.
-    lengths : LengthHistogram
-        Of the documents.
+    `shapes` gives the shape of each row array of a block, without the padding. `blocks` are all row
+    blocks with their int64 arrays, padded to the rows of the longest.
     """
     sums = _Sums.of(basis)
     for block, arrays in blocks:

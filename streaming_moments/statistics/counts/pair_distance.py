@@ -16,14 +16,9 @@ from streaming_moments.statistics.counts.statistics import MomentStatistics
 class PairRows:
     """Core rows of the pair counts of one row block.
 
-    Parameters
-    ----------
-    basis : str
-        Fingerprint of the basis, which names the words.
-    index, step : int
-        The row block.
-    pairs : (rows, core) int64
-        Ordered pairs of distinct positions.
+    basis : fingerprint of the basis, which names the words
+    index, step : the row block
+    pairs : (rows, core) int64, ordered pairs of distinct positions
     """
 
     basis: str
@@ -49,23 +44,11 @@ def pair_distance(blocks: Iterable[tuple[PairRows, PairRows]], before: int, afte
     """Total variation between the pair distributions of two states inside the core.
 
     `1/2 sum_ih |P_ih / S - P'_ih / S'|` over core words i and h, S and S' being the sums of P and
-    P' there. Block by block: two blocks of rows are held at a time.
+    P' there, from `PairRows.total`. `blocks` has each row block once, before and after; two blocks
+    of rows are held at a time.
 
-    Parameters
-    ----------
-    blocks : iterable of (PairRows, PairRows)
-        Each row block once, before and after.
-    before, after : int
-        S and S', the sums of `PairRows.total`.
-
-    Raises
-    ------
-    ForeignStatistics
-        Blocks of different bases or rows.
-    NotIdentifiable
-        A state without pairs.
-    InvalidInput
-        Blocks whose pairs are more than S or S'.
+    Raises ForeignStatistics for blocks of different bases or rows, NotIdentifiable for a state
+    without pairs, and InvalidInput for blocks whose pairs are more than S or S'.
 
     Examples
     --------

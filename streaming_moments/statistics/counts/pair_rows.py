@@ -28,19 +28,14 @@ _ROWS = 16
 class PairRows:
     """Pair counts P of a block, rounded, in a quarter to a half of the bytes of the statistics.
 
-    Parameters
-    ----------
-    block : RowBlock
-        Which words' rows; r of them.
-    scales : (r,) float64
-        Pairs of all documents for one of those that count the word:
-        above 1 for a word that came later, 0 where no document counts it.
-    dense : (rows, core) float32 or float64
-        Rows of which a third or more is above 0.
-    dense_places, sparse_places : (rows,) int64
-        Places of those rows in the block, and of the others.
-    starts, words, counts : (rows + 1,) int64, (entries,) int32, (entries,) float32 or float64
-        The others: core words with counts above 0.
+    block : which words' rows; r of them
+    scales : (r,) float64, pairs of all documents for one of those that count the word: above 1 for
+        a word that came later, 0 where no document counts it
+    dense : (rows, core) float32 or float64, rows of which a third or more is above 0
+    dense_places, sparse_places : (rows,) int64, places of those rows in the block, and of the
+        others
+    starts, words, counts : (rows + 1,) int64, (entries,) int32, (entries,) float32 or float64, the
+        other rows: core words with counts above 0
     """
 
     block: RowBlock
@@ -61,22 +56,11 @@ class PairRows:
         dtype: type[np.floating[Any]] = np.float32,
         half: int | None = None,
     ) -> PairRows:
-        """Of the statistics of a block.
+        """Build the pair counts of one block of rows, of all documents or of one half.
 
-        Parameters
-        ----------
-        statistics : MomentStatistics or WeightedStatistics
-            One block of rows.
-        dtype : type
-            float32 is what fits take; float64 serves as reference.
-        half : int, optional
-            0 for the even half of the documents, 1 for the odd one; by default all. The scales
-            are those of all documents.
-
-        Raises
-        ------
-        InvalidInput
-            A half of statistics that keep none.
+        float32 is what fits take; float64 serves as reference. Half 0 is the even one, 1 the odd
+        one; the scales are still those of all documents. Raises InvalidInput for a half of
+        statistics without halves.
 
         Examples
         --------
@@ -117,23 +101,14 @@ array([3], dtype=int32), array([1.], dtype=float32))
         right: NDArray[np.float64],
         expected: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """`R right` with `R = P / (left right')`, 0 where P is; R is never held.
+        """(r, k) `R right` with `R = P / (left right')`, 0 where P is; R is never held.
 
         Both sides are divided by the frequencies expected of the words before they are rounded, so
         that likelihoods are near 1 whatever the words.
 
-        Parameters
-        ----------
-        left : (r, k) float64
-            Rows of the words of the block.
-        right : (core, k) float64
-            Rows of the core words.
-        expected : (n,) float64
-            Frequency of each word, 0 where it never occurs.
-
-        Returns
-        -------
-        (r, k) float64
+        left : (r, k) float64, rows of the words of the block
+        right : (core, k) float64, rows of the core words
+        expected : (n,) float64, frequency of each word, 0 where it never occurs
 
         Examples
         --------
@@ -208,19 +183,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
 def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> NDArray[Any]:
     """(r, core) pair counts of one half of the documents, 0 the even and 1 the odd one.
 
-    Parameters
-    ----------
-    statistics : MomentStatistics or WeightedStatistics
-        One block of rows.
-    half : int
-        Which.
-    rows : slice, optional
-        Of the block; all by default.
-
-    Raises
-    ------
-    InvalidInput
-        The statistics keep no halves.
+    The statistics are one block of rows. Raises InvalidInput if they keep no halves.
 
     Examples
     --------

@@ -30,36 +30,26 @@ class ProjectedBatch:
     Made once for a batch and used by each row block. Of the batch itself it keeps what the kernels
     read, so that more documents fit in memory and fewer bytes go from worker to worker.
 
-    Parameters
-    ----------
-    basis : Basis
-        Q.
-    lengths : (documents,) int64
-        Of the documents, in vocabulary tokens.
-    word_counts, weighted_counts : (n,) int64
-        Counts of each word, in tokens, and with each document as often as it counts.
-    starts : (n + 1,) int64
-        Where each word's entries begin.
-    odd_starts : (n,) int64
-        Where those of documents of the odd half begin, which come after the others.
-    documents, values : (entries,) int32
-        Document of the entries by word, and their count times the weight of the document.
-    projections : (documents, s) float32
-        y, whole numbers: `w c max|y|^2 < 2^62` and `max|y| <= 128 c` leave `max|y| < 2^23`, so they
-        are exact, and half the bytes of float64 for kernels that wait for them.
-    long : (documents,) bool
-        Documents whose products could pass 2^53 and are summed in int64.
-    triple_bound : float
-        No entry of any T_i gains more than this from the batch.
-    largest : int
-        Largest count of a word in a document.
-    core_starts : (documents + 1, 2) int64
-        Where each document's core words of count 1 begin in `packed`, and its other ones.
-    packed : (numbers,) uint16
-        The former, and word and count of each of the latter; empty where words, counts or their
-        sums of products are too large.
-    batch : CountBatch or None
-        Entries by document, where they are not packed.
+    basis : Q
+    lengths : (documents,) int64, in vocabulary tokens
+    word_counts, weighted_counts : (n,) int64, counts of each word, in tokens, and with each
+        document as often as it counts
+    starts : (n + 1,) int64, where each word's entries begin
+    odd_starts : (n,) int64, where those of documents of the odd half begin, which come after the
+        others
+    documents, values : (entries,) int32, document of the entries by word, and their count times the
+        weight of the document
+    projections : (documents, s) float32 y, whole numbers: `w c max|y|^2 < 2^62` and
+        `max|y| <= 128 c` leave `max|y| < 2^23`, so they are exact, and half the bytes of float64
+        for kernels that wait for them
+    long : (documents,) bool, documents whose products could pass 2^53 and are summed in int64
+    triple_bound : no entry of any T_i gains more than this from the batch
+    largest : largest count of a word in a document
+    core_starts : (documents + 1, 2) int64, where each document's core words of count 1 begin in
+        `packed`, and its other ones
+    packed : (numbers,) uint16, the former, and word and count of each of the latter; empty where
+        words, counts or their sums of products are too large
+    batch : entries by document, where they are not packed
     """
 
     basis: Basis
@@ -82,12 +72,8 @@ class ProjectedBatch:
     def of(cls, batch: CountBatch, basis: Basis) -> ProjectedBatch:
         """Project a batch.
 
-        Raises
-        ------
-        ForeignStatistics
-            Batch and basis belong to different vocabularies.
-        BoundExceeded
-            One document alone could pass 2^62: names it; cut it into passages.
+        Raises BoundExceeded if one document alone could pass 2^62: cut it into passages.
+        Raises ForeignStatistics if batch and basis belong to different vocabularies.
         """
         if (batch.n_words, batch.vocabulary) != (basis.n_words, basis.vocabulary):
             raise ForeignStatistics(
@@ -182,20 +168,14 @@ class ProjectedBatch:
         even_pair_counts: NDArray[np.int64] | None = None,
         chosen: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Add pairs, and what else is wanted of them, to the first rows of a block.
+        """Add pairs, and the optional arrays, to the first rows of a block.
 
-        Parameters
-        ----------
-        block : RowBlock
-            Which words the rows are.
-        pair_counts : (r, core) int64
-            `P += X' V X[:, :core] - diag(sum w x)`, V the diagonal matrix of the weights w.
-        codocuments : (r', core) int64 or None
-            `D += (X > 0)' (X > 0)`, r' at most r.
-        even_pair_counts : (r, core) int64 or None
-            As `pair_counts`, X of the documents of the even half.
-        chosen : (r,) bool, optional
-            Rows to add to, all by default, and of a batch that is not packed.
+        pair_counts : (r, core) int64, `P += X' V X[:, :core] - diag(sum w x)`, V the diagonal
+            matrix of the weights w
+        codocuments : (r', core) int64 or None, `D += (X > 0)' (X > 0)`, r' at most r
+        even_pair_counts : (r, core) int64 or None, as `pair_counts`, X of the documents of the even
+            half
+        chosen : (r,) bool, rows to add to, by default all; a batch that is not packed adds to all
         """
         if self.batch is None:
             none = np.zeros((0, pair_counts.shape[1]), dtype=np.int64)
@@ -248,14 +228,9 @@ class ProjectedBatch:
 def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int) -> bool:
     """Whether counts fit in 16 bits, and sums of products in what documents leave of 64.
 
-    Parameters
-    ----------
-    weighted_counts : (n,) int64
-        Counts of each word, each document as often as it counts.
-    largest : int
-        Largest count of a word in a document.
-    documents : int
-        Documents whose products are summed.
+    `weighted_counts` is (n,) int64, counts of each word, each document as often as it counts.
+    `largest` is the largest count of a word in a document. `documents` counts those whose products
+    are summed.
 
     Examples
     --------
@@ -307,13 +282,8 @@ def joined(batches: Iterable[ProjectedBatch], most_bytes: int) -> Iterator[Proje
     The kernels read and write each row of their sums once for a batch, which of a few thousand
     documents takes as long as counting them.
 
-    Parameters
-    ----------
-    batches : iterable of ProjectedBatch
-        All of one basis.
-    most_bytes : int
-        Batches are joined while theirs stay below it, and what they are joined to as well; a
-        larger one comes as it is.
+    All batches are of one basis. They are joined while their bytes stay below `most_bytes`, and
+    those of what they are joined to as well. A larger one stays as it is.
 
     Examples
     --------

@@ -31,21 +31,9 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
     estimated from the documents since, by Theorem 1 on that part of the corpus. Core words are
     counted in all.
 
-    Parameters
-    ----------
-    statistics : MomentStatistics or WeightedStatistics
-        One block of r rows.
-    whitening : Whitening
-        From the core moments of the same statistics.
-
-    Yields
-    ------
-    (rows, k (k + 1) / 2) float64
-        Packed upper triangles, at most 256 rows at a time.
-
-    Examples
-    --------
-    See `streaming_moments.fit_by`, which runs it over all rows.
+    Yields packed upper triangles, (rows, k (k + 1) / 2) float64, at most 256 rows at a time. The
+    whitening is from the core moments of the same statistics, which are one block of r rows.
+    `streaming_moments.fit_by` runs it over all rows.
     """
     form, k, u = whitening.form, whitening.n_topics, whitening.first
     W, B = whitening.vectors, whitening.coefficients
@@ -83,20 +71,8 @@ def rotated_diagonals(
 ) -> NDArray[np.float64]:
     """Rows of the topic matrix, `m_i = diag(O' H_i O)`: each row alone.
 
-    Parameters
-    ----------
-    statistics : MomentStatistics or WeightedStatistics
-        One block of r rows.
-    whitening : Whitening
-        Of the same statistics.
-    rotation : (k, k) float64
-        O, orthogonal.
-
-    Returns
-    -------
-    (r, k) float64
-        Estimates, not yet distributions. Only the diagonals are computed, in the rotated frame,
-        which costs a k-th of the slices.
+    (r, k) estimates, not yet distributions, for one block of r rows and a (k, k) orthogonal O. Only
+    the diagonals are computed, in the rotated frame, which costs a k-th of the slices.
     """
     form, every = whitening.form, row_constants(statistics, whitening.form)
     turned = replace(

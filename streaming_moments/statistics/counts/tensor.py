@@ -22,18 +22,11 @@ _DIRECTIONS = 16
 class TensorSums:
     """What the whitened third moment of some rows is made of; adds up over blocks.
 
-    Parameters
-    ----------
-    totals : (float, float, float)
-        C1, C2, C3 of the form: the same of all blocks.
-    first : (k,) float64
-        `sum moment_counts_i w_i`.
-    second : (k, k) float64
-        `W' P W`.
-    sketched : (k, s (s + 1) / 2) float64
-        `sum w_i (x) T_i`, packed.
-    crossed : (k, k (k + 1) / 2) float64
-        `sum (v_i - 2/3 moment_counts_i w_i) (x) w_i w_i'`, packed.
+    totals : C1, C2, C3 of the form: the same of all blocks
+    first : (k,) float64 `sum moment_counts_i w_i`
+    second : (k, k) float64 `W' P W`
+    sketched : (k, s (s + 1) / 2) float64 `sum w_i (x) T_i`, packed
+    crossed : (k, k (k + 1) / 2) float64 `sum (v_i - 2/3 moment_counts_i w_i) (x) w_i w_i'`, packed
     """
 
     totals: tuple[float, float, float]
@@ -68,10 +61,7 @@ class TensorSums:
     def tensor(self, whitening: Whitening) -> NDArray[np.float64]:
         """(k, k, k) float64: `T = M3(W, W, W)`, of all rows symmetric up to rounding.
 
-        Parameters
-        ----------
-        whitening : Whitening
-            The same of which the sums are.
+        The whitening must be that of which the sums are.
         """
         k, B, form, u = self.n_topics, whitening.coefficients, whitening.form, whitening.first
         C1, C2, C3 = self.totals
@@ -116,12 +106,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
     in all orders: a third of it in each of the three. B is applied to the sums of all rows, once:
     for a block of a few rows it would be most of the work.
 
-    Parameters
-    ----------
-    statistics : MomentStatistics or WeightedStatistics
-        One block of rows.
-    whitening : Whitening
-        From the core moments of the same statistics.
+    The whitening is from the core moments of the same statistics, which are one block of rows.
     """
     W, core = whitening.vectors, statistics.basis.core
     words = np.arange(core)[statistics.block.rows]
@@ -149,15 +134,8 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
 def whitened_tensor(statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
     """`T = M3(W, W, W) = sum_i w_i (x) H_i` from the core rows of a block; adds up over blocks.
 
-    Parameters
-    ----------
-    statistics, whitening
-        As of `tensor_sums`.
-
-    Returns
-    -------
-    (k, k, k) float64
-        Summed over all blocks it is symmetric up to rounding.
+    (k, k, k) float64: summed over all blocks it is symmetric up to rounding. Arguments as of
+    `tensor_sums`.
     """
     return tensor_sums(statistics, whitening).tensor(whitening)
 
@@ -168,22 +146,11 @@ def _three_orders(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def unwhitened_rows(statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
-    """Rows of `A W = sum_j w_j^1/2 m_j o_j'` for all words of a block.
+    """(r, k) rows of `A W = sum_j w_j^1/2 m_j o_j'` for all words of a block.
 
     Of exact moments it is, inside the core, the pseudo-inverse of W', by which the sources go back
-    from whitened vectors to words. `A = M2 - a M1 M1'` of the form has a row for every other
-    word too, from the documents that count it.
-
-    Parameters
-    ----------
-    statistics : MomentStatistics or WeightedStatistics
-        One block of r rows.
-    whitening : Whitening
-        Of the same statistics.
-
-    Returns
-    -------
-    (r, k) float64
+    from whitened vectors to words. `A = M2 - a M1 M1'` of the form has a row for every other word
+    too, from the documents that count it.
     """
     form, rows = whitening.form, statistics.word_counts.size
     products = np.empty((rows, whitening.n_topics))

@@ -81,18 +81,11 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class TermFrequencies:
-    """Terms of a sample with their frequencies, in no particular order.
+    """m terms of a sample with their frequencies, in no particular order.
 
-    Parameters
-    ----------
-    terms : sequence of str
-        The m terms seen in the sample.
-    word_counts : (m,) int64
-        Occurrences of each term, in tokens.
-    document_frequencies : (m,) int64
-        Documents that hold each term.
-    documents : int
-        Documents in the sample.
+    word_counts : (m,) int64, occurrences of each term, in tokens
+    document_frequencies : (m,) int64, documents that hold each term
+    documents : documents in the sample
     """
 
     terms: Sequence[str]
@@ -109,26 +102,9 @@ def select_terms(
 ) -> NDArray[np.int64]:
     """Positions of the terms a vocabulary takes, by falling frequency, ties by term.
 
-    Parameters
-    ----------
-    frequencies : TermFrequencies
-        What the pilot sample held.
-    size : int
-        At most so many terms.
-    min_documents : int
-        A term must occur in at least so many documents of the sample.
-    max_document_fraction : float
-        A term may occur in at most this share of the documents, in (0, 1].
-
-    Returns
-    -------
-    (n,) int64
-        Positions into `frequencies.terms`, `1 <= n <= size`.
-
-    Raises
-    ------
-    InvalidInput
-        An option out of range, or no term left: says how many each condition refused.
+    (n,) int64 with `1 <= n <= size`. A term must occur in at least `min_documents` documents of the
+    sample, and in at most the share `max_document_fraction`, in (0, 1]. Raises InvalidInput if no
+    term is left, and says how many each condition refused.
 
     Examples
     --------
@@ -153,13 +129,7 @@ def select_terms(
 def frequent_terms(
     frequencies: TermFrequencies, size: int, min_documents: int, max_document_fraction: float
 ) -> NDArray[np.int64]:
-    """As `select_terms`, but maybe none.
-
-    Raises
-    ------
-    InvalidInput
-        An option out of range.
-    """
+    """As `select_terms`, but maybe none."""
     if size < 1:
         raise InvalidInput(f"vocabulary size is {size}; it must be at least 1")
     if not 0 < max_document_fraction <= 1:

@@ -114,12 +114,7 @@ def row_constants(
 
 
 def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, ...]:
-    """`2^(-age / half life)` of each age, both in days.
-
-    Raises
-    ------
-    InvalidInput
-        A half-life that is not above 0.
+    """`2^(-age / half life)` of each age, both in days; raises InvalidInput unless half-life > 0.
 
     Examples
     --------

@@ -28,14 +28,10 @@ _ROWS = 256  # of 32,768 core words 64 MB as float64
 class CoreMoments:
     """First and second moments inside the core: all that whitening needs.
 
-    Parameters
-    ----------
-    pair_counts : (core, core) int64
-        P inside the core; float64 where documents are weighted.
-    word_counts : (core,) int64
-        Counts of the core words, each document as often as it counts; float64 as well.
-    length_histogram : LengthHistogram or WeightedLengths
-        For the totals that the form asks for.
+    pair_counts : (core, core) int64 P inside the core; float64 where documents are weighted
+    word_counts : (core,) int64, counts of the core words, each document as often as it counts;
+        float64 as well
+    length_histogram : for the totals that the form asks for
     """
 
     pair_counts: NDArray[Any]
@@ -51,14 +47,9 @@ class CoreMoments:
 
 @dataclass(frozen=True, eq=False)
 class CoreMomentsByRows:
-    """The same where no worker holds the pair counts: whoever does multiplies by its rows.
+    """The same where no worker holds the pair counts: `pair_counts` multiplies by its rows.
 
-    Parameters
-    ----------
-    pair_counts : PairsByRows
-        P inside the core, as far as products with it need it.
-    word_counts : (core,) int64
-        As of `CoreMoments`; so the lengths.
+    `word_counts` and lengths are as of `CoreMoments`.
     """
 
     pair_counts: PairsByRows
@@ -70,12 +61,8 @@ class CoreMomentsByRows:
 class PairsByRows:
     """`P / divisor` by its products alone.
 
-    Parameters
-    ----------
-    product : callable
-        (core, m) float64 and divisor to the (core, m) `P / divisor` times it.
-    divisor : float
-        C2.
+    `product` takes (core, m) float64 and a divisor, and gives (core, m) `P / divisor` times it. The
+    divisor is C2.
     """
 
     product: Callable[[NDArray[np.float64], float], NDArray[np.float64]]
@@ -113,22 +100,13 @@ AnyCoreMoments = CoreMoments | CoreMomentsByRows
 class Whitening:
     """`W = Q B` with `W' A W = I`, A being the model's second moment inside the core.
 
-    Parameters
-    ----------
-    coefficients : (s, k) float64
-        B.
-    vectors : (core, k) float64
-        W.
-    spectrum : (k,) float64
-        Eigenvalues L of A seen through the basis, falling.
-    exact_spectrum : (k,) float64
-        The k largest eigenvalues of A itself, falling.
-    first : (k,) float64
-        `u = W' M1`.
-    second : (k, k) float64
-        `S = W' M2 W`.
-    form : Form
-        Of the model.
+    coefficients : (s, k) float64 B
+    vectors : (core, k) float64 W
+    spectrum : (k,) float64, eigenvalues L of A seen through the basis, falling
+    exact_spectrum : (k,) float64, the k largest eigenvalues of A itself, falling
+    first : (k,) float64 `u = W' M1`
+    second : (k, k) float64 `S = W' M2 W`
+    form : of the model
     """
 
     coefficients: NDArray[np.float64]
@@ -171,24 +149,8 @@ def whiten(core: AnyCoreMoments, basis: Basis, n_topics: int, form: Form = Mixtu
     With `Q = Qo R` and the k leading eigenpairs (V, L) of `Qo' A Qo`: `B = R^-1 V L^-1/2`.
     Ruffini et al. 2018, Theorem 3 for A; Algorithm 1, line 2, for the whitening.
 
-    Parameters
-    ----------
-    core : CoreMoments or CoreMomentsByRows
-        Moments inside the core.
-    basis : Basis
-        Q, (core, s).
-    n_topics : int
-        k, at most s.
-    form : Form
-        Of the model.
-
-    Raises
-    ------
-    NotIdentifiable
-        More topics than columns of the basis, or than positive eigenvalues: says how many
-        there are.
-    InvalidInput
-        Fewer than one topic.
+    The basis is Q, (core, s), and k at most s. Raises NotIdentifiable for more topics than columns
+    of the basis, or than positive eigenvalues.
 
     Examples
     --------

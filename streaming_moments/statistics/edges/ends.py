@@ -28,12 +28,8 @@ _HIGHEST_BIT = np.uint64(63)
 class EdgeTotals(ViewTotals):
     """What all row blocks of the same edges have in common.
 
-    `triples` are the edges counted, `n_documents` with those that count for nothing, `without`.
-
-    Parameters
-    ----------
-    loops : int
-        Edges from a node to itself among `without`; the others were there already.
+    `triples` are the edges counted. `n_documents` adds those that count for nothing, which are
+    `without`. `loops` are those of these from a node to itself; the others were there already.
     """
 
     loops: int = 0
@@ -114,18 +110,10 @@ def ends_of(keys: NDArray[np.int64], nodes: int) -> NDArray[np.int32]:
 class PreparedEdges:
     """Ends of edges: a node, and the one at the other end.
 
-    Parameters
-    ----------
-    nodes, others : (ends,) int32
-        Rows; by the part of the other one.
-    even : (ends,) bool
-        Whether the edge is of the even half: by its hash.
-    bounds : tuple of int
-        First end of each part of the nodes, and the number of all.
-    sketch : Basis, optional
-        Q; None where all neighbours are kept.
-    totals : EdgeTotals
-        Of the edges.
+    nodes, others : (ends,) int32 rows, sorted by the part of the other one
+    even : (ends,) bool, whether the edge is of the even half, by its hash
+    bounds : first end of each part of the nodes, and the number of all
+    sketch : Q; None where all neighbours are kept
     """
 
     nodes: NDArray[np.int32]
@@ -139,13 +127,7 @@ class PreparedEdges:
     def of(
         cls, batch: EdgeBatch, nodes: int, sketch: Basis | None, directed: bool, halves: bool
     ) -> PreparedEdges:
-        """Make a batch ready.
-
-        Raises
-        ------
-        InvalidInput
-            An end outside `0..n-1`.
-        """
+        """Prepare a batch; raises InvalidInput for an end outside `0..n-1`."""
         ends = batch.ends
         if ends.size and not 0 <= ends.min() <= ends.max() < nodes:
             raise InvalidInput(

@@ -39,13 +39,9 @@ class Pieces:
     """Pieces of sequences: a commutative group under `+`.
 
     Places are pairs of integers that are compared one after the other. Where they are numbers, a
-    piece joins one that begins with the number after its last one; where they only tell an order,
-    the next one there is.
-
-    Parameters
-    ----------
-    chunks : tuple of (pieces, 16) int64
-        Rows in any order, each with how often it was added.
+    piece joins one that begins with the number after its last one. Where they only give an order,
+    it joins the next piece there is. `chunks` are (pieces, 16) int64 rows in any order, each with
+    how often it was added.
 
     Examples
     --------
@@ -66,20 +62,13 @@ class Pieces:
         lengths: NDArray[np.int64],
         edges: NDArray[np.int64] | Sequence[Sequence[int]],
     ) -> Self:
-        """Pieces by the names of their sequences.
+        """Pieces by the names of their m sequences.
 
-        Parameters
-        ----------
-        names : sequence of str
-            m of them.
-        places : (m, 4) int64
-            First and last place, two integers each.
-        numbered : bool
-            Whether places are numbers that go up by one.
-        lengths : (m,) int64
-            Symbols.
-        edges : (m, 4) int64
-            The first two and, of three symbols or more, the last two; else `ABSENT`.
+        places : (m, 4) int64, first and last place, two integers each
+        numbered : whether places are numbers that go up by one
+        lengths : (m,) int64, symbols
+        edges : (m, 4) int64, the first two and, of three symbols or more, the last two; else
+            `ABSENT`
         """
         if not names:
             return cls()
@@ -170,13 +159,7 @@ class Pieces:
         return [self._seam(place) for place in np.flatnonzero(self.follows & ~self.joined).tolist()]
 
     def require_apart(self) -> None:
-        """Refuse pieces of which two hold the same place of a sequence.
-
-        Raises
-        ------
-        PiecesOverlap
-            Names the sequences and the places.
-        """
+        """Raise PiecesOverlap for pieces of which two hold the same place of a sequence."""
         table = self.table
         twice = table[:, _SIGN] > 1
         ends, begins = table[:-1, END], table[1:, BEGIN]
@@ -208,13 +191,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class SequenceTotals(ViewTotals):
-    """Totals of sequences: what was counted of pieces is told of each piece by itself.
-
-    Parameters
-    ----------
-    pieces : Pieces
-        Of the sequences that have names.
-    """
+    """Totals of sequences: counts of named pieces are kept for each piece, in `pieces`."""
 
     pieces: Pieces = field(default_factory=Pieces)
 

@@ -149,16 +149,10 @@ class SymbolBatch:
 class PreparedWindows:
     """Windows by middle symbol, half, left and right symbol, each kind once with its count.
 
-    Parameters
-    ----------
-    cells, counts : (kinds,) int64
-        As `kernels.add_windows` takes them.
-    firsts, odd_firsts : (n,) int64
-        First symbols of the sequences of both halves.
-    sketch : Basis
-        Of the alphabet.
-    totals : SequenceTotals
-        Of the sequences; symbols outside the alphabet are no tokens.
+    cells, counts : (kinds,) int64, as `kernels.add_windows` takes them
+    firsts, odd_firsts : (n,) int64, first symbols of the sequences of both halves
+    sketch : of the alphabet
+    totals : of the sequences; symbols outside the alphabet are not tokens
     """
 
     cells: NDArray[np.int64]
@@ -170,13 +164,7 @@ class PreparedWindows:
 
     @classmethod
     def of(cls, batch: SymbolBatch, sketch: Basis, halves: bool) -> PreparedWindows:
-        """Make a batch ready.
-
-        Raises
-        ------
-        InvalidInput
-            A symbol outside `-1..n-1`.
-        """
+        """Prepare a batch; raises InvalidInput for a symbol outside `-1..n-1`."""
         n = sketch.n_words
         if batch.symbols.size and not -1 <= batch.symbols.min() <= batch.symbols.max() < n:
             raise InvalidInput(

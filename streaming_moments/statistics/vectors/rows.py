@@ -82,20 +82,11 @@ def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
 class PreparedVectors:
     """Rows of the grid with their sketches.
 
-    Parameters
-    ----------
-    foundation : VectorsFoundation
-        What they are gathered on.
-    rows : (N, d) int16
-        x.
-    sketches : (N, s) int32
-        y.
-    norms : (N,) int64
-        x.x.
-    odd : (N,) bool
-        The half of each.
-    totals : VectorTotals
-        Of the records.
+    rows : (N, d) int16 x
+    sketches : (N, s) int32 y
+    norms : (N,) int64 x.x
+    odd : (N,) bool, the half of each
+    totals : of the records
     """
 
     foundation: Any
@@ -107,13 +98,7 @@ class PreparedVectors:
 
     @classmethod
     def of(cls, batch: VectorBatch, foundation: Any) -> PreparedVectors:
-        """Make a batch ready.
-
-        Raises
-        ------
-        ForeignStatistics
-            The rows are of another width.
-        """
+        """Prepare a batch; raises ForeignStatistics for rows of another width."""
         if batch.values.shape[1] != foundation.dimension:
             raise ForeignStatistics(
                 f"rows of {batch.values.shape[1]} numbers, the foundation has "
@@ -169,17 +154,7 @@ class PreparedVectors:
 
 @dataclass(frozen=True, eq=False)
 class SummedVectors:
-    """Sums of some rows, to be added.
-
-    Parameters
-    ----------
-    foundation : VectorsFoundation
-        What they are gathered on.
-    sums : mapping
-        Flat int64 arrays by name.
-    totals : VectorTotals
-        Of the records.
-    """
+    """Sums of some rows, to be added: flat int64 arrays by name."""
 
     foundation: Any
     sums: dict[str, NDArray[np.int64]]

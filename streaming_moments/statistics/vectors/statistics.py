@@ -29,18 +29,11 @@ _SLACK = 1e-9  # of float64, in which products of sums are compared
 class VectorTotals:
     """What all row blocks of the same records have in common.
 
-    Parameters
-    ----------
-    n_documents : int
-        Records read, those without a row of numbers among them.
-    n_tokens : int
-        Vectors counted N.
-    clipped : int
-        Those of them that lay beyond the radius and were drawn in.
-    even_documents : int
-        Vectors of the even half; 0 where halves are not kept apart.
-    largest : int
-        No entry of a sum is larger: of each vector the most that any entry gained, added up.
+    n_documents : records read, including those without a row of numbers
+    n_tokens : vectors counted N
+    clipped : those of them beyond the radius, which were moved to it
+    even_documents : vectors of the even half; 0 where halves are not kept apart
+    largest : no entry of a sum is larger: the most that each vector adds to any entry, summed
 
     Examples
     --------

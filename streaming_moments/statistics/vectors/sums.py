@@ -44,20 +44,13 @@ def sums_of(
     squares: bool = False,
     fourth: bool = False,
 ) -> dict[str, NDArray[np.int64]]:
-    """The sums of some rows, each a flat int64 array, as `VectorStatistics` says.
+    """The sums of some rows, each a flat int64 array, as in `VectorStatistics`.
 
-    Parameters
-    ----------
-    rows : (N, d) int16
-        Of the grid, x.
-    sketches : (N, s) int32
-        y.
-    norms : (N,) int64
-        x.x.
-    largest : int
-        No entry of a sum gains more from a row; below 2^53.
-    squares, fourth : bool
-        Whether these are asked for as well.
+    rows : (N, d) int16 x, of the grid
+    sketches : (N, s) int32 y
+    norms : (N,) int64 x.x
+    largest : no entry of a sum gains more from a row; below 2^53
+    squares, fourth : whether to sum these as well
 
     Examples
     --------

@@ -96,14 +96,7 @@ def join_views(batches: Sequence[ViewBatch]) -> ViewBatch:
 class PreparedRecords:
     """Records that hold a word of each view, with their sketches.
 
-    Parameters
-    ----------
-    batch : ViewBatch
-        Without the others.
-    bases : tuple of Basis
-        Of the views.
-    totals : ViewTotals
-        Of all records, the others too.
+    The totals are of all records, the others too; `batch` lacks the others.
     """
 
     batch: ViewBatch
@@ -114,14 +107,10 @@ class PreparedRecords:
     def of(
         cls, batch: ViewBatch, bases: tuple[Basis, Basis, Basis], halves: bool
     ) -> PreparedRecords:
-        """Make a batch ready.
+        """Prepare a batch.
 
-        Raises
-        ------
-        ForeignStatistics
-            A view counts another vocabulary than its basis.
-        BoundExceeded
-            One record alone could pass 2^62: names it.
+        Raises BoundExceeded if one record alone could pass 2^62, and ForeignStatistics for a view
+        of another vocabulary than its basis.
         """
         for view, basis in zip(batch.views, bases, strict=True):
             if (view.n_words, view.vocabulary) != (basis.n_words, basis.vocabulary):

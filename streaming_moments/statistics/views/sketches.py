@@ -47,24 +47,12 @@ def sketch_of(
     Of `D C E` with `D = (row sums + 30)^-1/2`, E likewise of columns: scaled by D once more,
     clipped at 4 root mean squares, rounded to int8, with 2 seeded columns of +-1.
 
-    Parameters
-    ----------
-    together : (n, m) sparse
-        How often words of the view and of the others go together in a pilot.
-    words : Vocabulary
-        Of the view; core words alone have a row.
-    columns : int, optional
-        Twice the states to be told apart and two more do well. By default a vocabulary of up to 128
-        words has all, the identity, of which refinement can be made as well, and others 22.
-    seed : int
-        Of the random columns.
-    most_blocks : int
-        Products with all columns at most, where there are many words.
-
-    Raises
-    ------
-    InvalidInput
-        No columns, or a pilot without pairs.
+    together : (n, m) sparse, how often words of the view and of the others occur together in a
+        pilot
+    words : of the view; core words alone have a row
+    columns : twice the states to be separated and two more do well; by default a vocabulary of up
+        to 128 words has all, the identity, by which refinement is possible as well, and others 22
+    most_blocks : limit on products with all columns, where there are many words
 
     Examples
     --------

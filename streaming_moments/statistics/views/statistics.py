@@ -29,18 +29,11 @@ _TABLE = "view_totals"
 class ViewTotals:
     """What all row blocks of the same records have in common.
 
-    Parameters
-    ----------
-    n_documents : int
-        Records, or sequences.
-    n_tokens : int
-        What was counted in them, in words of any view, or in symbols.
-    triples : int
-        Ways to take a word of each view of a record, or windows of three symbols.
-    without : int
-        Records that hold none.
-    even_documents, even_triples : int
-        Of the even half; 0 where halves are not kept apart.
+    n_documents : records, or sequences
+    n_tokens : what was counted in them, in words of any view, or in symbols
+    triples : ways to take a word of each view of a record, or windows of three symbols
+    without : records that hold none
+    even_documents, even_triples : of the even half; 0 where halves are not kept apart
 
     Examples
     --------
@@ -102,16 +95,8 @@ class ViewTotals:
 class AdditiveStatistics:
     """A block of rows of int64 sums by name: a commutative group under `+`.
 
-    Parameters
-    ----------
-    foundation : Foundation
-        What they are gathered on; says which arrays there are.
-    block : RowBlock
-        Which rows.
-    totals : Totals
-        Of the records.
-    sums : mapping
-        int64 arrays by name; those of the even half of the records begin with `even_`.
+    The foundation says which arrays there are. Names of those of the even half of the records begin
+    with `even_`.
     """
 
     foundation: Any
@@ -135,13 +120,7 @@ class AdditiveStatistics:
         return self.sums
 
     def half(self, odd: bool) -> Self:
-        """The statistics of one half of the records alone.
-
-        Raises
-        ------
-        InvalidInput
-            Halves are not kept apart.
-        """
+        """The statistics of one half of the records; raises InvalidInput without halves."""
         if not self.foundation.halves:
             raise InvalidInput(
                 "the statistics keep no halves of the records; gather them with halves=True"
@@ -159,12 +138,9 @@ class AdditiveStatistics:
         raise NotImplementedError
 
     def require_non_negative(self) -> None:
-        """Refuse a state in which something was counted less than zero times.
+        """Raise InvalidInput for a state in which something was counted less than zero times.
 
-        Raises
-        ------
-        InvalidInput
-            Names the arrays; the records subtracted were never added.
+        This means that the records subtracted were never added.
         """
         problems = [*self.impossible(), *self.totals.below_zero]
         if problems:
@@ -218,13 +194,7 @@ class ViewStatistics(AdditiveStatistics):
 
 
 def require_same_foundation(foundation: Any, statistics: AdditiveStatistics) -> None:
-    """Refuse statistics of another foundation, or with other arrays.
-
-    Raises
-    ------
-    ForeignStatistics
-        Names what differs.
-    """
+    """Raise ForeignStatistics for statistics of another foundation, or with other arrays."""
     other = statistics.foundation
     if foundation.fingerprint != other.fingerprint:
         raise ForeignStatistics(
@@ -235,13 +205,7 @@ def require_same_foundation(foundation: Any, statistics: AdditiveStatistics) -> 
 
 
 def require_bounded(bound: float) -> None:
-    """Refuse sums of which an entry may be as large as that.
-
-    Raises
-    ------
-    SumExceeded
-        It is 2^62 or more.
-    """
+    """Raise SumExceeded for sums that may have an entry of 2^62 or more."""
     if bound >= LARGEST_SUM:
         raise SumExceeded(
             f"an entry of the sums could reach {bound:.3g}, and 2^62 is the most that int64 adds "

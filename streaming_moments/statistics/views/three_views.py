@@ -99,10 +99,7 @@ class ThreeViews:
     def of(self, batches: Iterable[Any], block: RowBlock = RowBlock()) -> ViewStatistics:
         """The statistics of prepared batches; zero without any.
 
-        Raises
-        ------
-        BoundExceeded
-            A sum could pass 2^62.
+        Raises BoundExceeded if a sum could pass 2^62.
         """
         sums, totals = self.sums(block), self.totals({})
         for batch in batches:
@@ -122,12 +119,7 @@ class ThreeViews:
 class ViewSums:
     """Row arrays of a block while records are added to them: the `Sums` of three views.
 
-    Parameters
-    ----------
-    block : RowBlock
-        Which rows.
-    arrays : mapping
-        int64 row arrays of the block by name.
+    `arrays` are the int64 row arrays of the block by name.
     """
 
     block: RowBlock
@@ -148,13 +140,7 @@ class ViewSums:
 
 
 def require_sketch(basis: Basis, words: Vocabulary) -> None:
-    """Refuse a basis that is not of a vocabulary, weighs documents, or passes 127.
-
-    Raises
-    ------
-    InvalidInput
-        Says which.
-    """
+    """Raise InvalidInput for a basis of other words, that weighs documents, or passes 127."""
     if (basis.n_words, basis.vocabulary) != (words.n_words, words.fingerprint):
         raise InvalidInput("a basis is of another vocabulary than its view; make it of that one")
     if not basis.weights.is_pooled or basis.matrix.min() < -127:

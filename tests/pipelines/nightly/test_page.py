@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -294,7 +295,18 @@ def test_the_metrics_are_those_of_the_night(nights, place):
     assert all(third.metrics[name, None] == values[name] for name in same)
 
 
-def test_a_run_that_breaks_off_is_told_of_and_leaves_no_lock(nights, place, embedded):
+@pytest.fixture
+def as_it_was(nights, place, tmp_path):
+    """The folder of the nights, which is put back after a test that adds to it."""
+    kept = shutil.copytree(place, tmp_path / "kept")
+    yield place
+    shutil.rmtree(place)
+    shutil.copytree(kept, place)
+
+
+def test_a_run_that_breaks_off_is_told_of_and_leaves_no_lock(nights, as_it_was, embedded):
+    place = as_it_was
+
     def broken(step):
         raise BrokenPipeError("nobody reads")
 

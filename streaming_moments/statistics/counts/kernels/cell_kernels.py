@@ -23,11 +23,6 @@ _prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
 class CellFields:
     """What the bits of a cell hold: sums of products, of each half or of both, and documents.
 
-    Parameters
-    ----------
-    halves, codocuments : bool
-        What is gathered beside the pairs.
-
     Examples
     --------
     >>> CellFields(halves=True, codocuments=True).largest

@@ -28,18 +28,12 @@ def add_dense_ratios(
 ) -> None:
     """`sums[i] += (P_i / (left_i right)) right'` of the rows at `places`, with every column.
 
-    Parameters
-    ----------
-    counts : (rows, core)
-        P.
-    left : (r, k)
-        Rows of all words of the block.
-    right : (k, core)
-        Four topics at a time pass through the registers while a tile of the row stays in cache.
-    places : (rows,) int64
-        Of the rows in `left` and `sums`.
-    sums : (r, k) float64
-        Added to.
+    counts : (rows, core) P
+    left : (r, k), rows of all words of the block
+    right : (k, core); four topics at a time pass through the registers while a tile of the row
+        stays in cache
+    places : (rows,) int64, of the rows in `left` and `sums`
+    sums : (r, k) float64, added to
     """
     k, core = right.shape
     ratios = np.empty(_TILE, dtype=counts.dtype)
@@ -95,20 +89,12 @@ def add_sparse_ratios(
     places: NDArray[np.int64],
     sums: NDArray[np.float64],
 ) -> None:
-    """As `add_dense_ratios`, of rows whose counts above 0 alone are held.
+    """As `add_dense_ratios`, for rows of which only the counts above 0 are held.
 
-    Parameters
-    ----------
-    starts : (rows + 1,) int64
-        Of the entries of each row.
-    words, counts : (entries,)
-        Core word and P of each.
-    left : (r, wide)
-        As of dense rows, filled up with zeros.
-    right : (core, wide)
-        A row for each word, filled up to whole registers.
-    places, sums
-        As of dense rows.
+    starts : (rows + 1,) int64, of the entries of each row
+    words, counts : (entries,), core word and P of each
+    left : (r, wide), as of dense rows, filled up with zeros
+    right : (core, wide), a row for each word, filled up to whole registers
     """
     wide, k = right.shape[1], sums.shape[1]
     gathered = np.empty(wide, dtype=counts.dtype)
@@ -141,14 +127,8 @@ def add_dense_logarithms(
 ) -> None:
     """`sums[i] += (P_i . log(left_i right), P_i . 1)` of the rows at `places`.
 
-    Parameters
-    ----------
-    counts, left, right, places
-        As of `add_dense_ratios`.
-    offsets : (core,) float64
-        Added to the logarithm of each column.
-    sums : (r, 2) float64
-        Added to.
+    Arguments are as of `add_dense_ratios`, but `sums` is (r, 2) float64. `offsets`, (core,)
+    float64, are added to the logarithm of each column.
     """
     k, core = right.shape
     likelihoods = np.empty(_TILE, dtype=counts.dtype)

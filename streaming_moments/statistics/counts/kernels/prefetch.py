@@ -13,15 +13,10 @@ _LINE = 64  # bytes
 
 
 def prefetching(lines: int) -> Any:
-    """Intrinsic `(array, place)`: asks for so many cache lines from `array.flat[place]` on.
+    """Intrinsic `(array, place)`: asks for `lines` cache lines (64 bytes) from `array.flat[place]`.
 
-    For data too large for the cache, read in runs whose begin the machine cannot foresee. It
-    changes no result, and no address is wrong: what cannot be had is not fetched.
-
-    Parameters
-    ----------
-    lines : int
-        Cache lines, of 64 bytes.
+    For data too large for the cache, read in runs whose start the machine cannot foresee. It
+    changes no result. Every address is allowed: a line that is not available is not fetched.
     """
 
     def asked_for(typing: Any, array: Any, place: Any) -> Any:

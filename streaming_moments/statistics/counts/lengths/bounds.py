@@ -37,17 +37,7 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 def concentration(lengths: LengthHistogram, order: int = 3) -> float:
     """`W = sum a_d^2` of the moment of that order: `1 / W` documents count in effect.
 
-    Parameters
-    ----------
-    lengths : LengthHistogram
-        Documents by length.
-    order : int
-        1, 2 or 3 for M1, M2, M3.
-
-    Raises
-    ------
-    InvalidInput
-        Another order, or no document with so many words.
+    The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has so many words.
 
     Examples
     --------
@@ -78,29 +68,11 @@ def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
 
 
 def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> float:
-    """Distance that the pooled moment keeps with probability at least `1 - delta`.
+    """Frobenius distance that the pooled moment keeps with probability at least `1 - delta`.
 
-    `sqrt(W) (1 + sqrt(log(1 / delta)))`: W as in Ruffini et al. 2018, Theorem 2; the constants
-    are ours, with their proof in the module's notes.
-
-    Parameters
-    ----------
-    lengths : LengthHistogram
-        Documents by length.
-    delta : float
-        Probability of a larger error, in (0, 1). For M2 and M3 at once give each half of it.
-    order : int
-        1, 2 or 3 for M1, M2, M3.
-
-    Returns
-    -------
-    float
-        In the Frobenius norm.
-
-    Raises
-    ------
-    InvalidInput
-        delta outside (0, 1), another order, or no document with so many words.
+    `sqrt(W) (1 + sqrt(log(1 / delta)))`: W as in Ruffini et al. 2018, Theorem 2; the constants are
+    ours, with their proof in the module's notes. delta is in (0, 1). For M2 and M3 at once give
+    each half of it. Raises InvalidInput if no document has so many words.
 
     Examples
     --------
@@ -127,27 +99,12 @@ def failure_probability(lengths: LengthHistogram, radius: float, order: int = 3)
 
 
 def documents_needed(lengths: LengthHistogram, radius: float, delta: float, order: int = 3) -> int:
-    """Documents, with lengths like these, that keep the error within `radius`.
+    """Documents, with lengths like these, that keep the error within the Frobenius `radius`.
 
     W falls like one over the number of documents of the same mixture of lengths, so
-    `N >= N_now W_now (1 + sqrt(log(1 / delta)))^2 / radius^2`.
-
-    Parameters
-    ----------
-    lengths : LengthHistogram
-        A sample of lengths, or a single one: `LengthHistogram.of([150])`.
-    radius : float
-        Frobenius distance, above 0.
-    delta : float
-        Probability of a larger error, in (0, 1).
-    order : int
-        1, 2 or 3 for M1, M2, M3.
-
-    Raises
-    ------
-    InvalidInput
-        A radius that is not positive, delta outside (0, 1), another order, or no document with
-        so many words.
+    `N >= N_now W_now (1 + sqrt(log(1 / delta)))^2 / radius^2`. `lengths` is a sample of lengths, or
+    a single one: `LengthHistogram.of([150])`. `delta` is the probability of a larger error, in
+    (0, 1). Raises InvalidInput if no document has so many words.
 
     Examples
     --------

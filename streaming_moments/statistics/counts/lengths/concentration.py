@@ -12,26 +12,12 @@ def token_concentration(lengths: LengthHistogram, passages: bool = False) -> flo
     """`sum_d (c_d / C)^2` of documents of c_d tokens, C in all: 1 over their effective number.
 
     Each token counts once here, whatever the length weights are: shares of topics are of the words
-    as they were counted, not of the weighted moments.
+    as they were counted, not of the weighted moments. The result is above 0 and at most 1.
+    Raises InvalidInput if no document has a token.
 
-    Parameters
-    ----------
-    lengths : LengthHistogram
-        Of the documents, at least one of them with a token.
-    passages : bool
-        Whether its lengths are those of passages into which documents were cut. The documents' own
-        are then estimated, rather too few: half of them end in a passage of less than half of the
-        usual length, and documents of exponentially distributed lengths count as half their number.
-
-    Returns
-    -------
-    float
-        Above 0, at most 1.
-
-    Raises
-    ------
-    InvalidInput
-        No document has a token.
+    With `passages` the lengths are those of passages into which documents were cut. The documents'
+    own are then estimated, rather too few: half of them end in a passage of less than half of the
+    usual length, and documents of exponentially distributed lengths count as half their number.
 
     Examples
     --------

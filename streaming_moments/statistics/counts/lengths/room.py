@@ -30,16 +30,9 @@ def finest_even(batch: CountBatch) -> LengthWeights:
 
 
 def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: LengthWeights) -> int:
-    """Documents like those of a sample whose sums stay below 2^62, in the mean.
+    """Mean number of documents like those of a sample whose sums stay below 2^62.
 
-    Parameters
-    ----------
-    batch : CountBatch
-        The sample.
-    matrix : (core, s) int8
-        Q of the basis.
-    weights : LengthWeights
-        Of the basis.
+    `matrix` is the (core, s) int8 Q of the basis, `weights` are those of the basis.
 
     Examples
     --------

@@ -24,21 +24,9 @@ MOST_CATEGORIES = 512
 class TableColumns:
     """Columns of a table, each with its categories; a row has one of each column, or none.
 
-    Word by word: the first column's categories, then the second's.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Of the V columns.
-    categories : tuple of tuple of str
-        Of each column, in the order of its words.
-
-    Raises
-    ------
-    InvalidInput
-        Columns of one name, of one category, or categories that repeat.
-    BoundExceeded
-        More categories in all than are counted: says the bytes.
+    Word by word: the first column's categories, then the second's. Raises InvalidInput for columns
+    of one name, of one category, or categories that repeat, and BoundExceeded for more categories
+    in all than are counted.
 
     Examples
     --------
@@ -144,13 +132,7 @@ class TableColumns:
 
 
 def require_countable(names: Iterable[str], sizes: Iterable[int]) -> None:
-    """Refuse columns with more categories than pairs and triples are counted of.
-
-    Raises
-    ------
-    BoundExceeded
-        Says the bytes, and which column has most.
-    """
+    """Raise BoundExceeded for columns with too many categories to count pairs and triples."""
     own = dict(zip(names, sizes, strict=True))
     total = sum(own.values())
     if total > MOST_CATEGORIES:
