@@ -38,11 +38,6 @@ class DiscreteEmission:
     __sizeof__ = held_bytes
 
     @property
-    def n_states(self) -> int:
-        """Number of states k."""
-        return int(self.columns.shape[1])
-
-    @property
     def smoothed(self) -> NDArray[np.float64]:
         """(n, k) columns without zeros."""
         return np.asarray((1 - _SMOOTHING) * self.columns + _SMOOTHING / len(self.columns))

@@ -50,10 +50,6 @@ class Emission(Protocol[Observed_contra]):
     A chain asks nothing else of it, so a further emission is one file: with its own sequences.
     """
 
-    @property
-    def n_states(self) -> int:
-        """Number of states k."""
-
     def likelihoods(self, sequences: Observed_contra) -> Likelihoods:
         """Of each place in each state.
 

@@ -55,11 +55,6 @@ class GaussianEmission:
         if not (np.linalg.eigvalsh(self.covariances) > 0).all():
             raise InvalidInput("a covariance is not positive definite")
 
-    @property
-    def n_states(self) -> int:
-        """Number of states k."""
-        return len(self.means)
-
     def likelihoods(self, sequences: VectorSequences) -> Likelihoods:
         """Of each row in each state, over that of its likeliest state.
 
@@ -83,7 +78,7 @@ class GaussianEmission:
         seen = sequences.seen
         rows = np.where(seen, np.cumsum(seen) - 1, -1).astype(np.int32)
         values, roots = sequences.values[seen], np.linalg.cholesky(self.covariances)
-        logs = np.empty((len(values), self.n_states))
+        logs = np.empty((len(values), len(self.means)))
         for state, (mean, root) in enumerate(zip(self.means, roots, strict=True)):
             squares = np.square((values - mean) @ np.linalg.inv(root).T).sum(axis=1)
             norm = np.log(np.diag(root)).sum() + d * np.log(2 * np.pi) / 2

@@ -238,10 +238,6 @@ class PoissonEmission:
 
     rates: np.ndarray
 
-    @property
-    def n_states(self):
-        return self.rates.size
-
     def log_likelihoods(self, sequences):
         logs = poisson.logpmf(sequences.values[:, None], self.rates)
         return Likelihoods(np.arange(sequences.values.size, dtype=np.int32), logs)
