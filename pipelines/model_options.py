@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Any, cast, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 import click
 
@@ -69,7 +69,9 @@ class OptionOf(click.ParamType[Any]):
     """Values of one field of the options of a model, maybe `auto` too."""
 
     def __init__(self, one: Field[Any], kind: type, auto: bool = False) -> None:
-        self._plain, self._check, self._auto = _PLAIN[kind], one.metadata["check"], auto
+        # of a number or "auto" the number
+        plain = next(iter(get_args(kind)), kind)
+        self._plain, self._check, self._auto = _PLAIN[plain], one.metadata["check"], auto
         self.name = self._plain.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -167,7 +169,9 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     given |= {name: value for name, value in found.items() if given[name] == AUTO}
     # not one that is a choice of the fit itself
     auto = tuple(
-        name for name, value in given.items() if value == AUTO and AUTO in own[name].metadata
+        name
+        for name, value in given.items()
+        if value == AUTO and AUTO in own[name].metadata and FOUND not in own[name].metadata
     )
     if auto and chosen is not TopicModel:
         raise click.UsageError(f"{_flag(auto[0])} {AUTO} is of model {TopicModel.name} alone.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
 
@@ -45,14 +45,19 @@ def time_of(value: Any) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def alpha0_of(value: Any) -> float:
-    """Parse the sum of the Dirichlet parameters, 0 to 10^6; 0 means one topic a document."""
+def alpha0_of(value: Any) -> float | Literal["auto"]:
+    """Parse the sum of the Dirichlet parameters, 0 to 10^6, or "auto".
+
+    0 means one topic a document, "auto" that a fit finds it.
+    """
+    if value == "auto":
+        return "auto"
     try:
         alpha0 = float(value)
     except (ValueError, OverflowError) as error:
         raise InvalidInput(
-            f"{_shown(value)} is no alpha0; write for example 0.1 or 0,0.1,1 where several are "
-            "asked for"
+            f"{_shown(value)} is no alpha0; write auto, or for example 0.1, or 0,0.1,1 where "
+            "several are asked for"
         ) from error
     return form_of(alpha0).alpha0
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         BlockmodelOptions as BlockmodelOptions,
     )
     from streaming_moments.models.communities.model import Communities as Communities
+    from streaming_moments.models.communities.model import CommunitiesOptions as CommunitiesOptions
     from streaming_moments.models.factors.independent_factors import FactorOptions as FactorOptions
     from streaming_moments.models.factors.independent_factors import (
         IndependentFactors as IndependentFactors,

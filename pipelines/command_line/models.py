@@ -54,8 +54,9 @@ from streaming_moments.storage.store.store import MomentStore
     "alphas",
     type=Alphas(),
     multiple=True,
-    default=["0.1"],
-    help="One or several, as 0,0.1,1; repeatable. 0: one topic a document. [0.1]",
+    default=["auto"],
+    help="One or several, as 0,0.1,1; repeatable. 0: one topic a document; auto: by pairs held "
+    "out. [auto]",
 )
 @method_options
 @refine_option

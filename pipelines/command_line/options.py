@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from rich.console import Console
@@ -52,8 +52,8 @@ def _topic_numbers(value: str) -> tuple[int, ...]:
     return tuple(sorted(numbers))
 
 
-def _alphas(value: str) -> tuple[float, ...]:
-    """Values of alpha0 in the order of a text such as 0.1 or 0,0.1,1."""
+def _alphas(value: str) -> tuple[float | Literal["auto"], ...]:
+    """Values of alpha0 in the order of a text such as auto, 0.1 or 0,0.1,1."""
     return tuple(map(alpha0_of, value.split(",")))
 
 
@@ -76,7 +76,7 @@ def _json_object(value: str) -> dict[str, Any]:
 
 
 TopicNumbers = functools.partial(Parsed[tuple[int, ...]], "numbers", _topic_numbers)
-Alphas = functools.partial(Parsed[tuple[float, ...]], "alphas", _alphas)
+Alphas = functools.partial(Parsed[tuple[float | Literal["auto"], ...]], "alphas", _alphas)
 _DAY = Parsed("day", _day)
 SHARD_URL = Parsed("url", require_no_user)
 STORE_URL = Parsed("url", require_no_secret)  # one to write to may hold no signature either

@@ -14,6 +14,7 @@ from distributed import Client
 
 from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.alpha0 import WITHOUT_HALVES
 from streaming_moments.models.base import Model
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import MODELS
@@ -189,7 +190,7 @@ class Store:
     def refit(
         self,
         topics: int | Literal["auto"] = "auto",
-        alpha0: float = 0.1,
+        alpha0: float | Literal["auto"] = "auto",
         *,
         client: Client | None = None,
         method: Method = "joint",
@@ -206,7 +207,10 @@ class Store:
         topics : int or "auto"
             Their number; "auto" takes the fewest of some that predict pairs held out, or in a
             store without halves of the documents the most coherent, as `select` compares them.
-        alpha0, method, seed
+        alpha0 : float or "auto"
+            Sum of the Dirichlet parameters; 0 is one topic a document. "auto" takes that under
+            which pairs held out are likeliest, in a store without halves of the documents 0.1.
+        method, seed
             As of `pipelines.refit`.
         refine : int or "auto"
             Rounds of refinement; "auto" takes those after which pairs held out are likelier by no
@@ -232,7 +236,8 @@ class Store:
         self._require_documents("refit_as")
         with running(client, memory, self.storage_options) as run:
             if topics == "auto" and refine != "auto" and not self.snapshot.halves:
-                topics = most_coherent(self.snapshot, alpha0, run, method, seed, refine)
+                known = WITHOUT_HALVES if alpha0 == "auto" else alpha0
+                topics = most_coherent(self.snapshot, known, run, method, seed, refine)
             asked = {"topics": topics, "refine": refine}
             auto = [option for option, value in asked.items() if value == "auto"]
             options = TopicOptions(
@@ -256,7 +261,7 @@ class Store:
     def select(
         self,
         topics: Sequence[int],
-        alpha0: Sequence[float] = (0.1,),
+        alpha0: Sequence[float | Literal["auto"]] = ("auto",),
         *,
         client: Client | None = None,
         method: Method = "joint",

@@ -11,7 +11,7 @@ from streaming_moments.models.halves import HalfRows, numbers_of_topics, predict
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.refit import refit_rows
+from streaming_moments.pipelines.jobs.refit import known_alpha0, refit_rows
 from streaming_moments.pipelines.jobs.select import require_halves, select
 from streaming_moments.storage.operations.windows import StatisticsSource
 from streaming_moments.storage.store.store import MomentStore
@@ -49,7 +49,8 @@ def chosen_options(
         options = replace(options, topics=selection.likely[0].n_topics)
     if "refine" in auto:
         rows = refit_rows(store, TopicModel, options, run)
-        as_decomposed = replace(options, refine=0, alpha="given")
+        alpha0 = known_alpha0(store, options, run)
+        as_decomposed = replace(options, alpha0=alpha0, refine=0, alpha="given")
         start = TopicModel.fit(replace(rows, halves=False), as_decomposed)
         rounds = predicting_rounds(HalfRows.of(rows), start.pair_topics(store.basis.core))
         run.tell(f"pairs held out take {rounds} rounds of refinement: more predict no better")
@@ -59,7 +60,7 @@ def chosen_options(
 
 def most_coherent(
     store: MomentStore,
-    alpha0: float,
+    alpha0: float | Literal["auto"],
     run: Run,
     method: str,
     seed: int,

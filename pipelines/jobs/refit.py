@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models.alpha0 import AUTO
 from streaming_moments.models.base import FitOptions, Model
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import MODELS
@@ -198,6 +199,16 @@ def _plain_rows(
     per_worker, keep = plan.in_flight, plan.keep_blocks
     # halves are made of a block by each step that reads them
     return OnCluster.of(store, store.totals(), run, per_worker, keep, keep_prepared=False)
+
+
+def known_alpha0(store: StatisticsSource, options: TopicOptions, run: Run) -> float:
+    """The alpha0 of the options, or where it is "auto" what a fit with them finds; tells it."""
+    if options.alpha0 != AUTO:
+        return float(options.alpha0)
+    rows = refit_rows(store, TopicModel, options, run)
+    search = TopicModel.likeliest_alpha0(rows, options)
+    run.tell(search.sentence)
+    return search.alpha0
 
 
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:

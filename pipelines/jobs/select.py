@@ -49,6 +49,7 @@ from streaming_moments.pipelines.jobs.refit import (
     blocks_held,
     count_pairs,
     counted_lengths,
+    known_alpha0,
 )
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
@@ -71,7 +72,7 @@ _ROW_COPIES = 3  # of the topic rows: the parts, joined, and the topics made of 
 def select(
     store: StatisticsSource,
     topics: Sequence[int],
-    alphas: Sequence[float],
+    alphas: Sequence[float | Literal["auto"]],
     run: Run,
     method: str = "joint",
     seed: int = 0,
@@ -91,8 +92,9 @@ def select(
         The version to fit, or a window of it.
     topics : sequence of int
         Numbers of topics.
-    alphas : sequence of float
-        Sums of the Dirichlet parameters.
+    alphas : sequence of float or "auto"
+        Sums of the Dirichlet parameters; "auto" is that under which pairs held out are likeliest
+        with the middle one of the numbers of topics, as a wrong number hardly misleads it.
     run : Run
         Where to run, and what its steps are told.
     method : str
@@ -122,11 +124,18 @@ def select(
         require_halves(store, ["refine"])
     else:
         require_rounds(refine)
-    numbers, forms = sorted(set(topics)), [form_of(alpha0) for alpha0 in dict.fromkeys(alphas)]
-    if not numbers or not forms:
+    numbers = sorted(set(topics))
+    if not numbers or not alphas:
         raise InvalidInput("nothing to fit; give numbers of topics and an alpha0")
     require_topics(numbers[0])
     lengths = counted_lengths(store)
+    served = [k for k in numbers if k <= store.basis.columns] or numbers[:1]
+    middle = served[len(served) // 2]
+    given = [
+        TopicOptions(topics=middle, alpha0=alpha0, method=method, seed=seed) for alpha0 in alphas
+    ]
+    known = [known_alpha0(store, options, run) for options in given]
+    forms = [form_of(alpha0) for alpha0 in dict.fromkeys(known)]
     plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole), refine)
     possible = [k for k in numbers if k not in too_large]
     rows = OnCluster.of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from itertools import product
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -138,7 +138,7 @@ class RefitSection:
         """Whether it is a model of topics."""
         return issubclass(self.family, TopicModel)
 
-    def options(self, topics: int, alpha0: float) -> FitOptions:
+    def options(self, topics: int, alpha0: float | Literal["auto"]) -> FitOptions:
         """What a fit of the model is told, with one of the values that are tried."""
         given = {"topics": topics, "alpha0": alpha0, "method": self.method, "seed": self.seed}
         given |= {key: one for key, one in _by_fit(self.model).items() if key in self.auto}

@@ -112,7 +112,9 @@ def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) ->
         known = getattr(model, "held_out", None)
         number, alpha0 = pairs[0]
         number = model.n_topics if "topics" in section.auto else number
-        return Chosen(model, (Candidate(number, alpha0, held_out=known),))
+        alpha0 = cast("float", getattr(model, "alpha0", alpha0))
+        only = Candidate(number, alpha0, held_out=known)
+        return Chosen(model, (only,))
     selection = select_states(source, section.family, tried, run)
     run.tell(selection.why)
     best = selection.likely[0]

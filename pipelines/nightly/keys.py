@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import date, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
@@ -53,7 +53,7 @@ Expiry = Annotated[timedelta, Field(gt=timedelta(0), le=LONGEST_EXPIRY), BeforeV
 Method = Annotated[str, _one_of(METHODS)]
 Family = Annotated[str, _one_of(tuple(MODELS))]
 Topics = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(listed)]
-Alpha = Annotated[float, AfterValidator(alpha0_of)]
+Alpha = Annotated[float | Literal["auto"], AfterValidator(alpha0_of)]
 Alphas = Annotated[tuple[Alpha, ...], Field(min_length=1), BeforeValidator(listed)]
 Days = Annotated[int, Field(ge=1, le=date.max.toordinal())]
 HalfLife = Annotated[float, Field(gt=0, le=date.max.toordinal())]

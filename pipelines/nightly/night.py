@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
+from streaming_moments.models.alpha0 import AUTO, WITHOUT_HALVES
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import states_of
 from streaming_moments.models.topics import TopicModel
@@ -314,7 +315,9 @@ def _drift(
     with journal.step("drift") as found:
         fitted = -1 if name is None else store.models[name].version
         before = store.at(fitted) if store.commit.keeps(fitted) else None
-        topics, alpha0 = config.refit.topics[0], config.refit.alpha0[0]
+        topics, first = config.refit.topics[0], config.refit.alpha0[0]
+        # nothing is found yet
+        alpha0 = WITHOUT_HALVES if first == AUTO else first
         if isinstance(published, TopicModel):
             topics, alpha0 = published.n_topics, published.alpha0
         drift = measure_drift(store, before, topics, alpha0, run)

@@ -30,7 +30,7 @@ from streaming_moments.statistics.counts.weighted import Statistics
 def fit(
     statistics: Statistics,
     n_topics: int | Literal["auto"],
-    alpha0: float = 0.0,
+    alpha0: float | Literal["auto"] = "auto",
     rotation: Rotation = "joint",
     refine: int | Literal["auto"] = ROUNDS,
     alpha: Literal["given", "auto"] = "given",
@@ -63,7 +63,7 @@ def fit(
 def fit_by(
     statistics: Statistics,
     n_topics: int | Literal["auto"],
-    alpha0: float = 0.0,
+    alpha0: float | Literal["auto"] = "auto",
     method: str = "joint",
     seed: int = 0,
     refine: int | Literal["auto"] = ROUNDS,
@@ -79,8 +79,10 @@ def fit_by(
         k, from 1 to the columns of the basis. "auto" takes the fewest of 2, 3, 5, 7, 10, 15 and so
         on under which pairs held out are as likely as under any, where the statistics keep halves
         of the documents.
-    alpha0 : float
-        Sum of the Dirichlet parameters; 0 fits the single-topic model.
+    alpha0 : float or "auto"
+        Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" takes that under
+        which pairs held out are likeliest, where the statistics keep halves, else 0.1; the model
+        keeps in `alpha0_search` what was tried.
     method : str
         As in `decompose`; "joint" and "feature" are `streaming_moments.fit`. The others see the
         k x k x k tensor of the stored sketch, and go back to all words by the pair counts.
@@ -131,7 +133,8 @@ def fit_by(
     if n_topics == "auto":
         options = replace(options, topics=_predicting_topics(rows, options))
     if halves is not None and refine == "auto":
-        start = fit_rows(rows, options.topics, form_of(alpha0), method, seed)
+        known = TopicModel.likeliest_alpha0(rows, options).alpha0 if alpha0 == "auto" else alpha0
+        start = fit_rows(rows, options.topics, form_of(known), method, seed)
         rounds = predicting_rounds(halves, start.pair_topics(rows.basis.core))
         options = replace(options, refine=rounds)
     return TopicModel.fit(rows, options)
@@ -144,7 +147,12 @@ def _predicting_topics(rows: Rows, options: TopicOptions) -> int:
         "a half of the documents, every other one of a shard, has no pair of words; give a number "
         "of topics in place of auto"
     )
-    for number in numbers_of_topics(rows.basis):
+    numbers = numbers_of_topics(rows.basis)
+    if options.alpha0 == "auto":
+        # a wrong number of topics hardly misleads the search
+        middle = replace(options, topics=numbers[len(numbers) // 2])
+        options = replace(options, alpha0=TopicModel.likeliest_alpha0(rows, middle).alpha0)
+    for number in numbers:
         try:
             tried = replace(options, topics=number, alpha="given")
             held_out = TopicModel.fit(rows, tried).held_out

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.evidence import Directions, GapEvidence
-from streaming_moments.decompositions.forms import Form
+from streaming_moments.decompositions.forms import Form, Mixture
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.rows import Rows, strips
@@ -30,9 +30,11 @@ from streaming_moments.statistics.counts.whitening import (
     CoreMoments,
     CoreMomentsByRows,
     PairsByRows,
+    SeenMoments,
     Whitening,
     core_product,
     core_rows,
+    seen_through,
     whiten,
 )
 from streaming_moments.statistics.row_block import RowBlock, interleaved
@@ -61,11 +63,28 @@ def sweep(
     else:
         whitened = rows.shared(whiten(core_by_rows(rows, cores), rows.basis, n_topics, form))
     del cores
+    solved = solved_by(rows, whitened, n_topics, method, seed)
+    return whitened, solved, rows.each("topic rows", last or topic_rows, whitened, solved)
+
+
+def solved_by(rows: Rows, whitened: Any, n_topics: int, method: str, seed: int) -> Any:
+    """Handle of the directions of the topics under a whitening: the sweep over the slices."""
     nbytes = tensor_sums_bytes(rows.basis.columns, n_topics)
     evidence = rows.summed("whitened slices", slice_evidence, whitened, method, nbytes=nbytes)
-    solved = rows.once("rotation", solve, evidence, whitened, seed)
-    del evidence
-    return whitened, solved, rows.each("topic rows", last or topic_rows, whitened, solved)
+    return rows.once("rotation", solve, evidence, whitened, seed)
+
+
+def seen_by(rows: Rows) -> Any:
+    """Handle of the core's moments through the basis, which all forms of one topic share."""
+    cores = rows.each("reading row blocks", core_rows)
+    if rows.whole_core:
+        return rows.once("whitening", seen_rows, cores, rows.lengths.whole, rows.basis)
+    return rows.shared(seen_through(core_by_rows(rows, cores), rows.basis, Mixture()))
+
+
+def seen_rows(parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis) -> SeenMoments:
+    """Moments through the basis from the core rows of all blocks."""
+    return seen_through(CoreMoments.joined(parts, lengths), basis, Mixture())
 
 
 def whiten_rows(
@@ -153,13 +172,22 @@ def solve(evidence: Evidence, whitening: Whitening, seed: int) -> Directions:
     return chosen.directions(seen, whitening.spectrum, rng)
 
 
-def topic_rows(statistics: Statistics, whitening: Whitening, directions: Directions) -> TopicRows:
-    """(r, k) rows of the topic matrix, each row alone, and (r,) moment counts of a block."""
+def topic_rows(
+    statistics: Statistics,
+    whitening: Whitening,
+    directions: Directions,
+    words: int | None = None,
+) -> TopicRows:
+    """(r, k) rows of the topic matrix, each row alone, and (r,) moment counts of a block.
+
+    With `words` only those among so many first words.
+    """
+    number = None if words is None else statistics.block.size(words)
     if directions.values is None:
-        rows = rotated_diagonals(statistics, whitening, directions.vectors)
+        rows = rotated_diagonals(statistics, whitening, directions.vectors, number)
     else:
         rows = unwhitened_rows(statistics, whitening) @ directions.vectors * directions.values
-    return rows, statistics.moment_counts
+    return rows[:number], statistics.moment_counts[:number]
 
 
 def both_rows(statistics: Statistics, whitening: Whitening, directions: Directions) -> TopicRows:

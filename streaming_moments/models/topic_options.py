@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.alpha0 import AUTO
 from streaming_moments.models.base import FitOptions, option
 from streaming_moments.models.refinement import ROUNDS, require_rounds
 
@@ -23,11 +25,22 @@ def _require_alpha(alpha: str) -> None:
         raise InvalidInput(f'alpha is "{alpha}"; choose {", ".join(ALPHAS)}')
 
 
+def _require_alpha0(alpha0: float | str) -> None:
+    if alpha0 != AUTO:
+        form_of(float(alpha0))
+
+
 @dataclass(frozen=True, kw_only=True)
 class TopicOptions(FitOptions):
     """What a fit of topics is told."""
 
-    alpha0: float = option("0: one topic a document; else LDA.", 0.1, form_of)
+    alpha0: float | Literal["auto"] = option(
+        "0: one topic a document; else LDA; auto: by pairs held out.",
+        AUTO,
+        _require_alpha0,
+        auto=True,
+        found=AUTO,
+    )
     rows: str = option(
         "Words of topics by the third moment alone, or by the mean with the second.",
         "third",
@@ -63,7 +76,8 @@ class TopicOptions(FitOptions):
         how = "" if self.rows == "third" else f", {self.rows} rows"
         rounds = "" if self.refine == ROUNDS else f", refined {self.refine} rounds"
         read = "" if self.alpha == "given" else f", alpha {self.alpha}"
-        return f"{super().said}, alpha0 {self.alpha0:g}{how}{rounds}{read}"
+        alpha0 = self.alpha0 if self.alpha0 == AUTO else f"{self.alpha0:g}"
+        return f"{super().said}, alpha0 {alpha0}{how}{rounds}{read}"
 
     @property
     def label(self) -> str:
@@ -71,4 +85,5 @@ class TopicOptions(FitOptions):
         how = "" if self.rows == "third" else f"-{self.rows}"
         rounds = "" if self.refine == ROUNDS else f"-r{self.refine}"
         read = "" if self.alpha == "given" else f"-{self.alpha}"
-        return f"k{self.topics}-a{self.alpha0:g}-{self.method}{how}{rounds}{read}"
+        alpha0 = "" if self.alpha0 == AUTO else f"-a{self.alpha0:g}"
+        return f"k{self.topics}{alpha0}-{self.method}{how}{rounds}{read}"

@@ -13,6 +13,13 @@ from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import ForeignStatistics, InvalidInput, short
+from streaming_moments.models.alpha0 import (
+    AUTO,
+    Alpha0Search,
+    Trial,
+    search_alpha0,
+    with_alpha0_search,
+)
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
 from streaming_moments.models.halves import (
     STEP,
@@ -100,6 +107,8 @@ class TopicModel(StoredModel):
         How likely the pairs of each half are by topics of the other one; as the bars.
     second_start : SecondStart, optional
         What it gave, where topics repeated.
+    alpha0_search : Alpha0Search, optional
+        How alpha0 was found, where none was given.
     coherences : mapping of str to (k,) float64
         Other coherences of each topic than UMass and NPMI, by key, where they were computed.
     documents, since, until, half_life
@@ -149,6 +158,7 @@ class TopicModel(StoredModel):
     )
     held_out: HeldOut | None = None
     second_start: SecondStart | None = None
+    alpha0_search: Alpha0Search | None = None
     coherences: Mapping[str, NDArray[np.float64]] = field(
         default_factory=dict, metadata=stored_as(prefix="coherence_", states=(0,))
     )
@@ -190,11 +200,32 @@ class TopicModel(StoredModel):
         if options.alpha == "auto":
             require_halves(rows)
         last = both_rows if options.rows == "mean" else topic_rows
-        made = cls._made(rows, form_of(options.alpha0), options, last)
+        searched = options.alpha0 == AUTO
         pairs = pair_rows(rows) if options.refine else rows
         halves = HalfRows.of(rows) if rows.halves else None
+        search, trials = Alpha0Search(), tuple[Trial, ...]()
+        if searched and halves is not None:
+            search, trials = search_alpha0(rows, options)
+        alpha0 = search.alpha0 if searched else options.alpha0
+        made = cls._made(rows, form_of(alpha0), options, last)
         made = made_there(made, pairs, options.refine, halves, options.seed)
+        if searched:
+            topics = [trial.topics for trial in trials]
+            made = rows.once(STEP, with_alpha0_search, made, search, *topics)
         return cls._brought_with_alpha(rows, made, halves, options)
+
+    @classmethod
+    def likeliest_alpha0(cls, rows: Rows, options: TopicOptions) -> Alpha0Search:
+        """What a fit with these options finds of alpha0, whatever the options say of it.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of some statistics; without halves nothing is tried.
+        options : TopicOptions
+            As of `fit`.
+        """
+        return search_alpha0(rows, options)[0] if rows.halves else Alpha0Search()
 
     @classmethod
     def _brought_with_alpha(
@@ -202,7 +233,7 @@ class TopicModel(StoredModel):
     ) -> Self:
         """The model of a handle, with the alpha that documents are read with."""
         model = cls._brought(rows, made)
-        if halves is None or options.alpha != "auto":
+        if halves is None or options.alpha != "auto" or not model.alpha0:
             return model
         whole = rows.once(STEP, pair_topics_of, made, rows.basis.core)
         return replace(model, alpha0=predicting_alpha0_there(halves, whole))
@@ -334,7 +365,10 @@ class TopicModel(StoredModel):
         facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
         facts["alpha"] = self.alpha.tolist()
         sentence = f"captured spectrum {self.captured:.2f}"
-        sentence += f"; alpha0 {self.alpha0:g}" if self.alpha0 else ""
+        sentence += f"; alpha0 {self.alpha0:g}" if self.alpha0 and not self.alpha0_search else ""
+        if self.alpha0_search is not None:
+            sentence += f"; {self.alpha0_search.sentence}"
+            facts["alpha0_search"] = asdict(self.alpha0_search)
         if self.refined:
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
             facts["implied_alpha0"] = self.implied_alpha0

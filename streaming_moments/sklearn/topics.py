@@ -41,8 +41,9 @@ class MomentTopics(MomentTransformer):
     ----------
     n_components : int or "auto"
         Number of topics k, or as `fit_by` finds it.
-    alpha0 : float
-        Sum of the Dirichlet parameters; 0 is one topic a document.
+    alpha0 : float or "auto"
+        Sum of the Dirichlet parameters; 0 is one topic a document. "auto" finds it by pairs held
+        out.
     method : str
         Decomposition, as in `fit_by`.
     refine : int or "auto"
@@ -99,7 +100,7 @@ class MomentTopics(MomentTransformer):
         self,
         n_components: int | Literal["auto"] = 2,
         *,
-        alpha0: float = 0.1,
+        alpha0: float | Literal["auto"] = "auto",
         method: str = "joint",
         refine: int | Literal["auto"] = ROUNDS,
         alpha: Literal["given", "auto"] = "given",
@@ -219,8 +220,8 @@ class MomentTopics(MomentTransformer):
             if isinstance(value, bool) or not isinstance(value, Integral):
                 or_auto = ' or "auto"' if name in found else ""
                 raise InvalidInput(f"{name} is {value!r}; give a whole number{or_auto}")
-        if not isinstance(self.alpha0, Real):
-            raise InvalidInput(f"alpha0 is {self.alpha0!r}; give a number of at least 0")
+        if self.alpha0 != "auto" and not isinstance(self.alpha0, Real):
+            raise InvalidInput(f'alpha0 is {self.alpha0!r}; give a number of at least 0 or "auto"')
         self._require_components()
         decomposition_called(self.method, self.random_state)
 

@@ -6,7 +6,7 @@ A page leaves a note in the inbox; whatever accumulates compares, and leaves wha
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
 from pydantic import TypeAdapter
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from streaming_moments.storage.store.store import MomentStore
 
 _ASKED, _FOUND = "selection/asked.json", "selection/found.json"
-_ALPHA0 = 0.1  # where no model tells
 _STATES = range(1, 9)
 
 
@@ -101,9 +100,9 @@ def _selection(store: MomentStore, run: Run) -> Selection:
     return select_states(store, model, [model.Options(topics=one) for one in _STATES], run)
 
 
-def _alpha0(store: MomentStore) -> float:
+def _alpha0(store: MomentStore) -> float | Literal["auto"]:
     """Of the latest model, as the next one is likely to have it."""
     if not store.models:
-        return _ALPHA0
+        return "auto"
     model = store.load_any_model(model_called(store.commit, None))
-    return float(getattr(model, "alpha0", _ALPHA0))
+    return cast("float", getattr(model, "alpha0", "auto"))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.models.base import FitOptions
+from streaming_moments.models.base import FitOptions, option
 from streaming_moments.models.communities.filling import (
     EqualIndices,
     filled,
@@ -34,6 +34,17 @@ FILLED_BELOW = 1000
 _MOST_ROUNDS = 200
 _SETTLED = 1e-3  # of what is filled in
 _LEAST = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommunitiesOptions(TopicOptions):
+    """What a fit of communities is told.
+
+    Both ends of an edge have each other in their lists: halves of the nodes share edges, and pairs
+    held out say nothing of alpha0.
+    """
+
+    alpha0: float = option("0: one community a node; else a mixture of some.", 0.1, form_of)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +70,7 @@ class Communities(TopicModel):
     """
 
     name: ClassVar[str] = "communities"
-    Options: ClassVar[type[FitOptions]] = TopicOptions
+    Options: ClassVar[type[FitOptions]] = CommunitiesOptions
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:

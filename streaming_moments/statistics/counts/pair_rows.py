@@ -55,12 +55,14 @@ class PairRows:
         statistics: Statistics,
         dtype: type[np.floating[Any]] = np.float32,
         half: int | None = None,
+        leading: int | None = None,
     ) -> PairRows:
         """Build the pair counts of one block of rows, of all documents or of one half.
 
         float32 is what fits take; float64 serves as reference. Half 0 is the even one, 1 the odd
         one; the scales are still those of all documents. Raises InvalidInput for a half of
-        statistics without halves.
+        statistics without halves. With `leading` only pairs among so many first words, which are in
+        the core.
 
         Examples
         --------
@@ -73,24 +75,27 @@ class PairRows:
 array([3], dtype=int32), array([1.], dtype=float32))
         """
         rows, core = statistics.pair_counts.shape
+        if leading is not None:
+            rows, core = statistics.block.size(leading), leading
         strips = [slice(start, min(start + _ROWS, rows)) for start in range(0, rows, _ROWS)]
         entries = np.empty(rows, dtype=np.int64)
         for strip in strips:
-            entries[strip] = np.count_nonzero(_pairs(statistics, half, strip), axis=1)
+            entries[strip] = np.count_nonzero(_pairs(statistics, half, strip, core), axis=1)
         full = entries >= max(_DENSE * core, 1)
         dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
         dense = np.empty((dense_places.size, core), dtype=dtype)
         starts = np.concatenate([[0], np.cumsum(entries[sparse_places])])
         words, counts = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1], dtype=dtype)
         for strip in strips:
-            pairs, first = _pairs(statistics, half, strip), strip.start
+            pairs, first = _pairs(statistics, half, strip, core), strip.start
             held, own = (_within(places, strip) for places in (dense_places, sparse_places))
             for row in range(held.start, held.stop):
                 dense[row] = pairs[dense_places[row] - first]
             places = sparse_places[own] - first
             likelihood_kernels.copy_rows(pairs, places, starts[own], words, counts)
         _, C2, _ = row_constants(statistics, Mixture())
-        scales = quotients(np.full(rows, statistics.row_lengths.whole.C2, dtype=np.float64), C2)
+        whole = statistics.row_lengths.whole.C2
+        scales = quotients(np.full(rows, whole, dtype=np.float64), C2[:rows])
         return cls(
             statistics.block, scales, dense, dense_places, sparse_places, starts, words, counts
         )
@@ -202,9 +207,10 @@ def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> 
     return statistics.pair_counts[rows] - even[rows] if half else even[rows]
 
 
-def _pairs(statistics: Statistics, half: int | None, rows: slice) -> NDArray[Any]:
-    """Some rows: of the odd half a difference, of which few are held at a time."""
-    return statistics.pair_counts[rows] if half is None else half_pairs(statistics, half, rows)
+def _pairs(statistics: Statistics, half: int | None, rows: slice, core: int) -> NDArray[Any]:
+    """Some rows of some words: of the odd half a difference, of which few are held at a time."""
+    pairs = statistics.pair_counts[rows] if half is None else half_pairs(statistics, half, rows)
+    return np.ascontiguousarray(pairs[:, :core])
 
 
 def _within(places: NDArray[np.int64], rows: slice) -> slice:

@@ -63,16 +63,20 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
 
         return form.third(quotients(slices, C3), crossed, cubes).reshape(-1, packed_size(k))
 
-    yield from map(slices_of, _parts(statistics))
+    yield from map(slices_of, _parts(statistics.word_counts.size))
 
 
 def rotated_diagonals(
-    statistics: Statistics, whitening: Whitening, rotation: NDArray[np.float64]
+    statistics: Statistics,
+    whitening: Whitening,
+    rotation: NDArray[np.float64],
+    leading: int | None = None,
 ) -> NDArray[np.float64]:
     """Rows of the topic matrix, `m_i = diag(O' H_i O)`: each row alone.
 
     (r, k) estimates, not yet distributions, for one block of r rows and a (k, k) orthogonal O. Only
     the diagonals are computed, in the rotated frame, which costs a k-th of the slices.
+    With `leading` only so many first rows of the block.
     """
     form, every = whitening.form, row_constants(statistics, whitening.form)
     turned = replace(
@@ -102,14 +106,14 @@ def rotated_diagonals(
             lambda times: times * M1 * u**2,
         )
 
-    diagonals = np.empty((statistics.word_counts.size, k))
-    for rows in _parts(statistics):
+    number = statistics.word_counts.size if leading is None else leading
+    diagonals = np.empty((number, k))
+    for rows in _parts(number):
         diagonals[rows] = diagonals_of(rows)
     return diagonals
 
 
-def _parts(statistics: Statistics) -> Iterator[slice]:
-    rows = statistics.word_counts.size
+def _parts(rows: int) -> Iterator[slice]:
     for start in range(0, rows, _ROWS):
         yield slice(start, min(start + _ROWS, rows))
 

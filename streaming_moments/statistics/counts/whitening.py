@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -161,26 +161,14 @@ def whiten(core: AnyCoreMoments, basis: Basis, n_topics: int, form: Form = Mixtu
     >>> np.allclose(whitening.vectors.T @ (P / 60) @ whitening.vectors, np.eye(2))
     True
     """
-    from scipy.linalg import solve_triangular
-
     require_topics(n_topics)
     require_columns(n_topics, basis)
-    seen = _seen(core, basis, form)
-    require_eigenvalues(n_topics, seen.positive, form)
-    spectrum, vectors = seen.values[:n_topics], seen.vectors[:, :n_topics]
-    scaled = vectors / np.sqrt(spectrum)
-    coefficients = solve_triangular(seen.triangle, scaled)
-    W = basis.matrix @ coefficients
-    guess = seen.orthonormal @ vectors
-    return Whitening(
-        coefficients,
-        W,
-        spectrum,
-        _leading_eigenvalues(seen.M2, seen.M1, form.mean_share, n_topics, guess),
-        scaled.T @ seen.mean,
-        scaled.T @ seen.pairs @ scaled,
-        form,
-    )
+    M1, M2 = _moments(core, form)
+    seen = SeenMoments.of(M1, M2, basis)
+    whitened = seen.whitened(basis, n_topics, form)
+    guess = seen.orthonormal @ seen.eigenpairs(form)[1][:, :n_topics]
+    exact = _leading_eigenvalues(M2, M1, form.mean_share, n_topics, guess)
+    return replace(whitened, exact_spectrum=exact)
 
 
 def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixture()) -> int:
@@ -193,7 +181,7 @@ def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixtur
     >>> positive_eigenvalues(core, Basis(np.eye(3, dtype=np.int8), 3))
     2
     """
-    return _seen(core, basis, form).positive
+    return _positive(seen_through(core, basis, form).eigenpairs(form)[0])
 
 
 def require_columns(n_topics: int, basis: Basis) -> None:
@@ -216,43 +204,82 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _SeenMoments:
-    """The moments, and A through the basis `Q = orthonormal triangle`: eigenvalues falling."""
+class SeenMoments:
+    """Moments through the basis `Q = orthonormal triangle`, of which forms with one divisor share.
 
-    M1: NDArray[np.float64]
-    M2: NDArray[np.float64] | PairsByRows
+    `orthonormal` is (core, s), `triangle` and `pairs` (s, s), `mean` (s,), all float64.
+    """
+
     orthonormal: NDArray[np.float64]
     triangle: NDArray[np.float64]
     mean: NDArray[np.float64]
     pairs: NDArray[np.float64]
-    values: NDArray[np.float64]
-    vectors: NDArray[np.float64]
 
-    @property
-    def positive(self) -> int:
-        # below rounding of the largest eigenvalue a direction is noise, not a topic
-        rounding = self.values.max() * self.values.size * np.finfo(float).eps
-        return int((self.values > max(rounding, 0.0)).sum())
+    __sizeof__ = held_bytes
+
+    @classmethod
+    def of(
+        cls, M1: NDArray[np.float64], M2: NDArray[np.float64] | PairsByRows, basis: Basis
+    ) -> SeenMoments:
+        """Of (core,) and (core, core) moments."""
+        orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
+        mean = orthonormal.T @ M1
+        return cls(orthonormal, triangle, mean, orthonormal.T @ (M2 @ orthonormal))
+
+    def eigenpairs(self, form: Form) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Eigenvalues of A of a form, falling, and eigenvectors (s, s)."""
+        projected = self.pairs - form.mean_share * np.outer(self.mean, self.mean)
+        values, vectors = np.linalg.eigh((projected + projected.T) / 2)
+        order = np.argsort(-values)
+        return values[order], vectors[:, order]
+
+    def whitened(self, basis: Basis, n_topics: int, form: Form) -> Whitening:
+        """The whitening of a form, whose exact spectrum is not known: the one seen is in its place.
+
+        Raises NotIdentifiable where there are fewer positive eigenvalues than topics.
+        """
+        from scipy.linalg import solve_triangular
+
+        values, vectors = self.eigenpairs(form)
+        require_eigenvalues(n_topics, _positive(values), form)
+        spectrum = values[:n_topics]
+        scaled = vectors[:, :n_topics] / np.sqrt(spectrum)
+        coefficients = solve_triangular(self.triangle, scaled)
+        return Whitening(
+            coefficients,
+            basis.matrix @ coefficients,
+            spectrum,
+            spectrum,
+            scaled.T @ self.mean,
+            scaled.T @ self.pairs @ scaled,
+            form,
+        )
 
 
-def _seen(core: AnyCoreMoments, basis: Basis, form: Form) -> _SeenMoments:
+def _positive(values: NDArray[np.float64]) -> int:
+    # below rounding of the largest eigenvalue a direction is noise, not a topic
+    rounding = values.max() * values.size * np.finfo(float).eps
+    return int((values > max(rounding, 0.0)).sum())
+
+
+def seen_through(core: AnyCoreMoments, basis: Basis, form: Form) -> SeenMoments:
+    """The moments inside the core through a basis; of the form only the divisors matter.
+
+    Raises NotIdentifiable where no document has three words.
+    """
+    return SeenMoments.of(*_moments(core, form), basis)
+
+
+def _moments(
+    core: AnyCoreMoments, form: Form
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | PairsByRows]:
     C1, C2, C3 = form.totals(core.length_histogram)
     if not C2 or not C3:
         raise NotIdentifiable(
             f"the {core.length_histogram.n_documents} documents hold no three vocabulary words "
             "together; add documents"
         )
-    M1 = core.word_counts / C1
-    M2 = core.pair_counts / C2
-    orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
-    mean = orthonormal.T @ M1
-    pairs = orthonormal.T @ (M2 @ orthonormal)
-    projected = pairs - form.mean_share * np.outer(mean, mean)
-    values, vectors = np.linalg.eigh((projected + projected.T) / 2)
-    order = np.argsort(-values)
-    return _SeenMoments(
-        M1, M2, orthonormal, triangle, mean, pairs, values[order], vectors[:, order]
-    )
+    return core.word_counts / C1, core.pair_counts / C2
 
 
 def _leading_eigenvalues(

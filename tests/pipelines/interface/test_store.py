@@ -363,8 +363,10 @@ def test_topics_rounds_and_alpha_are_found_by_halves(tmp_path, planted, monkeypa
     assert found.n_topics == store.select((2, 4)).likely[0].n_topics
     rounds = store.select([found.n_topics], refine="auto").candidates[0].refined
     assert found.refined == rounds
-    expected = fit(store.snapshot.load(), found.n_topics, 0.1, refine=rounds, alpha="auto")
+    expected = fit(store.snapshot.load(), found.n_topics, refine=rounds, alpha="auto")
     assert found.alpha0 == expected.alpha0
+    assert found.alpha0_search is not None
+    assert found.alpha0_search == expected.alpha0_search
 
 
 def test_without_halves_the_most_coherent_number_is_taken_and_rounds_are_asked_for(

@@ -215,7 +215,8 @@ def test_the_command_grows_once_and_status_and_topics_say_since_when(store, fold
     assert "nothing to add" in run("grow", store.url, source)[1]
     assert MomentStore.open(store.url).version == version
     run("update", store.url, *(folder / f"{day}.txt" for day in DAYS[2:]))
-    assert run("refit", store.url, "--topics", "2", "--refine", "0", "--name", "now")[0] == 0
+    told = ("--topics", "2", "--alpha0", "0.1", "--refine", "0", "--name", "now")
+    assert run("refit", store.url, *told)[0] == 0
     day = MomentStore.open(store.url, version).commit.time[:10]
     assert f"{len(added)} words since version {version} ({day})" in run("status", store.url)[1]
     [told] = json.loads(run("status", store.url, "--json")[1])["added_words"]

@@ -133,7 +133,7 @@ def test_topics_are_refined_as_often_as_told(run, store):
     assert "alpha0 0.5; refined 10 rounds by the pairs of words, which imply alpha0" in said
     code, _, err = run("refit", store, *fit, "--refine", "-1")
     assert (code, "refine is -1; it must be 0 to 10,000 rounds" in err) == (2, True)
-    chosen = run("select", store, "--topics", "2,3", "--refine", "3")[1]
+    chosen = run("select", store, "--topics", "2,3", "--alpha0", "0.1", "--refine", "3")[1]
     assert "--alpha0 0.1 --refine 3" in chosen
 
 
@@ -248,7 +248,7 @@ def test_a_night_takes_every_option_of_its_model(name):
     given = {one.name: getattr(own, one.name) for one in fields(own)}
     section = config_of({**NIGHT, "refit": {"model": name, **given}}, "n.toml").refit
     assert section.family is MODELS[name]
-    assert section.options(3, 0.1) == own
+    assert section.options(3, getattr(own, "alpha0", 0.1)) == own
     bare = config_of({**NIGHT, "refit": {"model": name, "topics": 3}}, "n.toml").refit
     assert bare.options(3, bare.alpha0[0]) == replace(own)
 

@@ -270,7 +270,7 @@ def test_every_number_may_have_rounds_of_its_own(run, store, embedded, monkeypat
 
 
 def test_alpha_is_found_on_a_cluster_too(store, whole_store, embedded):
-    options = TopicOptions(topics=3, refine=2, alpha="auto")
+    options = TopicOptions(topics=3, alpha0=0.1, refine=2, alpha="auto")
     assert options.label == "k3-a0.1-joint-r2-auto"
     expected = fit_by(store.load(), 3, 0.1, refine=2, alpha="auto")
     found = refit_by(store, TopicModel, options, Run(embedded))
@@ -282,7 +282,8 @@ def test_alpha_is_found_on_a_cluster_too(store, whole_store, embedded):
 
 def test_alpha_is_found_by_the_command(run, store):
     code, out, err = run(
-        "refit", store.url, "--topics", 3, "--refine", 2, "--alpha", "auto", "--json"
+        *("refit", store.url, "--topics", 3, "--alpha0", 0.1, "--refine", 2, "--alpha", "auto"),
+        "--json",
     )
     assert code == 0, err
     told = json.loads(out)
@@ -374,7 +375,7 @@ def test_numbers_of_topics_may_be_ranges_steps_and_lists(numbers, expected):
         (("--topics", "2-1000000000"), "more than 1000 numbers; take steps"),
         (("--topics", "30-40"), "30 topics asked for but the basis has"),
         (("--topics", "2", "--alpha0", "-1"), "alpha0 is -1"),
-        (("--topics", "2", "--alpha0", "0.1,x"), "write for example 0.1 or 0,0.1,1"),
+        (("--topics", "2", "--alpha0", "0.1,x"), "write auto, or for example 0.1, or 0,0.1,1"),
         (("--topics", "2", "--method", "jacobi"), "'joint', 'feature', 'power'"),
         (("--topics", "2", "--seed", "-1"), "--seed"),
         (("--topics", "2", "--plot", "absent/k.png"), "a file in a folder that exists"),

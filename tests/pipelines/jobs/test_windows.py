@@ -1,6 +1,7 @@
 """Windows from end to end: days of shards, groups of one day, refits of a window."""
 
 import json
+import shutil
 from datetime import date
 
 import numpy as np
@@ -163,7 +164,8 @@ def test_a_window_that_is_none_is_wrong_input(counted, capsys):
     assert "'soon' is no day" in err
 
 
-def test_what_is_forgotten_leaves_its_day(counted, dated, embedded, capsys):
+def test_what_is_forgotten_leaves_its_day(counted, dated, embedded, capsys, tmp_path):
+    counted = MomentStore.open(shutil.copytree(counted.url, tmp_path / "store").as_posix())
     shard = dated / "0" / f"{DAYS[1]}.txt"
     less = forget(counted, list_shards([str(shard)]), Run(embedded))
     assert [str(part.dates) for part in less.commit.segments if part.sign < 0] == [DAYS[1]]

@@ -22,7 +22,7 @@ def with_section(name, **keys):
 
 def test_the_least_configuration_has_defaults_for_the_rest():
     config = config_of(LEAST, "n.toml")
-    assert (config.refit.topics, config.refit.alpha0, config.tag) == ((5,), (0.1,), "published")
+    assert (config.refit.topics, config.refit.alpha0, config.tag) == ((5,), ("auto",), "published")
     assert (config.create, config.rebase, config.growth, config.metrics) == (None,) * 4
     assert config.update.skip_bad_shards
     assert config.lock_expiry == timedelta(hours=6)

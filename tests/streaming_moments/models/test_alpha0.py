@@ -1,0 +1,192 @@
+"""Alpha0 that is found by pairs held out, against planted truths and against a fit that is told."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming_moments import Basis, CountBatch, MomentStatistics, fit_by
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models.alpha0 import (
+    TRIED,
+    Alpha0Search,
+    highest_place,
+    with_alpha0_search,
+)
+from streaming_moments.models.rows import InMemory
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.statistics.row_block import RowBlock
+from streaming_moments.synthetic import lda_corpus, topic_error
+
+TRUE = 0.1, 0.3, 1.0, 3.0
+
+
+def counted(alpha0, seed=1, halves=True, documents=4000):
+    corpus = lda_corpus(documents, 1200, 6, alpha0, 80, seed=seed, spread=0.5)
+    basis = Basis.from_pilot(corpus.batch, max_topics=8)
+    return corpus, MomentStatistics.of(corpus.batch, basis, halves=halves)
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return {alpha0: counted(alpha0) for alpha0 in TRUE}
+
+
+@pytest.mark.parametrize("alpha0", TRUE)
+def test_the_planted_value_is_found_and_costs_no_accuracy(planted, alpha0):
+    corpus, statistics = planted[alpha0]
+    found, told = fit_by(statistics, 6, "auto"), fit_by(statistics, 6, alpha0)
+    assert abs(math.log(found.alpha0 / alpha0)) < 0.25
+    error = topic_error(found.topics, corpus.topics)
+    assert error < 1.1 * topic_error(told.topics, corpus.topics)
+    if alpha0 >= 1:
+        assert error < 0.6 * topic_error(fit_by(statistics, 6, 0.1).topics, corpus.topics)
+
+
+def test_documents_of_one_topic_each_have_none():
+    corpus, _ = counted(1.0)
+    rng = np.random.default_rng(4)
+    of = rng.integers(6, size=3000)
+    rows = np.array([rng.multinomial(60, corpus.topics[:, topic]) for topic in of])
+    batch = CountBatch.from_csr(rows)
+    statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=8))
+    assert fit_by(statistics, 6, "auto").alpha0 <= 0.05
+
+
+@pytest.mark.parametrize("number", [4, 9])
+def test_a_wrong_number_of_topics_does_not_mislead(planted, number):
+    _, statistics = planted[1.0]
+    rows = InMemory((statistics,))
+    search = TopicModel.likeliest_alpha0(rows, TopicOptions(topics=min(number, 8)))
+    assert 0.5 <= search.alpha0 <= 1.6
+
+
+def test_the_model_says_what_was_tried_and_comes_back_with_it(planted):
+    _, statistics = planted[0.3]
+    model = fit_by(statistics, 6, "auto")
+    search = model.alpha0_search
+    assert list(search.tried) == sorted(search.tried)
+    assert set(search.tried) <= set(TRIED)
+    assert len(search.tried) == len(search.held_out) == len(search.noise) == 5
+    assert search.tried[search.best] in (0.2, 0.3, 0.5)
+    assert search.sentence in model.described().sentence
+    assert model.described().facts["alpha0_search"]["tried"] == search.tried
+    again = TopicModel.from_parts(*model.parts())
+    assert again.alpha0_search == search
+    assert fit_by(statistics, 6, 0.3).alpha0_search is None
+
+
+def test_the_same_is_found_each_time_and_from_any_blocks(planted):
+    corpus, statistics = planted[0.3]
+    blocks = [
+        MomentStatistics.of(corpus.batch, statistics.basis, block)
+        for block in (RowBlock(index, 3) for index in range(3))
+    ]
+    one, three, again = (
+        TopicModel.fit(InMemory(tuple(some)), TopicOptions(topics=6, alpha0="auto"))
+        for some in ([statistics], blocks, blocks)
+    )
+    assert again.alpha0_search == three.alpha0_search
+    assert np.array_equal(again.topics, three.topics)
+    # sums over blocks are rounded otherwise
+    assert three.alpha0 == one.alpha0
+    assert np.allclose(three.alpha0_search.held_out, one.alpha0_search.held_out, atol=1e-6)
+    assert np.allclose(three.topics, one.topics, atol=1e-6)
+
+
+def test_without_halves_it_is_a_tenth_and_the_model_says_why():
+    _, statistics = counted(1.0, halves=False, documents=500)
+    model = fit_by(statistics, 3, "auto")
+    assert model.alpha0 == 0.1
+    assert "keep no halves" in model.described().sentence
+    assert np.array_equal(model.topics, fit_by(statistics, 3, 0.1).topics)
+
+
+def test_a_given_value_changes_no_bit(planted):
+    _, statistics = planted[0.1]
+    found = fit_by(statistics, 6, "auto")
+    told = fit_by(statistics, 6, found.alpha0)
+    assert np.array_equal(found.topics, told.topics)
+    assert np.array_equal(found.weights, told.weights)
+    assert (found.topic_bars >= told.topic_bars).all()
+
+
+def test_topics_and_rounds_are_found_with_it(planted):
+    _, statistics = planted[0.3]
+    model = fit_by(statistics, "auto", "auto", refine="auto")
+    assert 5 <= model.n_topics <= 10
+    assert 0.2 <= model.alpha0 <= 0.5
+
+
+def test_bars_hold_how_far_topics_move_within_the_noise():
+    topics = np.array([[0.5, 0.1], [0.3, 0.2], [0.1, 0.3], [0.1, 0.4]])
+    model = replace(
+        TopicModel.from_topics(topics, np.array([0.6, 0.4])),
+        topic_bars=np.array([0.03, 0.04]),
+        word_bars=np.full((4, 2), 0.01),
+    )
+    search = Alpha0Search((0.1, 0.2), (-8.0, -8.001), (0.0, 0.01))
+    # of three leading words the topics are columns of sum 1; the second has its columns turned
+    best = topics[:3] / topics[:3].sum(axis=0)
+    moved = best.copy()
+    moved[:2, 0] += 0.02, -0.02
+    found = with_alpha0_search(model, search, best, moved[:, ::-1])
+    assert np.allclose(found.topic_bars, [np.hypot(0.03, 0.04), 0.04])
+    assert np.allclose(found.word_bars[:, 1], 0.01)
+    mass = topics[:3, 0].sum()
+    expected = np.hypot(0.01, [0.02 * mass, 0.02 * mass, 0.0, 0.04 * topics[3, 0]])
+    assert np.allclose(found.word_bars[:, 0], expected)
+    # nothing is near: bars stay
+    alone = with_alpha0_search(model, search, best)
+    assert np.array_equal(alone.topic_bars, model.topic_bars)
+    assert alone.alpha0_search == search
+
+
+@given(st.integers(1, 12), st.data())
+def test_the_highest_of_what_rises_then_falls_is_found(number, data):
+    top = data.draw(st.integers(0, number - 1))
+    steps = data.draw(st.lists(st.floats(0.1, 9), min_size=number, max_size=number))
+    values = [0.0] * number
+    for place in range(top + 1, number):
+        values[place] = values[place - 1] - steps[place]
+    for place in range(top - 1, -1, -1):
+        values[place] = values[place + 1] - steps[place]
+    looked_at = set()
+
+    def value(place):
+        looked_at.add(place)
+        return values[place]
+
+    assert highest_place(number, value) == top
+    assert len(looked_at) <= 5
+    assert {one for one in (top - 1, top + 1) if 0 <= one < number} <= looked_at
+
+
+def test_at_either_end_the_end_is_taken():
+    falling = Alpha0Search((0.0, 0.05, 0.1, 0.3), (-8.0, -8.1, -8.2, -8.3), (0.0,) * 4)
+    assert falling.alpha0 == 0.0
+    rising = Alpha0Search((1.0, 3.0, 7.0, 10.0), (-8.3, -8.2, -8.1, -8.0), (0.0,) * 4)
+    assert rising.alpha0 == 10.0
+    assert "largest of those tried" in rising.sentence
+
+
+def test_what_is_within_the_noise_is_named():
+    search = Alpha0Search((0.1, 0.3, 0.5, 1.0), (-8.2, -8.0, -8.001, -8.3), (0.1, 0.0, 0.01, 0.1))
+    assert search.within_noise == (2,)
+    assert search.sentence.endswith("0.3 to 0.5 are within the noise")
+
+
+@pytest.mark.parametrize("wrong", [-0.5, 1e9])
+def test_values_out_of_range_are_refused(wrong):
+    with pytest.raises(InvalidInput, match="alpha0 is"):
+        TopicOptions(topics=3, alpha0=wrong)
+
+
+def test_more_topics_than_columns_are_refused_before_a_trial(planted):
+    _, statistics = planted[0.1]
+    with pytest.raises(NotIdentifiable, match="columns"):
+        fit_by(statistics, 500, "auto")
