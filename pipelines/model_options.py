@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, cast, get_args, get_type_hints
 
 import click
@@ -28,12 +28,12 @@ _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, 
 class FitRequest:
     """Which model of `MODELS` a refit fits, with its options.
 
-    `auto` names the options that are to be chosen from the data.
+    `auto` has the options that are to be chosen from the data, and how: "auto" or "predict".
     """
 
     model: Any
     options: FitOptions
-    auto: tuple[str, ...] = ()
+    auto: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -66,9 +66,9 @@ class FitRequest:
 
 
 class OptionOf(click.ParamType[Any]):
-    """Values of one field of the options of a model, maybe `auto` too."""
+    """Values of one field of the options of a model, or a word such as `auto` for one to find."""
 
-    def __init__(self, one: Field[Any], kind: type, auto: bool = False) -> None:
+    def __init__(self, one: Field[Any], kind: type, auto: Sequence[str] = ()) -> None:
         # of a number or "auto" the number
         plain = next(iter(get_args(kind)), kind)
         self._plain, self._check, self._auto = _PLAIN[plain], one.metadata["check"], auto
@@ -76,13 +76,13 @@ class OptionOf(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """What the field takes."""
-        if self._auto and value == AUTO:
+        if value in self._auto:
             return value
         try:
             found = self._plain.convert(value, param, ctx)
         except click.BadParameter as error:
-            other = f", nor {AUTO!r}" if self._auto else ""
-            self.fail(f"{error.message.rstrip('.')}{other}.", param, ctx)
+            others = "".join(f", nor {word!r}" for word in self._auto)
+            self.fail(f"{error.message.rstrip('.')}{others}.", param, ctx)
         try:
             if self._check is not None:
                 self._check(found)
@@ -92,7 +92,7 @@ class OptionOf(click.ParamType[Any]):
 
 
 def field_option(
-    one: Field[Any], options: type[FitOptions] = FitOptions, auto: bool = False, **shown: Any
+    one: Field[Any], options: type[FitOptions] = FitOptions, auto: Sequence[str] = (), **shown: Any
 ) -> Callable[..., Any]:
     """A field of options as one of a command line; `shown` as in `click.option`."""
     if "choices" in one.metadata:
@@ -114,7 +114,8 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """How many rounds topics are refined; maybe auto."""
     [one] = (one for one in fields(TopicOptions) if one.name == "refine")
-    shown = field_option(one, TopicOptions, True, default=one.default, show_default=True)
+    words = one.metadata[AUTO]
+    shown = field_option(one, TopicOptions, words, default=one.default, show_default=True)
     return cast("Callable[..., Any]", shown(command))
 
 
@@ -135,7 +136,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
         placed = field_option(
             one,
             MODELS[model].Options,
-            one.metadata.get(AUTO, False),
+            one.metadata.get(AUTO, ()),
             help=told if everywhere else f"Of {', '.join(holders)}: {told}",
         )(placed)
     return click.option(
@@ -168,13 +169,14 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
     given |= {name: value for name, value in found.items() if given[name] == AUTO}
     # not one that is a choice of the fit itself
-    auto = tuple(
-        name
+    auto = {
+        name: str(value)
         for name, value in given.items()
-        if value == AUTO and AUTO in own[name].metadata and FOUND not in own[name].metadata
-    )
+        if value in own[name].metadata.get(AUTO, ()) and value != found.get(name)
+    }
     if auto and chosen is not TopicModel:
-        raise click.UsageError(f"{_flag(auto[0])} {AUTO} is of model {TopicModel.name} alone.")
+        name, word = next(iter(auto.items()))
+        raise click.UsageError(f"{_flag(name)} {word} is of model {TopicModel.name} alone.")
     # until it is found
     given |= {name: own[name].default if name != "topics" else 1 for name in auto}
     return FitRequest(chosen, chosen.Options(**given), auto)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Columns, likeliest
 from streaming_moments.errors import StoreError
 from streaming_moments.quality.representatives import Representative, Representatives
+from streaming_moments.storage.column_files import array_of
+from streaming_moments.storage.counting.counting import CountedPassages
 from streaming_moments.storage.counting.named import NamedDocuments
 from streaming_moments.storage.files.filesystems import one_line, open_file_system, storage_errors
 from streaming_moments.storage.files.output_folders import OutputFolder
-from streaming_moments.storage.files.outputs import parquet_output
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +61,11 @@ class Provenance:
         """As a file has it."""
         return json.dumps(asdict(self), sort_keys=True).encode()
 
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """Of a file that is made of it."""
+        return {b"shard": self.shard.encode(), _PROVENANCE: self.to_json()}
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -83,6 +89,11 @@ class Summary:
         """As a file has it."""
         return json.dumps(asdict(self), ensure_ascii=False).encode()
 
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """Of a file, once all of it is written."""
+        return {_SUMMARY: self.to_json()}
+
     @classmethod
     def from_json(cls, content: bytes) -> Summary:
         """What `to_json` described; TypeError, KeyError or ValueError if it is something else."""
@@ -93,110 +104,69 @@ class Summary:
         return cls(**{**fields, "weights": tuple(fields["weights"])}, representatives=best)
 
 
-@dataclass(frozen=True, eq=False)
-class ProportionRows:
-    """Proportions of some documents, or of their passages.
+def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: float) -> Columns:
+    """Join what a model says of passages to what it says of documents.
 
-    ids : (rows,) string array
-    rows : (rows,) int64 numbers of the documents in the shard, from 0
-    passages : (rows,) int64 numbers of the passages in their documents, where a row is a passage
-    lengths, unknown : (rows,) int64 tokens in the vocabulary, and outside
-    foreign : (rows,) bool, whether too few of the words are known
-    proportions : (rows, k) float64, each row on the simplex
+    Proportions are means weighted by tokens. A text of whose words a share below `foreign_below` is
+    known is foreign, and has no topic.
     """
-
-    ids: pa.StringArray
-    rows: NDArray[np.int64]
-    passages: NDArray[np.int64] | None
-    lengths: NDArray[np.int64]
-    unknown: NDArray[np.int64]
-    foreign: NDArray[np.bool_]
-    proportions: NDArray[np.float64]
-
-    @classmethod
-    def of_documents(
-        cls, read: NamedDocuments, proportions: NDArray[np.float64], foreign_below: float
-    ) -> ProportionRows:
-        """Of (passages, k) proportions those of whole documents: means weighted by tokens.
-
-        A text of whose words a share below `foreign_below` is known is foreign.
-        """
-        lengths = read.counted.batch.lengths
-        known, unknown = read.summed(lengths), read.summed(read.counted.outside)
-        if read.documents < lengths.size:
-            mixed = read.summed(lengths[:, None] * proportions) / np.maximum(known, 1)[:, None]
-            # of one passage, or without a known word, it is that of the first to the bit
-            alone = (read.counted.passages == 1) | (known == 0)
-            proportions = np.where(alone[:, None], proportions[read.begins], mixed)
-        foreign = known < foreign_below * (known + unknown)
-        rows = np.arange(read.first, read.first + read.documents)
-        return cls(read.ids, rows, None, known, unknown, foreign, proportions)
-
-    def in_passages(self, read: NamedDocuments, proportions: NDArray[np.float64]) -> ProportionRows:
-        """Of the same documents a row a passage, foreign where the document is."""
-        document = np.repeat(np.arange(read.documents), read.counted.passages)
-        return ProportionRows(
-            self.ids.take(pa.array(document)),
-            self.rows[document],
-            np.arange(document.size) - read.begins[document],
-            read.counted.batch.lengths,
-            read.counted.outside,
-            self.foreign[document],
-            proportions,
-        )
+    lengths, proportions = said["length"].array, said["proportions"].array
+    known, unknown = counted.summed(lengths), counted.summed(counted.outside)
+    if counted.documents < lengths.size:
+        mixed = counted.summed(lengths[:, None] * proportions) / np.maximum(known, 1)[:, None]
+        # of one passage, or without a known word, it is that of the first to the bit
+        alone = (counted.passages == 1) | (known == 0)
+        proportions = np.where(alone[:, None], proportions[counted.begins], mixed)
+    return _said(known, unknown, known < foreign_below * (known + unknown), proportions)
 
 
-@dataclass(frozen=True, eq=False)
-class ProportionsFile:
-    """An open Parquet file of `proportions_schema`; `url` exists only once the file is complete."""
+def said_of_passages(counted: CountedPassages, said: Columns, documents: Columns) -> Columns:
+    """What a model says of passages, each foreign where its document is."""
+    foreign = np.repeat(documents["foreign"].array, counted.passages)
+    return _said(said["length"].array, counted.outside, foreign, said["proportions"].array)
 
-    url: str
-    writer: pq.ParquetWriter
-    provenance: Provenance
 
-    @classmethod
-    @contextmanager
-    def create(
-        cls,
-        folder: OutputFolder,
-        provenance: Provenance,
-        n_topics: int,
-    ) -> Iterator[ProportionsFile]:
-        """Write to a temporary file and put it in place when the block ends without an error.
+def _said(
+    known: NDArray[np.int64],
+    unknown: NDArray[np.int64],
+    foreign: NDArray[np.bool_],
+    proportions: NDArray[np.float64],
+) -> Columns:
+    topic = likeliest(proportions, (known == 0) | foreign)
+    return Columns.of(
+        length=known, unknown=unknown, foreign=foreign, topic=topic, proportions=proportions
+    )
 
-        Errors as of `parquet_output`.
-        """
-        schema = proportions_schema(n_topics, provenance.passages).with_metadata(
-            {b"shard": provenance.shard.encode(), _PROVENANCE: provenance.to_json()}
-        )
-        name = proportions_file(provenance.shard)
-        with parquet_output(folder, name, schema) as (url, writer):
-            yield cls(url, writer, provenance)
 
-    def write(self, some: ProportionRows) -> None:
-        """Add documents, or passages."""
-        number, labels = some.lengths.size, self.provenance.labels
-        known = (some.lengths > 0) & ~some.foreign
-        topics = some.proportions.argmax(axis=1).astype(np.int32)
-        names = [labels.get(topic) for topic in range(some.proportions.shape[1])]
-        topic = pa.array(topics, mask=~known)
-        columns = [
-            some.ids,
-            pa.repeat(pa.scalar(self.provenance.shard, pa.string()), number),
-            pa.array(some.rows),
-            *([] if some.passages is None else [pa.array(some.passages)]),
-            pa.array(some.lengths),
-            pa.array(some.unknown),
-            pa.array(some.foreign),
-            topic,
-            pa.array(names, pa.string()).take(topic),
-            pa.FixedSizeListArray.from_arrays(pa.array(some.proportions.ravel()), len(names)),
-        ]
-        self.writer.write_table(pa.Table.from_arrays(columns, schema=self.writer.schema))
+def proportion_columns(
+    read: NamedDocuments, said: Columns, shard_url: str, labels: Mapping[int, str], passages: bool
+) -> dict[str, Any]:
+    """Columns of a file, one row a document or, with `passages`, one a passage.
 
-    def end(self, summary: Summary) -> None:
-        """What is said of all that was written."""
-        self.writer.add_key_value_metadata({_SUMMARY: summary.to_json()})
+    `id` what the document is called: as the id column says, of a folder the name of the file, else
+    `SOURCE#ROW`; `source` the shard, `row` its number there, from 0; `passage` its number in the
+    document; `length` and `unknown` its words in the vocabulary, and outside; `foreign` whether too
+    few are known; `topic` the largest, null where no word is known or the text is foreign, and its
+    `label`, null where it has none; the k `proportions`, of a document without a known word the
+    weights of the model.
+    """
+    counted = read.counted
+    document = np.arange(counted.documents)
+    if passages:
+        document = np.repeat(document, counted.passages)
+    number, topic = document.size, array_of(said["topic"])
+    names = [labels.get(one) for one in range(said["proportions"].array.shape[1])]
+    own = {"passage": pa.array(np.arange(number) - counted.begins[document])} if passages else {}
+    return {
+        "id": read.ids.take(pa.array(document)) if passages else read.ids,
+        "source": pa.repeat(pa.scalar(shard_url, pa.string()), number),
+        "row": pa.array(read.first + document),
+        **own,
+        **{name: said[name] for name in ("length", "unknown", "foreign")},
+        "topic": topic,
+        "label": pa.array(names, pa.string()).take(topic),
+        "proportions": said["proportions"],
+    }
 
 
 def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, Summary] | None:
@@ -237,37 +207,6 @@ def frame_of(
     frame = table.drop_columns(["proportions"]).to_pandas(types_mapper=numbers.get)
     shown = pd.DataFrame(columns, columns=[f"share_{topic}" for topic in range(k)])
     return pd.concat([frame, shown], axis=1).set_index("id")
-
-
-def proportions_schema(n_topics: int, passages: bool = False) -> pa.Schema:
-    """Columns of a file, one row a document or, with `passages`, one a passage.
-
-    `id` what the document is called: as the id column says, of a folder the name of the file, else
-    `SOURCE#ROW`; `source` the shard, `row` its number there, from 0; `passage` its number in the
-    document; `length` and `unknown` its words in the vocabulary, and outside; `foreign` whether too
-    few are known; `topic` the largest, null where no word is known or the text is foreign, and its
-    `label`, null where it has none; the k `proportions`, of a document without a known word the
-    weights of the model.
-
-    Examples
-    --------
-    >>> proportions_schema(2).names[:6]
-    ['id', 'source', 'row', 'length', 'unknown', 'foreign']
-    """
-    return pa.schema(
-        [
-            ("id", pa.string()),
-            ("source", pa.string()),
-            ("row", pa.int64()),
-            *([("passage", pa.int64())] if passages else []),
-            ("length", pa.int64()),
-            ("unknown", pa.int64()),
-            ("foreign", pa.bool_()),
-            ("topic", pa.int32()),
-            ("label", pa.string()),
-            ("proportions", pa.list_(pa.float64(), n_topics)),
-        ]
-    )
 
 
 def proportions_file(shard_url: str) -> str:

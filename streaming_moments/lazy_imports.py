@@ -59,7 +59,7 @@ def attach(
     --------
     >>> import streaming_moments.quality
     >>> streaming_moments.quality.top_words.__module__
-    'streaming_moments.quality.relevance'
+    'streaming_moments.numerics.relevance'
     >>> "npmi_coherence" in dir(streaming_moments.quality)
     True
     """

@@ -85,10 +85,12 @@ def select(
     Mean NPMI over 10 words (the best is marked), mean UMass over 10 words and over 20 as in the
     paper, log likelihood of the pairs of words of each half of the documents by topics of the
     other one, captured spectrum, weight of the smallest topic, and seconds of work for each number
-    alone: reading and slices are shared by all. Of numbers that differ by noise the smallest is
-    taken: by more the halves do not agree either. With --refine auto each number has rounds of its
-    own, after which pairs held out are likelier by no more. Of records in three views, and of
-    sequences, the log likelihood of the triples, or windows, of each half by the other's states.
+    alone: reading and slices are shared by all. Told apart are the fewest after which one more
+    gains less than a quarter of what each has gained so far: people name as many. Of numbers that
+    predict best but for noise the smallest is taken: by more the halves do not agree either. With
+    --refine auto each number has rounds of its own, after which pairs held out are likelier by no
+    more. Of records in three views, and of sequences, the log likelihood of the triples, or
+    windows, of each half by the other's states.
     """
     every = [alpha0 for listed in alphas for alpha0 in listed]
     if plot_file is not None:
@@ -105,7 +107,7 @@ def select(
             selection = select_topics(source, numbers, every, run, method, seed, refine)
     if plot_file is not None:
         plot(selection, plot_file)
-    best = selection.best
+    best, apart = selection.best, selection.separable
     if json_output:
         print_json(
             {
@@ -117,9 +119,11 @@ def select(
                 **window_as_json(window),
                 "seconds": selection.seconds,
                 "best": None if best is None else as_json(best),
+                "separable": None if apart is None else as_json(apart),
                 "taken": None if not selection.likely else as_json(selection.likely[0]),
                 "noise": selection.noise,
                 "why": selection.why,
+                "why_separable": selection.why_separable,
                 "candidates": [as_json(one) for one in selection.candidates],
                 "plot": plot_file,
             }
@@ -138,6 +142,8 @@ def select(
         )
     elif best is not None:
         say("", f"best by NPMI: {_refit(store, best, options)}")
+    if apart is not None:
+        say(f"{selection.why_separable}: {_refit(store, apart, options, model)}")
     if selection.likely:
         say(f"{selection.why}: {_refit(store, selection.likely[0], options, model)}")
     say(f"{selection.seconds:.1f} seconds in all{f'; {plot_file}' if plot_file else ''}")

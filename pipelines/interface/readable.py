@@ -13,10 +13,10 @@ from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
+from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES, followed
-from streaming_moments.quality.relevance import relevance, top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.counting import WordIndex, count_column
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -68,7 +68,7 @@ class Topics:
         number : int
             Of words.
         weight : float
-            lambda of `quality.relevance`: 1 ranks by probability, 0 by lift.
+            lambda of `numerics.relevance`: 1 ranks by probability, 0 by lift.
 
         Raises
         ------

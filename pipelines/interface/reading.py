@@ -12,6 +12,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, form_of
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
+from streaming_moments.pipelines.jobs.outputs.transform import TransformResult
 from streaming_moments.storage.log.commits import READING
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.store import MomentStore
@@ -68,7 +69,7 @@ def read_by(
     run: Run,
     name: str,
     replace: bool,
-) -> Written:
+) -> Written | TransformResult:
     """Write what a model without topics says of shards; errors as those of its job.
 
     `name` is that of the model. Shards that such a model cannot read raise InvalidInput.

@@ -189,7 +189,7 @@ class Store:
 
     def refit(
         self,
-        topics: int | Literal["auto"] = "auto",
+        topics: int | Literal["auto", "predict"] = "auto",
         alpha0: float | Literal["auto"] = "auto",
         *,
         client: Client | None = None,
@@ -204,9 +204,10 @@ class Store:
 
         Parameters
         ----------
-        topics : int or "auto"
-            Their number; "auto" takes the fewest of some that predict pairs held out, or in a
-            store without halves of the documents the most coherent, as `select` compares them.
+        topics : int, "auto" or "predict"
+            Their number; "auto" takes the fewest after which one more tells little of pairs held
+            out, "predict" the fewest that predict them best. In a store without halves of the
+            documents "auto" takes the most coherent, as `select` compares them.
         alpha0 : float or "auto"
             Sum of the Dirichlet parameters; 0 is one topic a document. "auto" takes that under
             which pairs held out are likeliest, in a store without halves of the documents 0.1.
@@ -239,9 +240,9 @@ class Store:
                 known = WITHOUT_HALVES if alpha0 == "auto" else alpha0
                 topics = most_coherent(self.snapshot, known, run, method, seed, refine)
             asked = {"topics": topics, "refine": refine}
-            auto = [option for option, value in asked.items() if value == "auto"]
+            auto = {option: value for option, value in asked.items() if isinstance(value, str)}
             options = TopicOptions(
-                topics=1 if topics == "auto" else topics,
+                topics=1 if isinstance(topics, str) else topics,
                 alpha0=alpha0,
                 method=method,
                 seed=seed,

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.models.halves import HeldOut, likely, noise
+from streaming_moments.models.halves import HeldOut, likely, noise, telling
 from streaming_moments.models.sweeps import Evidence, TopicRows, slice_evidence, solve, topic_rows
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.jobs.refit import WordPairs
 from streaming_moments.quality.coherences.registry import COHERENCES
-from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -99,6 +99,45 @@ class Selection:
         within = [known[place] for place in likely([held_out for held_out, _ in known])]
         within.sort(key=lambda pair: (pair[1].n_topics, -pair[0].mean))
         return tuple(one for _, one in within)
+
+    @property
+    def curve(self) -> Mapping[int, HeldOut]:
+        """Held-out likelihood by number; empty where there is more than one alpha0."""
+        if len({one.alpha0 for one in self.candidates}) > 1:
+            return {}
+        return {one.n_topics: one.held_out for one in self.candidates if one.held_out is not None}
+
+    @property
+    def separable(self) -> Candidate | None:
+        """The fewest after which one more gains little, by `telling`; None where nothing tells."""
+        number = telling(self.curve)
+        return next((one for one in self.candidates if one.n_topics == number), None)
+
+    @property
+    def why_separable(self) -> str:
+        """How many are told apart and how many predict best, in a line; empty where nothing tells.
+
+        Examples
+        --------
+        >>> curve = {1: -9.0, 2: -8.6, 3: -8.2, 5: -8.15}
+        >>> candidates = [Candidate(k, 0.1, held_out=HeldOut(one, one)) for k, one in curve.items()]
+        >>> print(Selection(tuple(candidates), 0.0).why_separable)
+        chose 3 topics, alpha0 0.1: one more gains less than a quarter of the mean gain in \
+held-out likelihood; 5 predict best, the most that were tried
+        """
+        apart = self.separable
+        if apart is None:
+            return ""
+        number = self.number if apart.n_topics != 1 else self.number.removesuffix("s")
+        alpha0 = f", alpha0 {apart.alpha0:g}" if self.number == "topics" or apart.alpha0 else ""
+        most = max(one.n_topics for one in self.candidates)
+        best = self.likely[0].n_topics
+        rest = f"{best} predict best" if best != apart.n_topics else "they also predict best"
+        edge = ", the most that were tried" if best == most else ""
+        return (
+            f"chose {apart.n_topics} {number}{alpha0}: one more gains less than a quarter of the "
+            f"mean gain in held-out likelihood; {rest}{edge}"
+        )
 
     @property
     def taken(self) -> Candidate | None:

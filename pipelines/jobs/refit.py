@@ -16,12 +16,12 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.cluster.refit_memory import plan_kind, plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.coherences.base import COHERENCE_WORDS, Coherence, TopWords
 from streaming_moments.quality.coherences.registry import COHERENCES
-from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths

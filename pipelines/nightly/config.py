@@ -232,8 +232,9 @@ class NightlyConfig:
                 "halves = false"
             )
         if refit.auto and refit.topical and not made.halves:
+            key, word = next(iter(refit.auto.items()))
             raise ValueError(
-                f"[refit] {refit.auto[0]} is auto, which halves of the documents tell; give a "
+                f"[refit] {key} is {word}, which halves of the documents tell; give a "
                 "number, or leave out [create] halves = false"
             )
         held_out = ", ".join(self.gates.held_out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from itertools import product
 from typing import Any, Literal, cast
@@ -31,7 +32,8 @@ from streaming_moments.quality.matching import MatchingRule
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 
 _TOPICS = TopicOptions(topics=1)  # for its defaults
-_FOUND = ("topics", "refine")  # which may be auto
+# which may be found, and the words for it
+_FOUND = {"topics": ("auto", "predict"), "refine": ("auto",)}
 _TRIED = {"topics", "alpha0", "method", "seed"}  # keys of their own
 
 
@@ -66,7 +68,7 @@ class RefitSection:
     same_topic_within: Share = MatchingRule().furthest
     polish: Number = 0
     further: dict[str, Any] = Field(default_factory=dict)
-    auto: tuple[str, ...] = ()
+    auto: Mapping[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -85,12 +87,18 @@ class RefitSection:
                 f"{', '.join(refused)}: no option of model {name!r}, which has "
                 f"{', '.join(sorted(own))}"
             )
-        auto = tuple(key for key in _FOUND if given.get(key) == "auto")
-        idle = [key for key in auto if name != DEFAULT_MODEL and key not in _by_fit(name)]
+        auto = {key: given[key] for key, words in _FOUND.items() if given.get(key) in words}
+        idle = [
+            key
+            for key, word in auto.items()
+            if name != DEFAULT_MODEL and (word != "auto" or key not in _by_fit(name))
+        ]
         if idle:
             names = [one for one in MODELS if one == DEFAULT_MODEL or idle[0] in _by_fit(one)]
             every = " and ".join(map(repr, names))
-            raise ValueError(f"{idle[0]}: auto is of models {every} alone")
+            if auto[idle[0]] != "auto":
+                every = repr(DEFAULT_MODEL)
+            raise ValueError(f"{idle[0]}: {auto[idle[0]]} is of models {every} alone")
         # until they are found: one topic, rounds by default
         given = {key: given[key] for key in given if key not in auto} | (
             {"topics": 1} if "topics" in auto else {}

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import WITH_TABLES, Clusters, states_of
+from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import (
@@ -27,7 +28,6 @@ from streaming_moments.pipelines.reports.vector_facts import (
     vector_facts,
     vector_rows,
 )
-from streaming_moments.quality.relevance import top_words
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.ends import EdgeTotals

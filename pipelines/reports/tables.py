@@ -15,12 +15,12 @@ from rich.table import Table
 
 from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.terminal import shown
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.quality.diversity import topic_diversity
-from streaming_moments.quality.relevance import relevance, top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.store.store import MomentStore
 

@@ -8,9 +8,9 @@ from types import MappingProxyType
 import numpy as np
 
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.reports.page import SampleDocument, TopicReport
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT, topic_lines
-from streaming_moments.quality.relevance import relevance, top_words
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 _WORDS = 30

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.service.answering import FOREIGN, Answering
-from streaming_moments.pipelines.service.answers import DocumentRead
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.pipelines.service.answering import DIGITS, Answering, said_of_texts
+from streaming_moments.pipelines.service.answers import DocumentRead, TextTopics
 from streaming_moments.storage.counting.counting import WordIndex
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import encoded
@@ -29,22 +27,6 @@ def answering(store: MomentStore, tag: str) -> str | None:
     if not store.models:
         return None
     return model_called(store.commit, tag if tag in store.commit.tags else None)
-
-
-@dataclass(frozen=True)
-class Inferred:
-    """The topics of a text.
-
-    proportions : (k,), summing to 1
-    words, known : words of the text without stop words, and those in the vocabulary
-    foreign : whether fewer than a fifth are known, as in another language, so that topics mean
-        little
-    """
-
-    proportions: tuple[float, ...]
-    words: int
-    known: int
-    foreign: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +63,7 @@ class Published:
             other = Answering.of(store_for(store, name, model), model)
         return cls(name, store.version, model, index, store.models[name], other)
 
-    def infer(self, texts: Sequence[str]) -> list[Inferred]:
+    def infer(self, texts: Sequence[str]) -> list[TextTopics]:
         """Infer topics of texts; a text without known words gets the shares of the topics.
 
         InvalidInput if the model has no topics of texts.
@@ -91,24 +73,10 @@ class Published:
                 f"model {self.name} is of {self.model.name}, and says no topics of texts; write "
                 "what it says of shards by `streaming-moments transform`"
             )
-        found = self.index.counted(encoded(texts))
-        batch = found.batch
-        if not self.model.vocabulary:
-            # made of arrays, it names no vocabulary
-            batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
-        rows = self._proportions(batch)
-        lengths = found.batch.lengths
-        return [
-            Inferred(
-                tuple(row),
-                known + outside,
-                known,
-                known < FOREIGN * (known + outside),
-            )
-            for row, known, outside in zip(
-                rows.round(6).tolist(), lengths.tolist(), found.outside.tolist(), strict=True
-            )
-        ]
+        said = said_of_texts(self.model, self.index.counted(encoded(texts)))
+        names = "words", "length", "foreign"
+        columns = [said["proportions"].plain(DIGITS), *(said[name].plain() for name in names)]
+        return [TextTopics(*row) for row in zip(*columns, strict=True)]
 
     def read(self, lines: bytes) -> list[DocumentRead]:
         """What it says of documents that are no texts, each a line; errors as `Answering.read`."""
@@ -141,10 +109,6 @@ class Published:
         """Compile, and fill what is filled once, before anyone waits for it."""
         if self.index is not None:
             self.infer([" ".join(self.index.vocabulary.terms[:20])])
-
-    def _proportions(self, batch: CountBatch) -> NDArray[np.float64]:
-        model = self._topical
-        return model.transform(batch)
 
     @cached_property
     def _topical(self) -> TopicModel:

@@ -11,7 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -36,11 +36,32 @@ class CountedPassages:
     batch : (passages, n) counts; all passages of a document are in the same half
     outside : (passages,) int64, tokens of each that are not in the vocabulary
     passages : (documents,) int64, passages of each document, at least 1
+
+    Examples
+    --------
+    >>> batch = CountBatch.from_csr([[1], [2], [3]])
+    >>> counted = CountedPassages(batch, np.zeros(3, np.int64), np.array([2, 1]))
+    >>> counted.documents, counted.begins, counted.summed(batch.lengths)
+    (2, array([0, 2]), array([3, 3]))
     """
 
     batch: CountBatch
     outside: NDArray[np.int64]
     passages: NDArray[np.int64]
+
+    @property
+    def documents(self) -> int:
+        """How many they are."""
+        return int(self.passages.size)
+
+    @functools.cached_property
+    def begins(self) -> NDArray[np.int64]:
+        """(documents,) the first passage of each."""
+        return np.cumsum(self.passages) - self.passages
+
+    def summed(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """(documents, ...) sums over their passages of (passages, ...) numbers."""
+        return np.asarray(np.add.reduceat(numbers, self.begins, axis=0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from streaming_moments.storage.contents import changed
 from streaming_moments.storage.counting.counting import CountedPassages
@@ -36,31 +34,6 @@ class NamedDocuments:
     first: int
     ids: pa.StringArray
     texts: Any
-
-    @property
-    def documents(self) -> int:
-        """How many they are."""
-        return int(self.counted.passages.size)
-
-    @cached_property
-    def begins(self) -> NDArray[np.int64]:
-        """(documents,) the first passage of each."""
-        passages = self.counted.passages
-        return np.cumsum(passages) - passages
-
-    def summed(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """(documents, ...) sums over their passages of (passages, ...) numbers.
-
-        Examples
-        --------
-        >>> import scipy.sparse as sp
-        >>> from streaming_moments.statistics.counts.batch import CountBatch
-        >>> batch = CountBatch.from_csr([[1], [2], [3]])
-        >>> counted = CountedPassages(batch, np.zeros(3, np.int64), np.array([2, 1]))
-        >>> NamedDocuments(counted, 0, pa.array(["a", "b"]), None).summed(batch.lengths)
-        array([3, 3])
-        """
-        return np.asarray(np.add.reduceat(numbers, self.begins, axis=0))
 
 
 def read_named(

@@ -119,16 +119,18 @@ class Alpha0Search:
         """What people should know of it."""
         if not self.tried:
             return (
-                f"alpha0 {WITHOUT_HALVES:g}: the statistics keep no halves, by which it is found; "
-                "give a number if you know it"
+                f"alpha0 is {WITHOUT_HALVES:g} by default: the statistics keep no halves of the "
+                "documents, by which a fit would choose it"
             )
-        found = f"alpha0 {self.alpha0:g} by pairs held out"
+        chosen = (
+            f"chose alpha0 {self.alpha0:g}: best held-out likelihood of {len(self.tried)} values"
+        )
         if self.best == len(self.tried) - 1:
-            return f"{found}, the largest of those tried: documents hardly differ in their topics"
+            return f"{chosen}, and the largest that was tried"
         if not self.within_noise:
-            return found
+            return chosen
         near = [self.alpha0, *(self.tried[place] for place in (self.best, *self.within_noise))]
-        return f"{found}; {min(near):g} to {max(near):g} are within the noise"
+        return f"{chosen}; {min(near):g} to {max(near):g} are within the noise"
 
 
 def highest_place(number: int, value: Callable[[int], float]) -> int:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Columns
 from streaming_moments.decompositions.methods import METHODS, decomposition_called
 from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput
@@ -36,9 +37,9 @@ def option(
     """Make a field of a frozen dataclass that becomes an option of commands and a key of files.
 
     `told` is its help. Without a `default` it must be given. `check` raises `InvalidInput` for an
-    invalid value. `more` may hold `choices`, where only some values are valid; `auto`, where a
-    refit can find one, and `found`, the value by which the fit does so itself; `also`, other names
-    of the option.
+    invalid value. `more` may hold `choices`, where only some values are valid; `auto`, the
+    words for which a refit finds one, and `found`, the value by which the fit does so itself;
+    `also`, other names of the option.
     """
     return field(default=default, metadata={"help": told, "check": check, **more})
 
@@ -56,9 +57,10 @@ class FitOptions:
     """
 
     topics: int = option(
-        "Number of topics, or auto: by pairs held out.",
+        "Number of topics; auto: the fewest after which one more tells little of pairs held out; "
+        "predict: the fewest that predict them best.",
         check=require_topics,
-        auto=True,
+        auto=("auto", "predict"),
         also=("components",),
     )
     method: str = option(
@@ -161,3 +163,10 @@ class Model(Protocol):
 
     def described(self) -> Description:
         """What the commands show of it."""
+
+    def read(self, batch: Any, method: str = "", seed: int | None = None) -> Columns:
+        """Say something of each record of a batch: `transform` writes it, the service answers it.
+
+        A name means the same in all models: `length` in known words, the likeliest `topic`,
+        `proportions`, `log_likelihood`.
+        """

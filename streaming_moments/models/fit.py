@@ -18,6 +18,7 @@ from streaming_moments.models.halves import (
     likely,
     numbers_of_topics,
     predicting_rounds,
+    telling_number,
 )
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory, Rows
@@ -29,7 +30,7 @@ from streaming_moments.statistics.counts.weighted import Statistics
 @checked
 def fit(
     statistics: Statistics,
-    n_topics: int | Literal["auto"],
+    n_topics: int | Literal["auto", "predict"],
     alpha0: float | Literal["auto"] = "auto",
     rotation: Rotation = "joint",
     refine: int | Literal["auto"] = ROUNDS,
@@ -62,7 +63,7 @@ def fit(
 @checked
 def fit_by(
     statistics: Statistics,
-    n_topics: int | Literal["auto"],
+    n_topics: int | Literal["auto", "predict"],
     alpha0: float | Literal["auto"] = "auto",
     method: str = "joint",
     seed: int = 0,
@@ -75,10 +76,11 @@ def fit_by(
     ----------
     statistics : MomentStatistics or WeightedStatistics
         All rows.
-    n_topics : int or "auto"
-        k, from 1 to the columns of the basis. "auto" takes the fewest of 2, 3, 5, 7, 10, 15 and so
-        on under which pairs held out are as likely as under any, where the statistics keep halves
-        of the documents.
+    n_topics : int, "auto" or "predict"
+        k, from 1 to the columns of the basis. "auto" takes the fewest after which one more tells
+        little: pairs held out gain less than a quarter of what they have gained a topic so far.
+        "predict" takes the fewest under which they are as likely as under any of 1, 2, 3, 5, 7, 10,
+        15 and so on, often several times as many. Both need statistics that keep halves.
     alpha0 : float or "auto"
         Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" takes that under
         which pairs held out are likeliest, where the statistics keep halves, else 0.1; the model
@@ -121,17 +123,18 @@ def fit_by(
            [0. , 0.5]])
     """
     rows = InMemory((statistics,))
-    halves = HalfRows.of(rows) if "auto" in (n_topics, refine) else None
+    searched = n_topics if isinstance(n_topics, str) else ""
+    halves = HalfRows.of(rows) if searched or refine == "auto" else None
     options = TopicOptions(
-        topics=1 if n_topics == "auto" else n_topics,
+        topics=1 if isinstance(n_topics, str) else n_topics,
         alpha0=alpha0,
         method=method,
         seed=seed,
         refine=ROUNDS if refine == "auto" else refine,
         alpha=alpha,
     )
-    if n_topics == "auto":
-        options = replace(options, topics=_predicting_topics(rows, options))
+    if searched:
+        options = replace(options, topics=_found_topics(rows, options, searched))
     if halves is not None and refine == "auto":
         known = TopicModel.likeliest_alpha0(rows, options).alpha0 if alpha0 == "auto" else alpha0
         start = fit_rows(rows, options.topics, form_of(known), method, seed)
@@ -140,9 +143,8 @@ def fit_by(
     return TopicModel.fit(rows, options)
 
 
-def _predicting_topics(rows: Rows, options: TopicOptions) -> int:
-    """The fewest topics within the noise of those that predict pairs held out best."""
-    found: dict[int, HeldOut] = {}
+def _found_topics(rows: Rows, options: TopicOptions, how: str) -> int:
+    """The fewest topics after which one more tells little, or for "predict" that predict best."""
     refusal: Exception = InvalidInput(
         "a half of the documents, every other one of a shard, has no pair of words; give a number "
         "of topics in place of auto"
@@ -152,17 +154,23 @@ def _predicting_topics(rows: Rows, options: TopicOptions) -> int:
         # a wrong number of topics hardly misleads the search
         middle = replace(options, topics=numbers[len(numbers) // 2])
         options = replace(options, alpha0=TopicModel.likeliest_alpha0(rows, middle).alpha0)
-    for number in numbers:
+
+    def held_out_of(number: int) -> HeldOut | None:
+        nonlocal refusal
         try:
             tried = replace(options, topics=number, alpha="given")
-            held_out = TopicModel.fit(rows, tried).held_out
+            return TopicModel.fit(rows, tried).held_out
         except NotIdentifiable as error:
             refusal = error
-        else:
-            found |= {} if held_out is None else {number: held_out}
+            return None
+
+    found = {number: one for number in numbers if (one := held_out_of(number)) is not None}
     if not found:
         raise refusal
-    return list(found)[likely(list(found.values()))[0]]
+    predicting = list(found)[likely(list(found.values()))[0]]
+    if how == "predict":
+        return predicting
+    return telling_number(found, held_out_of)[0] or predicting
 
 
 def fit_rows(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Columns, likeliest
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_reading
 from streaming_moments.numerics.seeds import generator_of
@@ -24,6 +25,16 @@ def posteriors(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
     """(documents, k) probabilities from their logarithms up to a constant of each document."""
     posterior = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+
+
+def said_by_words(proportions: NDArray[np.float64], lengths: NDArray[np.int64]) -> Columns:
+    """What is said of records by their words: those that are known, the topic, the proportions.
+
+    A record without a known word has no topic.
+    """
+    lengths = np.asarray(lengths, dtype=np.int64)
+    topic = likeliest(proportions, lengths == 0)
+    return Columns.of(length=lengths, topic=topic, proportions=proportions)
 
 
 def inferred_proportions(

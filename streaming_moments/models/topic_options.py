@@ -38,7 +38,7 @@ class TopicOptions(FitOptions):
         "0: one topic a document; else LDA; auto: by pairs held out.",
         AUTO,
         _require_alpha0,
-        auto=True,
+        auto=("auto",),
         found=AUTO,
     )
     rows: str = option(
@@ -52,7 +52,7 @@ class TopicOptions(FitOptions):
         "held out.",
         ROUNDS,
         require_rounds,
-        auto=True,
+        auto=("auto",),
     )
     alpha: str = option(
         "Alpha that documents are read with: alpha0, or the sum under which pairs held out are "

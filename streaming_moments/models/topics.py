@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Columns
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.svtd import recover
@@ -30,7 +31,12 @@ from streaming_moments.models.halves import (
     require_halves,
     trusted_there,
 )
-from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
+from streaming_moments.models.inference import (
+    inferred_proportions,
+    log_posteriors,
+    posteriors,
+    said_by_words,
+)
 from streaming_moments.models.provenance import Polishing, SecondStart
 from streaming_moments.models.refinement import (
     TELLING_ROUNDS,
@@ -53,6 +59,7 @@ from streaming_moments.models.sweeps import (
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.notebook import html_table
+from streaming_moments.numerics.relevance import telling_words
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -296,6 +303,38 @@ class TopicModel(StoredModel):
             **fitted_on(whitening, parts, lengths, basis, method),
         )
 
+    def top_words(
+        self, number: int = 10, by: Literal["relevance", "probability", "lift"] = "relevance"
+    ) -> NDArray[np.int64]:
+        """The words that say what each topic is about, best first.
+
+        Parameters
+        ----------
+        number : int
+            Of words.
+        by : {"relevance", "probability", "lift"}
+            "probability" is how often a topic uses a word, "lift" how much more often than all
+            documents do; "relevance" weighs their logarithms by 0.6 and 0.4 (Sievert and Shirley
+            2014).
+
+        Returns
+        -------
+        (k, number) int64
+            Numbers of words; fewer where there are fewer.
+
+        Raises
+        ------
+        InvalidInput
+            A number below 1, or another ranking.
+
+        Examples
+        --------
+        >>> topics = np.array([[0.55, 0.5], [0.45, 0.0], [0.0, 0.5]])
+        >>> TopicModel.from_topics(topics, np.array([0.5, 0.5])).top_words(1).tolist()
+        [[1], [2]]
+        """
+        return telling_words(self.topics, self.word_probabilities, number, by)
+
     def likelier(self, pairs: Rows, rounds: int) -> Self:
         """The model after so many rounds of refinement, topics by falling weight.
 
@@ -488,6 +527,12 @@ class TopicModel(StoredModel):
         return inferred_proportions(
             batch, topics, self.weights, self.alpha0, method, seed, iterations
         )
+
+    def read(
+        self, batch: CountBatch, method: Any = "fixed-point", seed: int | None = None
+    ) -> Columns:
+        """Known words, topic and proportions of each document; as `transform`."""
+        return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
         return log_posteriors(*self._as_read(batch, smoothing), self.weights)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.quality.relevance import top_words
+from streaming_moments.numerics.relevance import top_words
 
 
 def topic_diversity(topics: NDArray[np.float64], number: int = 25) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
@@ -10,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
@@ -39,7 +40,7 @@ class MomentTopics(MomentTransformer):
 
     Parameters
     ----------
-    n_components : int or "auto"
+    n_components : int, "auto" or "predict"
         Number of topics k, or as `fit_by` finds it.
     alpha0 : float or "auto"
         Sum of the Dirichlet parameters; 0 is one topic a document. "auto" finds it by pairs held
@@ -98,7 +99,7 @@ class MomentTopics(MomentTransformer):
 
     def __init__(
         self,
-        n_components: int | Literal["auto"] = 2,
+        n_components: int | Literal["auto", "predict"] = 2,
         *,
         alpha0: float | Literal["auto"] = "auto",
         method: str = "joint",
@@ -141,9 +142,49 @@ class MomentTopics(MomentTransformer):
         batch = self._read(X)
         return completion_perplexity(self.model_, batch, seed=self.random_state)
 
+    def top_words(
+        self,
+        number: int = 10,
+        names: Sequence[str] | None = None,
+        by: Literal["relevance", "probability", "lift"] = "relevance",
+    ) -> list[list[str]]:
+        """The words that say what each topic is about, best first.
+
+        Parameters
+        ----------
+        number : int
+            Of words.
+        names : sequence of str, optional
+            What the columns of X are called, as `CountVectorizer.get_feature_names_out` says; by
+            default the columns of the frame that was fitted, else their numbers.
+        by : {"relevance", "probability", "lift"}
+            As of `TopicModel.top_words`: by "probability" frequent words are among those of most
+            topics.
+
+        Raises
+        ------
+        InvalidInput
+            A number below 1, another ranking, or not a name for each column.
+
+        Examples
+        --------
+        >>> rows = [[3, 2, 0, 0], [2, 3, 0, 0], [0, 0, 4, 1], [0, 0, 1, 4]] * 9
+        >>> MomentTopics(2, alpha0=0).fit(rows).top_words(2, names=["law", "tax", "sea", "ship"])
+        [['sea', 'ship'], ['law', 'tax']]
+        """
+        check_is_fitted(self)
+        if names is None:
+            names = getattr(self, "feature_names_in_", [*map(str, range(self.n_features_in_))])
+        if len(names) != self.n_features_in_:
+            raise InvalidInput(
+                f"{len(names)} names of {self.n_features_in_} columns; give a name for each"
+            )
+        return [[str(names[word]) for word in row] for row in self.model_.top_words(number, by)]
+
     def _begin(self, records: CountBatch) -> None:
-        least = 1 if self.n_components == "auto" else self.n_components
-        most = min(_MOST, records.n_words) if self.n_components == "auto" else least
+        found = isinstance(self.n_components, str)
+        least = 1 if isinstance(self.n_components, str) else self.n_components
+        most = min(_MOST, records.n_words) if found else least
         most = most if self.max_components is None else self.max_components
         self._basis = Basis.from_pilot(
             records, max(most, least), self.random_state, length_weights=self.length_weights
@@ -211,15 +252,16 @@ class MomentTopics(MomentTransformer):
         return CountBatch.from_csr(checked)
 
     def _require_parameters(self) -> None:
-        found = ("n_components", "refine")
+        found = {"n_components": ("auto", "predict"), "refine": ("auto",)}
         whole = (*found, "polish", "random_state")
         for name in (*whole, *(["max_components"] if self.max_components is not None else [])):
             value = getattr(self, name)
-            if name in found and isinstance(value, str) and value == "auto":
+            words = found.get(name, ())
+            if isinstance(value, str) and value in words:
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
-                or_auto = ' or "auto"' if name in found else ""
-                raise InvalidInput(f"{name} is {value!r}; give a whole number{or_auto}")
+                others = "".join(f' or "{word}"' for word in words)
+                raise InvalidInput(f"{name} is {value!r}; give a whole number{others}")
         if self.alpha0 != "auto" and not isinstance(self.alpha0, Real):
             raise InvalidInput(f'alpha0 is {self.alpha0!r}; give a number of at least 0 or "auto"')
         self._require_components()

@@ -12,9 +12,9 @@ from real_corpora import RealCorpus
 from scipy.optimize import linear_sum_assignment
 
 from streaming_moments import CountBatch, TopicModel
+from streaming_moments.numerics.relevance import top_words
 from streaming_moments.quality.coherences import npmi_coherence, umass_coherence
 from streaming_moments.quality.diversity import topic_diversity
-from streaming_moments.quality.relevance import top_words
 
 COHERENCE_WORDS, DIVERSITY_WORDS = 10, 25
 # Share of the word frequencies mixed into every topic of every method.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from outcome import Lines, Outcome
 from texts import PASSAGE_WORDS, Texts
 
-from streaming_moments.quality.relevance import relevance, top_words
+from streaming_moments.numerics.relevance import relevance, top_words
 
 LAMBDA = 0.7
 SHOWN_WORDS = 10

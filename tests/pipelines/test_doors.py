@@ -69,7 +69,7 @@ DOORS = {
     "diff": ("streaming_moments/models/states.py", matched),
     "page": ("pipelines/reports/shown/registry.py", lambda m: m.name in SHOWN),
     "night": ("streaming_moments/models/registry.py", fitted_at_night),
-    "service": ("pipelines/service/answering.py", lambda m: m.name in ANSWERS),
+    "service": ("its class", lambda m: m.name in ANSWERS and has(m, {"read"})),
     "estimator": ("streaming_moments/sklearn/", an_estimator),
     "Python": ("its class", fitted_from_python),
     "polish": ("streaming_moments/models/passes/families.py", lambda m: m.name in PASSES),

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -182,3 +183,24 @@ def test_the_warning_of_fractional_counts_names_the_line_of_the_caller(counts):
         with pytest.warns(UserWarning, match="counts are fractional") as found:
             method(counts / 2)
         assert found[0].filename == __file__
+
+
+def test_words_are_told_by_name_number_and_ranking():
+    rows = np.array([[6, 2, 0, 0, 4], [5, 3, 0, 0, 4], [0, 0, 5, 2, 5], [0, 0, 4, 3, 6]] * 9)
+    names = ["law", "tax", "sea", "ship", "the"]
+    model = MomentTopics(2, alpha0=0).fit(rows)
+    assert sorted(map(tuple, model.top_words(1, names))) == [("law",), ("sea",)]
+    likeliest = {words[0] for words in model.top_words(1, names, by="probability")}
+    assert "the" in likeliest
+    assert set(model.top_words(1)[0]) <= {"0", "1", "2", "3", "4"}
+    framed = MomentTopics(2, alpha0=0).fit(pd.DataFrame(rows, columns=names))
+    assert framed.top_words(2) == model.top_words(2, names)
+    for wrong, said in (
+        ({"number": 0}, "0 words; give"),
+        ({"by": "beauty"}, "ranked by 'beauty'; choose relevance, probability, lift"),
+        ({"names": names[:3]}, "3 names of 5 columns"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            model.top_words(**wrong)
+    with pytest.raises(NotFittedError):
+        MomentTopics(2).top_words()

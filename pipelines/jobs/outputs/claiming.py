@@ -13,8 +13,7 @@ import numpy as np
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
-from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputJob
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.output_folders import (
     NOTE,
@@ -28,7 +27,6 @@ from streaming_moments.storage.files.output_folders import (
 from streaming_moments.storage.inbox.owners import Owner
 from streaming_moments.storage.log.locks import held
 from streaming_moments.storage.proportions import proportions_file
-from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 _LOCK = ".replacing"
@@ -36,36 +34,22 @@ _EXPIRY = timedelta(hours=1)
 _PATIENCE = timedelta(minutes=10)
 
 
-def claim_output(
-    store: MomentStore,
-    model: Model,
-    shards: Sequence[Shard],
-    output: str,
-    run: Run,
-    options: OutputOptions,
-    content: Sequence[str] = (),
-) -> OutputFolder:
-    """Claim the folder that a job writes a file into for each shard, as `claimed`.
+def claim_output(job: OutputJob, content: Sequence[str] = ()) -> OutputFolder:
+    """Claim the folder that a job writes a file into for each shard; errors as `claimed`.
 
-    Parameters
-    ----------
-    store, model, shards, output, run, options
-        As of `transform`.
-    content : sequence of str
-        Names of the options that change the content of a file.
+    `content` names the options that change a file.
 
     Raises
     ------
     InvalidInput
         Two shards whose files would have one name.
-    OutputOfAnother, StoreError
-        As of `claimed`.
     """
-    if len({proportions_file(shard.url) for shard in shards}) < len(shards):
+    options, run = job.options, job.run
+    if len({proportions_file(shard.url) for shard in job.shards}) < len(job.shards):
         raise InvalidInput("two shards have outputs of one name; transform them separately")
     told = {name: getattr(options, name) for name in content}
-    by = written_by(store, model, options.name, told)
-    return claimed(Folder.at(output, run.storage_options), by, options.replace, run.tell)
+    by = written_by(job.store, job.model, options.name, told)
+    return claimed(Folder.at(job.output, run.storage_options), by, options.replace, run.tell)
 
 
 def written_by(

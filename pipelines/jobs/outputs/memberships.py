@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.storage.column_files import array_of, write_columns
 from streaming_moments.storage.files.output_folders import MEMBERSHIPS, OutputFolder
-from streaming_moments.storage.files.outputs import parquet_output
 
 _ROWS = 1 << 17
-_SCHEMA = pa.schema(
-    [
-        ("node", pa.large_string()),
-        ("edges", pa.int64()),
-        ("community", pa.int32()),
-        ("memberships", pa.list_(pa.float64())),
-        ("error", pa.float64()),
-    ]
-)
 
 
 def write_memberships(model: Blockmodel, nodes: Vocabulary, output: OutputFolder) -> str:
@@ -46,19 +41,12 @@ def write_memberships(model: Blockmodel, nodes: Vocabulary, output: OutputFolder
     StoreError
         The output cannot be written.
     """
-    k = model.n_topics
-    with parquet_output(output, MEMBERSHIPS, _SCHEMA) as (url, writer):
-        for first in range(0, nodes.n_words, _ROWS):
-            rows = slice(first, first + _ROWS)
-            own, degrees = model.memberships[rows], model.degrees[rows]
-            lists = pa.FixedSizeListArray.from_arrays(pa.array(own.ravel()), k)
-            bars = None if model.node_bars is None else model.node_bars[rows]
-            columns = [
-                pa.array(nodes.terms[rows], pa.large_string()),
-                pa.array(degrees),
-                pa.array(own.argmax(axis=1).astype("int32"), mask=degrees == 0),
-                lists.cast(pa.list_(pa.float64())),
-                pa.nulls(len(own), pa.float64()) if bars is None else pa.array(bars),
-            ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=_SCHEMA))
-    return url
+    return write_columns(output, MEMBERSHIPS, _parts(model, nodes))
+
+
+def _parts(model: Blockmodel, nodes: Vocabulary) -> Iterator[dict[str, Any]]:
+    for first in range(0, nodes.n_words, _ROWS):
+        names = nodes.terms[first : first + _ROWS]
+        said = model.read(np.arange(first, first + len(names)))
+        lists = array_of(said["memberships"]).cast(pa.list_(pa.float64()))
+        yield {"node": pa.array(names, pa.large_string()), **said, "memberships": lists}

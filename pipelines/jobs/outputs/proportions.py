@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, replace
 from typing import Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 
-from streaming_moments.errors import InvalidInput
-from streaming_moments.models.topics import TopicModel
-from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.gathering.reading import ReadingContext
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
+from streaming_moments.columns import Columns
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputContext, seed_of_batch
 from streaming_moments.quality.representatives import (
     Representative,
     Representatives,
     clearest,
     share_bounds,
 )
+from streaming_moments.storage.column_files import write_columns
 from streaming_moments.storage.counting.named import NamedDocuments, read_named
 from streaming_moments.storage.counting.reading import CountReader
-from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.proportions import (
-    ProportionRows,
-    ProportionsFile,
-    Provenance,
     Summary,
+    proportion_columns,
+    proportions_file,
+    said_of_documents,
+    said_of_passages,
     written_before,
 )
 from streaming_moments.storage.shards import Shard, files_of
@@ -40,34 +38,9 @@ METHODS: tuple[Method, ...] = ("fixed-point", "gibbs")
 _LOOKED_AT = 4096  # characters of a document, of which it is shown how it begins
 
 
-def require_seed(method: str, seed: int | None) -> None:
-    """Refuse to sample without a seed."""
-    if method == "gibbs" and seed is None:
-        raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
-
-
-def drawn(options: OutputOptions) -> tuple[str, ...]:
-    """The option `seed` where proportions are drawn by it."""
-    return ("seed",) if options.method == "gibbs" else ()
-
-
-@dataclass(frozen=True, eq=False)
-class TransformContext:
-    """All a transform task needs beside its shard."""
-
-    reading: ReadingContext
-    model: TopicModel
-    output: OutputFolder
-    provenance: Provenance
-
-    __sizeof__ = held_bytes
-
-
-def transform_shard(
-    shard: Shard, place: int, context: TransformContext
-) -> tuple[str, Summary, bool]:
+def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[str, Summary, bool]:
     """Write the proportions of one shard: URL, what they are, and whether they were there."""
-    reading, model, asked = context.reading, context.model, context.provenance
+    reading, model, asked = context.reading, context.model, context.asked
     options = reading.storage_options
     provenance = replace(
         asked,
@@ -82,29 +55,29 @@ def transform_shard(
     documents = read_named(
         shard, reader.form, reader.index, asked.id_column, reader.limits, options
     )
-    with ProportionsFile.create(context.output, provenance, model.n_topics) as file:
-        summary = Summary(representatives=Representatives(asked.top_documents))
-        tokens = np.zeros(model.n_topics)
+    summary = Summary(representatives=Representatives(asked.top_documents))
+    tokens = np.zeros(model.n_topics)
+
+    def parts() -> Iterator[dict[str, Any]]:
+        nonlocal summary, tokens
         for number, read in enumerate(documents):
-            method, seed = cast("Method", asked.method), _seed(provenance, number)
-            proportions = model.transform(read.counted.batch, method, seed)
-            whole = ProportionRows.of_documents(read, proportions, asked.foreign_below)
-            file.write(whole.in_passages(read, proportions) if asked.passages else whole)
-            tokens += whole.lengths @ whole.proportions
+            seed = seed_of_batch(provenance.seeds, number)
+            said = model.read(read.counted.batch, asked.method, seed)
+            whole = said_of_documents(read.counted, said, asked.foreign_below)
+            own = said_of_passages(read.counted, said, whole) if asked.passages else whole
+            yield proportion_columns(read, own, shard.url, asked.labels, asked.passages)
+            tokens = tokens + whole["length"].array @ whole["proportions"].array
             summary = _with(summary, read, whole, shard.url)
+
+    def told() -> dict[bytes, bytes]:
+        nonlocal summary
         total = float(tokens.sum())
-        weights = tuple((tokens / total if total else tokens).tolist())
-        summary = replace(summary, weights=weights)
-        file.end(summary)
-    return file.url, summary, False
+        summary = replace(summary, weights=tuple((tokens / total if total else tokens).tolist()))
+        return summary.metadata
 
-
-def _seed(provenance: Provenance, number: int) -> int | None:
-    """Of a batch: each shard has its own stream."""
-    if not provenance.seeds:
-        return None
-    stream = np.random.SeedSequence([*provenance.seeds, number])
-    return int(stream.generate_state(1)[0])
+    name, metadata = proportions_file(shard.url), provenance.metadata
+    url = write_columns(context.output, name, parts(), metadata, told)
+    return url, summary, False
 
 
 def _state_of(shard: Shard, storage_options: Mapping[str, object] | None) -> str:
@@ -113,25 +86,26 @@ def _state_of(shard: Shard, storage_options: Mapping[str, object] | None) -> str
     return hashlib.sha256(json.dumps(states).encode()).hexdigest()
 
 
-def _with(summary: Summary, read: NamedDocuments, whole: ProportionRows, url: str) -> Summary:
+def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> Summary:
     """The summary with some more documents."""
-    best = summary.representatives
+    best, lengths = summary.representatives, whole["length"].array
     return replace(
         summary,
-        documents=summary.documents + read.documents,
-        tokens=summary.tokens + int(whole.lengths.sum()),
-        unknown=summary.unknown + int(whole.unknown.sum()),
-        foreign=summary.foreign + int(whole.foreign.sum()),
-        empty=summary.empty + int((whole.lengths == 0).sum()),
+        documents=summary.documents + read.counted.documents,
+        tokens=summary.tokens + int(lengths.sum()),
+        unknown=summary.unknown + int(whole["unknown"].array.sum()),
+        foreign=summary.foreign + int(whole["foreign"].array.sum()),
+        empty=summary.empty + int((lengths == 0).sum()),
         representatives=best.joined(_clearest(read, whole, url, best)) if best.number else best,
     )
 
 
 def _clearest(
-    read: NamedDocuments, whole: ProportionRows, url: str, best: Representatives
+    read: NamedDocuments, whole: Columns, url: str, best: Representatives
 ) -> Representatives:
     """Of some documents of a shard those that may be among the best of each topic."""
-    bounds = share_bounds(whole.proportions, np.where(whole.foreign, 0, whole.lengths))
+    shares, lengths = whole["proportions"].array, whole["length"].array
+    bounds = share_bounds(shares, np.where(whole["foreign"].array, 0, lengths))
     if best.topics:
         # those before come first among equals
         least = [one[-1].bound if len(one) == best.number else 0.0 for one in best.topics]
@@ -142,9 +116,9 @@ def _clearest(
             read.ids[place].as_py(),
             url,
             read.first + place,
-            float(whole.proportions[place, topic]),
+            float(shares[place, topic]),
             float(bounds[place, topic]),
-            int(whole.lengths[place]),
+            int(lengths[place]),
             _beginning(read.texts, place),
         )
 

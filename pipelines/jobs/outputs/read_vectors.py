@@ -2,284 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
+from operator import add
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from streaming_moments.models.factors.independent_factors import IndependentFactors
-from streaming_moments.models.inference import posteriors
-from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture, log_sums
 from streaming_moments.models.mixtures.passes import shape_of
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
-from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
+from streaming_moments.pipelines.jobs.outputs.records import (
+    Part,
+    ShardFiles,
+    each_record,
+    read_records,
+    write_records,
+)
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputContext,
-    OutputOptions,
-    origins,
-    written_each,
+    OutputJob,
+    Written,
 )
 from streaming_moments.quality.representatives import NearRow
-from streaming_moments.storage.counting.named import with_names
-from streaming_moments.storage.documents import ids_of
-from streaming_moments.storage.files.outputs import parquet_output
-from streaming_moments.storage.proportions import proportions_file
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.storage.top_documents import ModelRead, write_near_rows
 
-_ID = [("id", pa.string())]
+STEP = "reading rows of numbers"
+NAMED = ("id_column",)
 _LARGEST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True)
-class VectorsResult:
-    """What was written of rows of numbers.
+class _Nearest:
+    """At most `number` rows nearest to the mean of each component; `+` joins two."""
 
-    Parameters
-    ----------
-    files : tuple of str
-        One for each shard.
-    documents : int
-        Records in all.
-    without : int
-        Those that are no row of numbers: nothing is told of them.
-    log_likelihood : float, optional
-        Mean of a row, of a mixture.
-    nearest : tuple of tuples of NearRow
-        Of each component the rows nearest to its mean, where they are asked for.
+    number: int
+    rows: tuple[tuple[NearRow, ...], ...]
+
+    def __add__(self, other: _Nearest) -> _Nearest:
+        pairs = zip(self.rows, other.rows, strict=True)
+        return _Nearest(
+            self.number, tuple(tuple(sorted(chain(*pair))[: self.number]) for pair in pairs)
+        )
+
+
+def read_components(job: OutputJob) -> Written:
+    """Write one Parquet file a shard, a row for each record, null where it is no row of numbers.
+
+    The option `top_documents` is the number of rows nearest to each mean to list, in a file beside
+    the others; `id_column` names the rows. Errors as of `transform`.
     """
-
-    files: tuple[str, ...]
-    documents: int
-    without: int
-    log_likelihood: float | None = None
-    nearest: tuple[tuple[NearRow, ...], ...] = ()
-
-    def lines(self, output: str) -> list[str]:
-        """For people, with the folder where it lies."""
-        without = f", {self.without:,} of them no row of numbers" if self.without else ""
-        likely = ""
-        if self.log_likelihood is not None:
-            likely = f", log likelihood of a row {self.log_likelihood:.4f}"
-        said = f"{self.documents:,} records{without}{likely}; {len(self.files)} files in {output}"
-        near = [
-            f"component {number}: {one.id + ', ' if one.id else ''}row {one.row} of {one.source}, "
-            f"distance {one.distance:.4g}"
-            for number, rows in enumerate(self.nearest)
-            for one in rows
-        ]
-        return [said, *near]
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it by name."""
-        return {**asdict(self), "files": list(self.files)}
+    options, number = job.options, job.options.top_documents
+    rows, k = shape_of(job.model)
+    plan = plan_transform(rows, k, *job.room)
+    found = write_records(job, STEP, plan, _with_nearest if number else read_records, NAMED)
+    if not number:
+        return rows_written(found)
+    nearest = reduce(add, (one["nearest"] for one in found.totals)).rows
+    of = ModelRead(job.store.url, options.name, options.labels)
+    write_near_rows(found.folder, number, nearest, of)
+    return rows_written(found, nearest)
 
 
-def read_components(
-    store: MomentStore,
-    model: GaussianMixture,
-    shards: Sequence[Shard],
-    output: str,
-    run: Run,
-    options: OutputOptions,
-) -> VectorsResult:
-    """Write one Parquet file a shard, a row for each record: see `components_schema`.
+def read_factors(job: OutputJob) -> Written:
+    """As `read_components`, for factors; without `top_documents`."""
+    plan = plan_transform(job.model.dimension, job.model.n_topics, *job.room)
+    return rows_written(write_records(job, STEP, plan, read_records, NAMED))
 
-    Parameters
-    ----------
-    store, model, shards, output, run
-        As of `transform`.
-    options : OutputOptions
-        `top_documents`: so many rows nearest to each mean are told, and written beside the files;
-        `id_column`, of what rows are called.
 
-    Raises
-    ------
-    InvalidInput
-        Two shards whose outputs would have one name.
-    ShardError, StoreError, BoundExceeded
-        As of `transform`.
-    """
-    nearest, room = options.top_documents, (run.cluster.threads, run.cluster.memory)
-    plan = plan_transform(*shape_of(model), *room, run.limits)
-    folder = claim_output(store, model, shards, output, run, options, ("id_column",))
-    found = written_each(
-        store,
-        shards,
-        run,
-        "reading rows of numbers",
-        plan,
-        write_components,
-        model,
-        folder,
-        options,
+def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = ()) -> Written:
+    """The result for rows of numbers, with their mean log likelihood where the model has one."""
+    documents, without = found.added("documents"), found.added("outside")
+    left_out = f", {without:,} of them no row of numbers" if without else ""
+    likely, told = None, ""
+    if documents > without and "log_likelihood" in found.totals[0]:
+        likely = found.added("log_likelihood") / (documents - without)
+        told = f", log likelihood of a row {likely:.4f}"
+    facts = {"files": found.urls, "documents": documents, "without": without}
+    near = tuple(
+        f"component {number}: {one.id + ', ' if one.id else ''}row {one.row} of {one.source}, "
+        f"distance {one.distance:.4g}"
+        for number, rows in enumerate(nearest)
+        for one in rows
     )
-    files, documents, without, logs, near = zip(*found, strict=True)
-    read = sum(documents) - sum(without)
-    told = tuple(tuple(sorted(chain(*rows))[:nearest]) for rows in zip(*near, strict=True))
-    mean = sum(logs) / read if read else None
-    if nearest:
-        of = ModelRead(store.url, options.name, options.labels)
-        write_near_rows(folder, nearest, told, of)
-    return VectorsResult(files, sum(documents), sum(without), mean, told)
+    facts |= {"log_likelihood": likely, "nearest": nearest}
+    return Written(facts, f"{documents:,} records{left_out}{told}", near)
 
 
-def read_factors(
-    store: MomentStore,
-    model: IndependentFactors,
-    shards: Sequence[Shard],
-    output: str,
-    run: Run,
-    options: OutputOptions,
-) -> VectorsResult:
-    """Write one Parquet file a shard, a row for each record: see `factors_schema`.
-
-    Arguments and errors as of `read_components`, but that no rows are told.
-    """
-    room = run.cluster.threads, run.cluster.memory
-    plan = plan_transform(model.dimension, model.n_topics, *room, run.limits)
-    folder = claim_output(store, model, shards, output, run, options, ("id_column",))
-    found = written_each(
-        store, shards, run, "reading rows of numbers", plan, write_factors, model, folder, options
-    )
-    files, documents, without = zip(*found, strict=True)
-    return VectorsResult(files, sum(documents), sum(without))
-
-
-def write_components(
-    shard: Shard, place: int, context: OutputContext
-) -> tuple[str, int, int, float, tuple[tuple[NearRow, ...], ...]]:
-    """Write those of one shard: URL, records, no rows, their log likelihood, the nearest rows."""
-    model, nearest = context.model, context.options.top_documents
-    named = context.options.id_column is not None
-    name, schema = proportions_file(shard.url), components_schema(model.n_topics, named)
-    documents = without = 0
-    total = 0.0
-    near: list[tuple[NearRow, ...]] = [()] * (model.n_topics if nearest else 0)
-    with parquet_output(context.output, name, schema) as (url, writer):
-        for found, ids in _read(shard, context):
-            values = found.batch.values
-            densities = model.log_densities(values)
-            logs, shares = log_sums(densities), posteriors(densities)
-            columns = [
-                *([] if ids is None else [ids]),
-                *origins(shard, documents, found.kept.size),
-                _where(found.kept, pa.array(shares.argmax(axis=1).astype(np.int32))),
-                _where(found.kept, pa.array(logs)),
-                _where(
-                    found.kept,
-                    pa.FixedSizeListArray.from_arrays(pa.array(shares.ravel()), shares.shape[1]),
-                ),
-            ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-            for number in range(len(near)):
-                kept = np.flatnonzero(found.kept)
-                chosen, distances = _nearest(values, model.means[number], nearest)
-                added = [
-                    NearRow(
-                        distance,
-                        shard.url,
-                        documents + place,
-                        "" if ids is None else ids[place].as_py(),
-                    )
-                    for distance, place in zip(distances, kept[chosen].tolist(), strict=True)
-                ]
-                near[number] = tuple(sorted((*near[number], *added))[:nearest])
-            documents += found.kept.size
-            without += int((~found.kept).sum())
-            total += float(logs.sum())
-    return url, documents, without, total, tuple(near)
-
-
-def write_factors(shard: Shard, place: int, context: OutputContext) -> tuple[str, int, int]:
-    """Write those of one shard: URL, records, those that are no row of numbers."""
-    model = context.model
-    named = context.options.id_column is not None
-    name, schema = proportions_file(shard.url), factors_schema(model.n_topics, named)
-    documents = without = 0
-    with parquet_output(context.output, name, schema) as (url, writer):
-        for found, ids in _read(shard, context):
-            values = model.values(found.batch.values)
-            held = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-            columns = [
-                *([] if ids is None else [ids]),
-                *origins(shard, documents, found.kept.size),
-                _where(found.kept, held),
-            ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-            documents += found.kept.size
-            without += int((~found.kept).sum())
-    return url, documents, without
-
-
-def components_schema(k: int, named: bool = False) -> pa.Schema:
-    """Columns of a file of a mixture: a row a record, null where it is no row of numbers.
-
-    Records with names have these in front, as `id`.
-
-    Examples
-    --------
-    >>> components_schema(2).names
-    ['source', 'row', 'topic', 'log_likelihood', 'proportions']
-    """
-    return pa.schema(
-        [
-            *_ID * named,
-            ("source", pa.string()),
-            ("row", pa.int64()),
-            ("topic", pa.int32()),
-            ("log_likelihood", pa.float64()),
-            ("proportions", pa.list_(pa.float64(), k)),
-        ]
-    )
-
-
-def factors_schema(k: int, named: bool = False) -> pa.Schema:
-    """Columns of a file of factors, likewise.
-
-    Examples
-    --------
-    >>> factors_schema(2).names
-    ['source', 'row', 'factors']
-    """
-    return pa.schema(
-        [
-            *_ID * named,
-            ("source", pa.string()),
-            ("row", pa.int64()),
-            ("factors", pa.list_(pa.float64(), k)),
-        ]
-    )
-
-
-def _read(shard: Shard, context: OutputContext) -> Iterator[tuple[Any, pa.StringArray | None]]:
-    """Batches of a shard, and what their records are called, where that is asked for."""
-    reading, column = context.reading, context.options.id_column
-    batches = reading.read(shard)
-    if column is None:
-        yield from ((read, None) for read in batches)
-        return
-    told = reading.store.form, column, reading.limits, reading.storage_options
-    named = with_names(batches, _records, ids_of(shard, *told), shard.url)
-    yield from ((read, ids) for read, _, ids in named)
-
-
-def _records(read: Any) -> int:
-    return int(read.kept.size)
-
-
-def _where(kept: NDArray[np.bool_], found: Any) -> Any:
-    """What was found of the records that are kept, null of the others."""
-    if kept.all():
-        return found
-    places = np.cumsum(kept) - 1
-    return found.take(pa.array(places, mask=~kept))
+def _with_nearest(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
+    """As `read_records`, adding up the rows nearest to the mean of each component."""
+    means, number, first = context.model.means, context.asked.top_documents, 0
+    for read, columns, numbers in each_record(shard, place, context):
+        kept, ids = np.flatnonzero(read.kept), columns.get("id")
+        near = []
+        for mean in means:
+            chosen, distances = _nearest(read.batch.values, mean, number)
+            places = zip(distances, kept[chosen].tolist(), strict=True)
+            near.append(
+                tuple(
+                    NearRow(away, shard.url, first + row, "" if ids is None else ids[row].as_py())
+                    for away, row in places
+                )
+            )
+        yield columns, {**numbers, "nearest": _Nearest(number, tuple(near))}
+        first += read.kept.size
 
 
 def _nearest(

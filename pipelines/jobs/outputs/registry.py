@@ -23,8 +23,12 @@ from streaming_moments.pipelines.jobs.outputs.complete import complete
 from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS, decode
 from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
 from streaming_moments.pipelines.jobs.outputs.read_vectors import read_components, read_factors
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
-from streaming_moments.pipelines.jobs.outputs.transform import write_proportions
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
+    OutputJob,
+    OutputOptions,
+    Written,
+)
+from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, write_proportions
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
@@ -39,7 +43,7 @@ class Output:
 
     Parameters
     ----------
-    write : callable
+    made : callable
         A file for each shard, on a cluster.
     methods : tuple of str
         By which it may read them, the usual one first; none where there is one way.
@@ -47,9 +51,21 @@ class Output:
         Options that tell it anything, beside the method.
     """
 
-    write: Callable[[MomentStore, Any, Sequence[Shard], str, Run, OutputOptions], Written]
+    made: Callable[[OutputJob], Written | TransformResult]
     methods: tuple[str, ...] = ()
     takes: frozenset[str] = frozenset()
+
+    def write(
+        self,
+        store: MomentStore,
+        model: Any,
+        shards: Sequence[Shard],
+        output: str,
+        run: Run,
+        options: OutputOptions,
+    ) -> Written | TransformResult:
+        """Write what a model says of shards; arguments and errors as of `transform`."""
+        return self.made(OutputJob(store, model, shards, output, run, options))
 
     def idle(self, options: OutputOptions) -> list[str]:
         """Options that were given and tell nothing here."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.pipelines.cluster.memory import ReadingPlan
+from streaming_moments.pipelines.cluster.memory import ReadingPlan, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.storage.files.output_folders import OutputFolder
+from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 FOREIGN_BELOW = 0.2  # share of known words
+_COPIES = 2  # of the model, one on its way
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,93 +41,106 @@ class OutputOptions:
     replace: bool = False
 
 
-class Written(Protocol):
-    """What was written of some shards."""
+@dataclass(frozen=True)
+class Written:
+    """What a model without topics wrote; its facts, such as `documents`, are attributes too.
+
+    facts : all numbers by name, and the `files`
+    said : a line for people
+    more : further lines
+    """
+
+    facts: dict[str, Any]
+    said: str
+    more: tuple[str, ...] = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in vars(self).get("facts", ()):
+            return self.facts[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def lines(self, output: str) -> list[str]:
-        """For people, with the folder where it lies."""
+        """Lines for people, with the folder of the files."""
+        return [f"{self.said}; {len(self.files)} files in {output}", *self.more]
 
     def as_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """All facts by name."""
+        return {**asdict(self)["facts"], "files": list(self.files)}
 
 
-def write_each(
-    store: MomentStore,
-    shards: Sequence[Shard],
-    run: Run,
-    step: str,
-    plan: ReadingPlan,
-    write: Callable[[Shard, int, Any], Any],
-    context: Callable[..., Any],
-    *told: Any,
-) -> Generator[tuple[int, Any], None, None]:
-    """`write(shard, place, context(reading, *told))` of every shard as it is done, with its place.
+@dataclass(frozen=True, eq=False)
+class OutputJob:
+    """A model that reads shards, where its files go and how; fields as of `transform`."""
 
-    Parameters
-    ----------
-    store : MomentStore
-        By which the shards are read.
-    shards, run
-        As of `transform`.
-    step : str
-        What it is called.
-    plan : ReadingPlan
-        Of the memory of a worker, the model's bytes among it.
-    write, context : callable
-        What a task does, and what makes all it needs beside its shard, once, on a worker.
-    *told
-        Of the context, behind its `ReadingContext`.
+    store: MomentStore
+    model: Any
+    shards: Sequence[Shard]
+    output: str
+    run: Run
+    options: OutputOptions
 
-    Raises
-    ------
-    ShardError, StoreError, BoundExceeded
-        As of `transform`.
-    """
-    # Dask is loaded by who has something to compute
-    from streaming_moments.pipelines.cluster.tasks import run_in_turn
+    @property
+    def room(self) -> tuple[int, int, ReadLimits]:
+        """Threads and memory of a worker, and how much is read at a time."""
+        return self.run.cluster.threads, self.run.cluster.memory, self.run.limits
 
-    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    # made by tasks, so that they outlive any worker
-    cluster = run.cluster
-    client = cluster.client
-    reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
-    held = client.submit(context, reading, *told, pure=False)
-    calls = [(shard, place, held) for place, shard in enumerate(shards)]
-    in_flight = cluster.workers * plan.in_flight
-    yield from run_in_turn(cluster, write, calls, in_flight, run.progress, step)
+    def plan(self, job: str, made: str, nbytes: int) -> ReadingPlan:
+        """Plan the memory of workers whose tasks hold `nbytes` of `made` beside what they read."""
+        held = {"the model": _COPIES * held_bytes(self.model)}
+        return plan_reading(*self.room, job, held=held, beside={made: nbytes})
 
 
 @dataclass(frozen=True, eq=False)
 class OutputContext:
-    """All a task needs beside its shard."""
+    """All a task needs beside its shard; `asked` are `OutputOptions`, or a `Provenance`."""
 
     reading: ReadingContext
     model: Any
     output: OutputFolder
-    options: OutputOptions
+    asked: Any
 
     __sizeof__ = held_bytes
 
 
-def origins(shard: Shard, first: int, number: int) -> list[Any]:
-    """Columns `source` and `row` of so many records of a shard, from one of them on."""
-    rows = np.arange(first, first + number, dtype=np.int64)
-    return [pa.repeat(pa.scalar(shard.url), number), pa.array(rows)]
-
-
-def written_each(
-    store: MomentStore,
-    shards: Sequence[Shard],
-    run: Run,
+def write_each(
+    job: OutputJob,
     step: str,
     plan: ReadingPlan,
     write: Callable[[Shard, int, OutputContext], Any],
-    model: Any,
     folder: OutputFolder,
-    options: OutputOptions,
-) -> list[Any]:
-    """As `write_each` with an `OutputContext`, in the order of the shards."""
-    # plain labels: those of a commit do not travel
-    own = replace(options, labels=dict(options.labels))
-    each = write_each(store, shards, run, step, plan, write, OutputContext, model, folder, own)
-    return [found for _, found in sorted(each, key=lambda one: one[0])]
+    asked: Any,
+) -> Generator[tuple[int, Any], None, None]:
+    """Yield place and `write(shard, place, context)` of each shard as it is done.
+
+    Errors as of `transform`.
+    """
+    # Dask is loaded by who has something to compute
+    from streaming_moments.pipelines.cluster.tasks import run_in_turn
+
+    run, cluster = job.run, job.run.cluster
+    limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
+    # made by tasks, so that they outlive any worker
+    submit = cluster.client.submit
+    reading = submit(ReadingContext.of, job.store, limits, run.storage_options, pure=False)
+    held = submit(OutputContext, reading, job.model, folder, asked, pure=False)
+    calls = [(shard, place, held) for place, shard in enumerate(job.shards)]
+    in_flight = cluster.workers * plan.in_flight
+    yield from run_in_turn(cluster, write, calls, in_flight, run.progress, step)
+
+
+def require_seed(method: str, seed: int | None) -> None:
+    """Refuse to sample without a seed."""
+    if method == "gibbs" and seed is None:
+        raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
+
+
+def drawn(options: OutputOptions) -> tuple[str, ...]:
+    """The option `seed` where proportions are drawn by it."""
+    return ("seed",) if options.method == "gibbs" else ()
+
+
+def seed_of_batch(seeds: Sequence[int], number: int) -> int | None:
+    """Seed of a batch, by the seed of the run and the place of its shard; None without them."""
+    if not seeds:
+        return None
+    return int(np.random.SeedSequence([*seeds, number]).generate_state(1)[0])

@@ -14,26 +14,17 @@ from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs.claiming import claim_output
 from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex
-from streaming_moments.pipelines.jobs.outputs.proportions import (
-    Method,
-    TransformContext,
-    drawn,
-    require_seed,
-    transform_shard,
-)
+from streaming_moments.pipelines.jobs.outputs.proportions import Method, transform_shard
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     FOREIGN_BELOW,
+    OutputJob,
     OutputOptions,
+    drawn,
+    require_seed,
     write_each,
 )
-from streaming_moments.quality.representatives import (
-    Representatives,
-)
-from streaming_moments.storage.proportions import (
-    Provenance,
-    Summary,
-    frame_of,
-)
+from streaming_moments.quality.representatives import Representatives
+from streaming_moments.storage.proportions import Provenance, Summary, frame_of
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.storage.top_documents import write_top_documents
@@ -157,7 +148,7 @@ def transform(
     labels: Mapping[int, str] | None = None,
     replace: bool = False,
 ) -> TransformResult:
-    """Write one Parquet file a shard, with a row for each document: see `proportions_schema`.
+    """Write one Parquet file a shard, with a row for each document: see `proportion_columns`.
 
     A file that is there and was made of the same is kept: the same call goes on where one was
     stopped. What a file was made of is in its metadata. All files of a folder are of one model and
@@ -219,18 +210,12 @@ def transform(
         labels=labels or {},
         replace=replace,
     )
-    return write_proportions(store, model, shards, output, run, asked)
+    return write_proportions(OutputJob(store, model, shards, output, run, asked))
 
 
-def write_proportions(
-    store: MomentStore,
-    model: TopicModel,
-    shards: Sequence[Shard],
-    output: str,
-    run: Run,
-    options: OutputOptions,
-) -> TransformResult:
+def write_proportions(job: OutputJob) -> TransformResult:
     """As `transform`."""
+    store, model, options = job.store, job.model, job.options
     seed, number, foreign_below = options.seed, options.top_documents, options.foreign_below
     require_seed(options.method, seed)
     if not 0 <= number <= MOST_TOP_DOCUMENTS or not 0 <= foreign_below <= 1:
@@ -238,12 +223,11 @@ def write_proportions(
             f"{number} documents of a topic, foreign below {foreign_below:g}; give 0 to "
             f"{MOST_TOP_DOCUMENTS} documents, and a share of 0 to 1"
         )
-    room = run.cluster.threads, run.cluster.memory
     passage_words = None if store.policy is None else store.policy.passage_words
-    plan = plan_transform(model.n_words, model.n_topics, *room, run.limits, passage_words)
+    plan = plan_transform(model.n_words, model.n_topics, *job.room, passage_words)
     reference = store.models.get(options.name)
     content = ("method", "id_column", "passages", "foreign_below", "labels", *drawn(options))
-    folder = claim_output(store, model, shards, output, run, options, content)
+    folder = claim_output(job, content)
     asked = Provenance(
         shard="",
         state="",
@@ -260,18 +244,14 @@ def write_proportions(
         labels=dict(options.labels),
         package=version("streaming-moments"),
     )
-    work = transform_shard, TransformContext, model, folder, asked
-    results: list[tuple[str, Summary, bool]] = [("", Summary(), False)] * len(shards)
+    written = write_each(job, "transforming shards", plan, transform_shard, folder, asked)
+    results: list[tuple[str, Summary, bool]] = [("", Summary(), False)] * len(job.shards)
     best = Representatives(number)
-    with closing(write_each(store, shards, run, "transforming shards", plan, *work)) as finished:
+    with closing(written) as finished:
         for place, (url, summary, there) in finished:
             # more than a few numbers is held of no more shards than are at work
             best = best.joined(summary.representatives)
-            results[place] = (
-                url,
-                replace(summary, representatives=Representatives(0)),
-                there,
-            )
+            results[place] = url, replace(summary, representatives=Representatives(0)), there
     if number:
         write_top_documents(folder, best, asked)
     summaries = [summary for _, summary, _ in results]
@@ -285,6 +265,6 @@ def write_proportions(
         sum(one.empty for one in summaries),
         sum(there for _, _, there in results),
         best,
-        run.storage_options,
+        job.run.storage_options,
         foreign_below,
     )

@@ -26,7 +26,6 @@ from streaming_moments.pipelines.service.answers import (
     Readiness,
     Shares,
     TextsToRead,
-    TextTopics,
     Transformed,
     Versions,
 )
@@ -77,7 +76,7 @@ async def transform(service: Service, request: Request) -> Response:
             told = tuple(published.read(b"".join(lines)))
             return len(records), DocumentsRead(published.name, published.version, told)
         texts = texts_in(asked, limits.texts, limits.document)
-        rows = tuple(TextTopics(**vars(one)) for one in published.infer(texts))
+        rows = tuple(published.infer(texts))
         return len(texts), Transformed(published.name, published.version, rows)
 
     try:

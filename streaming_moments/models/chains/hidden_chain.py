@@ -50,9 +50,13 @@ class HiddenChain(Generic[Observed]):
 
     def posterior(self, sequences: Observed) -> NDArray[np.float64]:
         """(places, k) probability of each state at each place, given the whole sequence."""
+        return self.read(sequences)[1]
+
+    def read(self, sequences: Observed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What `log_likelihoods` and `posterior` give, in one pass."""
         posterior = np.empty((int(sequences.offsets[-1]), self.weights.size))
-        self._read(sequences, self.emission.likelihoods(sequences), posterior)
-        return posterior
+        logs = self._read(sequences, self.emission.likelihoods(sequences), posterior)
+        return logs, posterior
 
     def log_likelihoods(self, sequences: Observed) -> NDArray[np.float64]:
         """(chunks,) log probability, or density, of each; what was not seen says nothing."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Column, Columns, likeliest
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.lazy_imports import LazyModule
@@ -166,6 +167,22 @@ class Blockmodel(StoredModel):
         own = self.memberships * self.degrees[:, None]
         sums = own.sum(axis=0)
         return {"nodes": own / np.where(sums > 0, sums, 1.0)}
+
+    def read(self, batch: NDArray[np.int64], method: str = "", seed: int | None = None) -> Columns:
+        """Edges, community, memberships and the error of these of (nodes,) rows, -1 of no node.
+
+        A node without an edge has no community.
+        """
+        none, own, degrees = batch < 0, self.memberships[batch], self.degrees[batch]
+        # stores keep them as floats
+        degrees = degrees.astype(np.int64)
+        bars = np.zeros(len(batch)) if self.node_bars is None else self.node_bars[batch]
+        return Columns.of(
+            edges=Column(degrees, none),
+            community=likeliest(own, none | (degrees == 0)),
+            memberships=Column(own, none),
+            error=Column(bars, none | (self.node_bars is None)),
+        )
 
     def described(self) -> Description:
         """Weights of the communities, how often they are joined, and error bars."""

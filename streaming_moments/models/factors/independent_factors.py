@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Columns
 from streaming_moments.decompositions.vectors.factors import (
     NOISES,
     ORDERS,
@@ -243,6 +244,10 @@ class IndependentFactors(StoredModel):
     ) -> NDArray[np.float64]:
         """(N, k) factors of each row of numbers; errors as `values`."""
         return self.values(batch.values)
+
+    def read(self, batch: VectorBatch, method: str = "", seed: int | None = None) -> Columns:
+        """Factors of each row."""
+        return Columns.of(factors=self.values(batch.values))
 
     def values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """(n, k) factors of (n, d) rows, of variance 1 and noise besides.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Column, Columns
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
 from streaming_moments.models.latent_trees import drawing
@@ -281,6 +282,19 @@ class LatentTree(StoredModel):
                 "the rows were read by other columns than the model's; read them with its own"
             )
         return self.table.codes(batch)
+
+    def read(self, batch: CountBatch, method: str = "", seed: int | None = None) -> Columns:
+        """Each row with what is missing filled in, how sure that is, and log probabilities."""
+        codes = self.codes(batch)
+        filled, sure = self.tree.completed(codes)
+        values = zip(self.table.names, filled.T, self.table.categories, strict=True)
+        return Columns.of(
+            completed=Columns({name: Column(own, texts=known) for name, own, known in values}),
+            missing=(codes < 0).sum(axis=1).astype(np.int32),
+            probabilities=sure,
+            log_likelihood=self.tree.log_probabilities(codes),
+            chow_liu_log_likelihood=self.dependence.log_probabilities(codes),
+        )
 
     @property
     def behind(self) -> float:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Columns, likeliest
 from streaming_moments.decompositions.vectors.lifted_mixture import (
     COVARIANCES,
     Components,
@@ -205,6 +206,12 @@ class GaussianMixture(StoredModel):
     ) -> NDArray[np.float64]:
         """(N, k) probability of each component given each row of numbers."""
         return self.posterior(batch.values)
+
+    def read(self, batch: VectorBatch, method: str = "", seed: int | None = None) -> Columns:
+        """Likeliest component, logarithm of the density and proportions of each row."""
+        densities = self.log_densities(batch.values)
+        shares, logs = posteriors(densities), log_sums(densities)
+        return Columns.of(topic=likeliest(shares), log_likelihood=logs, proportions=shares)
 
     def log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """(n, k) logarithms of `w_j N(x; mu_j, s_j)`.

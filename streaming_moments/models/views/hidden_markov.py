@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Column, Columns
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.chains.discrete import DiscreteEmission
@@ -249,6 +250,24 @@ class HiddenMarkovModel(StoredModel):
         sums = np.zeros((batch.documents, self.n_topics))
         np.add.at(sums, np.repeat(np.arange(batch.documents), np.diff(batch.offsets)), posterior)
         return sums / np.maximum(np.diff(batch.offsets), 1)[:, None]
+
+    def read(self, batch: SymbolBatch, method: str = "viterbi", seed: int | None = None) -> Columns:
+        """Log probability of each chunk, states of its own symbols and how sure each of them is.
+
+        States are the likeliest together by "viterbi", each by itself by "posterior".
+        """
+        logs, posterior = self.chain.read(batch)
+        if method == "viterbi":
+            states = self.decode(batch)[1]
+        else:
+            states = posterior.argmax(axis=1).astype(np.int32)
+        ends = np.concatenate([[0], np.cumsum(batch.lengths)])
+        sure = posterior[np.arange(states.size), states]
+        return Columns.of(
+            log_likelihood=logs,
+            states=Column(states[batch.own], offsets=ends),
+            probabilities=Column(sure[batch.own], offsets=ends),
+        )
 
     def posterior(self, batch: SymbolBatch) -> NDArray[np.float64]:
         """(symbols, k) probability of each state at each place, given the whole sequence."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Columns
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.decompositions.views import frame, side_columns
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
@@ -19,7 +20,12 @@ from streaming_moments.models.base import (
     require_joint,
 )
 from streaming_moments.models.halves import HeldOut
-from streaming_moments.models.inference import inferred_proportions, log_posteriors, posteriors
+from streaming_moments.models.inference import (
+    inferred_proportions,
+    log_posteriors,
+    posteriors,
+    said_by_words,
+)
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
@@ -214,6 +220,12 @@ class MultiViewMixture(StoredModel):
             found = self._stacked(views)
             return inferred_proportions(*found, self.weights, self.alpha0, method, seed, iterations)
         return self.posterior(views)
+
+    def read(
+        self, batch: ViewBatch, method: str = "fixed-point", seed: int | None = None
+    ) -> Columns:
+        """Known words, state and proportions of each record; as `transform`."""
+        return said_by_words(self.transform(batch, method, seed), batch.lengths)
 
     def posterior(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
         """(records, k) probability of each state given any of the views.

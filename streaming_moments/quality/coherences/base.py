@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.quality.relevance import top_words
+from streaming_moments.numerics.relevance import top_words
 
 COHERENCE_WORDS = 10  # top words of a topic, where nothing else is said
 

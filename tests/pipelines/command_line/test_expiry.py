@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from streaming_moments import MomentStatistics
@@ -20,6 +21,7 @@ from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.page import LedgerRow, ReportPage
 from streaming_moments.statistics.counts.batch import concatenate
 from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.storage.column_files import write_columns
 from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
@@ -28,7 +30,7 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.operations.history import tag
 from streaming_moments.storage.operations.lineages import stage
-from streaming_moments.storage.proportions import ProportionsFile, Provenance
+from streaming_moments.storage.proportions import Provenance, proportions_file
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import model_of
@@ -138,8 +140,8 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     store = tag(tag(store, "published", "late"), "old", "early")
     for place in (gone, others[0]):
         folder = OutputFolder(Folder.at(str(root / "proportions")))
-        with ProportionsFile.create(folder, made_of(str(place)), 2):
-            pass
+        made, rows = made_of(str(place)), iter([{"row": pa.array([0])}])
+        write_columns(folder, proportions_file(str(place)), rows, made.metadata)
     reports = root / "reports"
     reports.mkdir()
     (reports / "latest.json").write_text(json.dumps({"store": url, "version": 4}))

@@ -34,7 +34,7 @@ from streaming_moments.pipelines.cluster.tasks import outcome_of
 from streaming_moments.pipelines.gathering import groups, sums
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.gathering.reduction import STEP
-from streaming_moments.pipelines.jobs.outputs.proportions import TransformContext
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputContext
 from streaming_moments.pipelines.jobs.polish import PassContext
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.counting import reading
@@ -338,7 +338,7 @@ def test_what_travels_is_as_large_as_it_says(undisturbed):
     for one in (
         context,
         PassContext(context, Reader(model), None, 1, False),
-        TransformContext(context, model, OutputFolder(Folder.at("out")), PROVENANCE),
+        OutputContext(context, model, OutputFolder(Folder.at("out")), PROVENANCE),
     ):
         travels = len(pickle.dumps(one))
         assert 0.9 * travels <= sizeof(one) <= 1.1 * travels

@@ -236,14 +236,30 @@ def test_numbers_are_found_where_they_are_auto(run, store):
     told = json.loads(run(*asked, "--json")[1])
     assert told["why"] in out
     assert str(told["taken"]["n_topics"]) == taken
-    auto = ("--topics", "auto", "--refine", "auto", "--alpha0", "0.5")
+    auto = ("--topics", "predict", "--refine", "auto", "--alpha0", "0.5")
     code, out, err = run("refit", store.url, *auto)
-    assert (code, told["why"] in err) == (0, True)
+    assert (code, "pairs held out take " in err) == (0, True)
     rounds = re.search(r"pairs held out take (\d+) rounds", err)[1]
     [name] = set(store.latest().models)
     default = "" if rounds == "10" else f"-r{rounds}"
     assert name == f"k{taken}-a0.5-joint{default}-v{store.version}"
     assert store.latest().load_model(name).refined == int(rounds)
+
+
+def test_as_many_topics_as_are_told_apart_are_taken_where_they_are_auto(run, store):
+    code, out, err = run("refit", store.url, "--alpha0", "0.5", "--name", "apart", "--json")
+    assert code == 0
+    expected = fit_by(store.load(), "auto", 0.5)
+    assert json.loads(out)["n_topics"] == expected.n_topics
+    assert f"chose {expected.n_topics} topics, alpha0 0.5: " in err
+    few = ("select", store.url, "--topics", "1,2,3,4,5", "--alpha0", "0.5")
+    code, out, _ = run(*few)
+    told = json.loads(run(*few, "--json")[1])
+    assert told["why_separable"] in out
+    assert f"--topics {told['separable']['n_topics']} --alpha0 0.5" in out
+    # of two alpha0 no curve tells
+    both = json.loads(run(*few[:-1], "0.1,0.5", "--json")[1])
+    assert (both["separable"], both["why_separable"]) == (None, "")
 
 
 def test_every_number_may_have_rounds_of_its_own(run, store, embedded, monkeypatch):
@@ -291,7 +307,7 @@ def test_alpha_is_found_by_the_command(run, store):
     assert told["alpha0"] == fit_by(store.load(), 3, 0.1, refine=2, alpha="auto").alpha0 != 0.1
     assert MomentStore.open(store.url).commit.message.endswith(", alpha auto")
     both = requested("topics", {"refine": "auto", "alpha": "auto"})
-    assert (both.auto, both.options.alpha) == (("topics", "refine"), "auto")
+    assert (both.auto, both.options.alpha) == ({"refine": "auto", "topics": "auto"}, "auto")
     assert requested("communities", {"topics": 2, "alpha": "auto"}).options.alpha == "auto"
 
 
@@ -300,8 +316,9 @@ def fewer_rounds_for_more_topics(halves, start):
 
 
 def test_a_refit_that_names_no_number_finds_it():
-    assert requested("topics", {}).auto == ("topics",)
-    assert requested("topics", {"topics": 3}).auto == ()
+    assert requested("topics", {}).auto == {"topics": "auto"}
+    assert requested("topics", {"topics": "predict"}).auto == {"topics": "predict"}
+    assert requested("topics", {"topics": 3}).auto == {}
     with pytest.raises(click.UsageError, match="model poisson needs --topics"):
         requested("poisson", {})
 

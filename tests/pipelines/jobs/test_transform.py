@@ -18,7 +18,7 @@ from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.outputs import proportions as module
 from streaming_moments.pipelines.jobs.outputs.decode import decode
 from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS
-from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputJob, OutputOptions
 from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.quality.representatives import share_bounds
@@ -234,5 +234,6 @@ def test_a_model_that_no_worker_holds_is_refused_before_it_is_sent(tmp_path):
     model = HiddenMarkovModel(emission, moves, share, share)
     # holds a process and a task that reads, and no model beside
     small = SimpleNamespace(threads=1, workers=1, memory=600 << 20)
+    options = OutputOptions(method="viterbi")
     with pytest.raises(BoundExceeded, match=r"34 MiB for the model, .* for 50 states of symbols"):
-        decode(None, model, [], str(tmp_path), Run(small), OutputOptions(method="viterbi"))
+        decode(OutputJob(None, model, [], str(tmp_path), Run(small), options))

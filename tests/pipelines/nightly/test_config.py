@@ -325,13 +325,17 @@ def test_a_night_on_a_bucket_that_is_not_there_says_so(run, tmp_path):
 def test_what_is_auto_is_found_by_halves():
     told = {"store": "s", "shards": "*.txt", "output": "r"}
     found = config_of({**told, "refit": {"topics": "auto", "refine": "auto"}}, "n").refit
-    assert (found.auto, found.topics, found.further) == (("topics", "refine"), (1,), {})
+    assert (found.auto, found.topics, found.further) == (
+        {"topics": "auto", "refine": "auto"},
+        (1,),
+        {},
+    )
     made = {"kind": "vectors", "halves": False}
     spectral = {"topics": "auto", "model": "gaussian_mixture"}
     found = config_of({**told, "create": made, "refit": spectral}, "n").refit
-    assert (found.auto, found.options(1, 1.0).topics) == (("topics",), 0)
+    assert (found.auto, found.options(1, 1.0).topics) == ({"topics": "auto"}, 0)
     numbers = config_of({**told, "refit": {"topics": [5, 8], "refine": "auto"}}, "n").refit
-    assert (numbers.auto, numbers.topics) == (("refine",), (5, 8))
+    assert (numbers.auto, numbers.topics) == ({"refine": "auto"}, (5, 8))
     for refit, made, problem in (
         ({"topics": "auto", "model": "poisson"}, {}, "auto is of models 'topics' and 'gau"),
         ({"topics": "auto", "alpha0": [0.1, 1]}, {}, "auto is with one alpha0"),

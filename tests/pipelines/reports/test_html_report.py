@@ -9,13 +9,13 @@ import pytest
 from full_page import NASTY, NIGHTS, TOPICS, full_page
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.page import (
     ReportPage,
     ShareOverTime,
     TopicReport,
 )
-from streaming_moments.quality.relevance import relevance, top_words
 
 
 @pytest.fixture(scope="module")

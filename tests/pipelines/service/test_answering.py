@@ -94,18 +94,18 @@ def test_a_sequence_is_decoded_also_where_it_comes_in_pieces(published, monkeypa
     assert whole[0].log_likelihood < whole[1].log_likelihood < 0
     assert whole[0].states[0] == 0
     assert whole[0].probabilities == tuple(round(one, 6) for one in whole[0].probabilities)
-    pieces, log_likelihoods = [], type(found.model).log_likelihoods
+    pieces, read_by = [], type(found.model).read
     monkeypatch.setattr(sequences, "PIECE", 8)
     monkeypatch.setattr(
         type(found.model),
-        "log_likelihoods",
-        lambda self, batch: pieces.append(log_likelihoods(self, batch)) or pieces[-1],
+        "read",
+        lambda self, batch: pieces.append(read_by(self, batch)) or pieces[-1],
     )
     cut = read(found, *({"text": text} for text in texts))
     assert len(pieces) > 3
     assert {one.dtype.kind for one in map(np.array, (cut[0].states, whole[0].states))} == {"i"}
     assert [len(one.states) for one in cut] == [len(one.probabilities) for one in cut] == [30, 1]
-    likely = np.concatenate(pieces)
+    likely = np.concatenate([one["log_likelihood"].array for one in pieces])
     assert [one.log_likelihood for one in cut] == pytest.approx([likely[:-1].sum(), likely[-1]])
 
 

@@ -315,7 +315,7 @@ def test_numbers_are_compared_and_left_for_the_page(place, monkeypatch):
     assert not selecting.selection_is_asked(inbox)
     assert found_selection(inbox) == found
     bare = replace(store, commit=replace(store.commit, models={}))
-    assert selecting._alpha0(bare) == 0.1
+    assert selecting._alpha0(bare) == "auto"
 
     def failing(*told):
         raise StoreError("away")

@@ -171,7 +171,7 @@ def test_at_either_end_the_end_is_taken():
     assert falling.alpha0 == 0.0
     rising = Alpha0Search((1.0, 3.0, 7.0, 10.0), (-8.3, -8.2, -8.1, -8.0), (0.0,) * 4)
     assert rising.alpha0 == 10.0
-    assert "largest of those tried" in rising.sentence
+    assert "the largest that was tried" in rising.sentence
 
 
 def test_what_is_within_the_noise_is_named():

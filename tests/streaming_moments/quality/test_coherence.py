@@ -5,10 +5,10 @@ import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, TopicModel
 from streaming_moments.errors import InvalidInput
+from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.quality.agreement import adjusted_rand_index
 from streaming_moments.quality.coherences import npmi_coherence, umass_coherence
 from streaming_moments.quality.diversity import topic_diversity
-from streaming_moments.quality.relevance import relevance, top_words
 from streaming_moments.synthetic.corpora import single_topic_corpus
 
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from streaming_moments.quality.relevance import top_words
+from streaming_moments.numerics.relevance import top_words
 
 SCORES = arrays(
     np.float64,
