@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.create import create as create
     from streaming_moments.pipelines.jobs.forget import forget as forget
     from streaming_moments.pipelines.jobs.grow import grow as grow
-    from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions as KindOptions
+    from streaming_moments.pipelines.jobs.kinds.options import KindOptions as KindOptions
     from streaming_moments.pipelines.jobs.measure_drift import drift_since as drift_since
     from streaming_moments.pipelines.jobs.outputs.transform import transform as transform
     from streaming_moments.pipelines.jobs.polish import polish as polish

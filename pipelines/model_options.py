@@ -18,7 +18,6 @@ from streaming_moments.models.registry import (
     model_named,
 )
 from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.models.topics import TopicModel
 
 AUTO, FOUND = "auto", "found"
 _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
@@ -155,7 +154,7 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     """
     chosen = model_named(model)
     own = {one.name: one for one in fields(chosen.Options)}
-    if chosen is TopicModel:
+    if chosen.finds_topics:
         given = {"topics": AUTO} | given
     for name in given:
         if name not in own:
@@ -174,9 +173,9 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
         for name, value in given.items()
         if value in own[name].metadata.get(AUTO, ()) and value != found.get(name)
     }
-    if auto and chosen is not TopicModel:
+    if auto and not chosen.finds_topics:
         name, word = next(iter(auto.items()))
-        raise click.UsageError(f"{_flag(name)} {word} is of model {TopicModel.name} alone.")
+        raise click.UsageError(f"{_flag(name)} {word} is of model {DEFAULT_MODEL} alone.")
     # until it is found
     given |= {name: own[name].default if name != "topics" else 1 for name in auto}
     return FitRequest(chosen, chosen.Options(**given), auto)

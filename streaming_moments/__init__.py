@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.interface.store import Store as Store
     from streaming_moments.pipelines.jobs.create import CountingOptions as CountingOptions
     from streaming_moments.pipelines.jobs.create import PilotOptions as PilotOptions
-    from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions as KindOptions
+    from streaming_moments.pipelines.jobs.kinds.options import KindOptions as KindOptions
     from streaming_moments.sklearn.communities import MomentCommunities as MomentCommunities
     from streaming_moments.sklearn.factors import MomentFactors as MomentFactors
     from streaming_moments.sklearn.mixtures import MomentGaussianMixture as MomentGaussianMixture

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
     Session,
@@ -26,17 +25,14 @@ from streaming_moments.pipelines.command_line.options import (
 )
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.kinds.create_kinds import (
-    KindOptions,
-    create_kind,
-    require_options_of,
-)
+from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, VERSION, StoreName, declared_options
-from streaming_moments.pipelines.reports.shown.model_view import model_view
-from streaming_moments.pipelines.reports.states import sizes_of, sizes_text
+from streaming_moments.pipelines.reports.kinds.registry import sizes_of, sizes_text
+from streaming_moments.pipelines.reports.shown.registry import model_view
 from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import documents_of
 from streaming_moments.pipelines.terminal import say, tell
@@ -130,9 +126,8 @@ def refit(
         chosen = name or asked.label + suffix
         require_free(opened.latest().commit, chosen)
         model = refit_by(source, asked.model, asked.options, run)
-        if isinstance(model, TopicModel):
-            model = with_coherence(source, model, run)
-    few = too_few_line(model) if asked.model is TopicModel else ""
+        model = with_coherence(source, model, run)
+    few = too_few_line(model)
     if few:
         tell(f"warning: {few}")
     after = succession(opened.latest(), model)

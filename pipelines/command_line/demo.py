@@ -46,7 +46,7 @@ _DECADES = "Share of each topic in the addresses of a decade."
 _OWN_DATA = (
     "create store 'documents/*.txt' --language english --passage-words 200",
     "update store 'documents/*.txt'",
-    "refit store --topics 12 --alpha0 0.3",
+    "refit store",
 )
 
 _Value = TypeVar("_Value")

@@ -86,7 +86,8 @@ def _compile_kinds(folder: Path, run: Run) -> None:
     from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
     from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
     from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-    from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, create_kind
+    from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
+    from streaming_moments.pipelines.jobs.kinds.options import KindOptions
     from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS
     from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
     from streaming_moments.pipelines.jobs.refit import refit_by

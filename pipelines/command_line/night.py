@@ -22,9 +22,9 @@ from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.option_types import declared_options
+from streaming_moments.pipelines.reports.kinds.registry import sizes_of
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.terminal import event_logger, say, tell
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store.store import MomentStore
 
@@ -90,6 +90,7 @@ def rebase(
     A store of vectors gets a new grid and sketch.
     Older versions keep theirs. Killed on the way, the same command goes on where it was.
     """
+    from streaming_moments.pipelines.jobs.kinds.registry import redraw_of
     from streaming_moments.pipelines.jobs.rebase import pilot_of
     from streaming_moments.pipelines.jobs.rebase import rebase as rebase_store
 
@@ -97,8 +98,6 @@ def rebase(
     options = replace(pilot_of(opened), **changes)
     with running(session, storage_options, limits) as run:
         result = rebase_store(opened, run, options, allow_missing, halves)
-    counts = result.store.kind == CountsFoundation.kind
-    words = result.store.basis.n_words if counts else None
     if json_output:
         print_json(
             {
@@ -106,13 +105,13 @@ def rebase(
                 "version": result.store.version,
                 "shards": result.shards,
                 "documents": result.store.commit.documents,
-                "words": words,
+                "words": sizes_of(result.store)["words"] or None,
                 "left_out": [{"url": url, "reason": why} for url, why in result.left_out],
                 "resumed": result.resumed,
             }
         )
         return
-    on = f"{words:,} new words" if counts else "a new grid and sketch"
+    on = redraw_of(result.store).renewed(result.store.foundation)
     say(
         f"version {result.store.version}: {result.shards} shards counted on {on}; fit it by "
         "`streaming-moments refit`"

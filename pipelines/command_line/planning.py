@@ -21,11 +21,8 @@ from streaming_moments.pipelines.command_line.options import (
     storage_option,
 )
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.kinds.create_kinds import (
-    KindOptions,
-    policy_of,
-    require_options_of,
-)
+from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
 from streaming_moments.pipelines.planning.cost import (
     ClusterCost,
@@ -37,21 +34,18 @@ from streaming_moments.pipelines.planning.cost import (
     store_bytes,
 )
 from streaming_moments.pipelines.planning.job import Job
-from streaming_moments.pipelines.planning.kind_trial import try_out_kind
+from streaming_moments.pipelines.planning.kind_trial import try_out_any
 from streaming_moments.pipelines.planning.step_costs import StepCosts
-from streaming_moments.pipelines.planning.trial import Reading, try_out
 from streaming_moments.pipelines.planning.update_cost import NETWORK_BYTES, UpdateCost, update_cost
 from streaming_moments.pipelines.quantities import size_text
+from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS
 from streaming_moments.pipelines.reports.status import print_facts
 from streaming_moments.pipelines.terminal import tell
-from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.listing import list_shards
 
 _WORKERS = (1, 2, 4, 8, 16, 32)
 _MORE_WORKERS = (1, 2, 4, 16, 64, 256, 1000)
 _MEGABYTE = 1e6
-_STATES = 10  # of the refit of a kind other than documents, where nothing is said
 
 
 @dataclass(frozen=True)
@@ -132,21 +126,7 @@ def plan(
     """Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."""
     require_options_of(shape, counting, pilot)
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
-    if shape.kind != CountsFoundation.kind:
-        job, costs = try_out_kind(
-            listed, shape, counting, pilot, n_topics or _STATES, CPU_COUNT, storage_options
-        )
-    else:
-        policy = policy_of(listed, counting)
-        job, costs = try_out(
-            listed,
-            Reading(counting.form, policy, storage_options),
-            pilot,
-            n_topics or pilot.max_topics,
-            CPU_COUNT,
-            counting.codocuments,
-            counting.halves,
-        )
+    job, costs = try_out_any(listed, shape, counting, pilot, n_topics, CPU_COUNT, storage_options)
     made = plan_of(job, costs, workers, memory, within.total_seconds(), network)
     if json_output:
         print_json(plan_as_json(made))
@@ -188,7 +168,7 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
         "seconds_per_megabyte": reading.read * _MEGABYTE / made.costs.threads,
         "documents": reading.passages * made.job.corpus.nbytes,
         "tokens": reading.tokens * made.job.corpus.nbytes,
-        **_words_as_json(job),
+        **KIND_REPORTS[job.foundation.kind].planned(job.foundation),
         "row_blocks": job.row_blocks,
         "documents_that_fit": job.room,
         "segments": made.segments,
@@ -208,6 +188,7 @@ def print_plan(console: Console, made: Plan) -> None:
     """Names and values, then a line for each number of workers."""
     job, corpus, memory = made.job, made.job.corpus, made.memory
     reading, threads = made.costs.reading, made.costs.threads
+    what = KIND_REPORTS[job.foundation.kind].records
     rows = [
         ("shards", f"{corpus.shards:,}, {mebibytes(corpus.nbytes)} as stored"),
         (
@@ -217,7 +198,7 @@ def print_plan(console: Console, made: Plan) -> None:
         ),
         (
             "documents",
-            f"about {reading.passages * corpus.nbytes:,.0f}{_of_what(job)}, "
+            f"about {reading.passages * corpus.nbytes:,.0f}{what}, "
             f"{reading.tokens * corpus.nbytes:,.0f} tokens in the vocabulary",
         ),
         *_state_rows(job),
@@ -250,36 +231,9 @@ def print_plan(console: Console, made: Plan) -> None:
     )
 
 
-def _of_what(job: Job) -> str:
-    return " (passages)" if job.of_documents else ""
-
-
-def _words_as_json(job: Job) -> dict[str, Any]:
-    if isinstance(job.foundation, VectorsFoundation):
-        size = {"dimension": job.foundation.dimension, "sketch_columns": job.foundation.columns}
-        return {"kind": job.foundation.kind, "words": {}, **size}
-    if not job.of_documents:
-        words = {name: own.n_words for name, own in job.foundation.words.items()}
-        return {"kind": job.foundation.kind, "words": words}
-    basis = job.basis
-    return {"words": basis.n_words, "core": basis.core, "basis_columns": basis.columns}
-
-
 def _state_rows(job: Job) -> list[tuple[str, str]]:
-    state = mebibytes(job.layout.state_bytes)
-    if isinstance(job.foundation, VectorsFoundation):
-        sizes = f"rows of {job.foundation.dimension:,} numbers, {job.foundation.columns} columns"
-        return [("statistics", f"{state}: {sizes}, {job.row_blocks} row blocks")]
-    if not job.of_documents:
-        words = ", ".join(f"{name} {own.n_words:,}" for name, own in job.foundation.words.items())
-        return [("statistics", f"{state}: words of {words}; {job.row_blocks} row blocks")]
-    basis = job.basis
-    sizes = f"{basis.n_words:,} words, core {basis.core:,}, {basis.columns} columns"
-    room = f"room for about {job.room:.2g} documents like these"
-    return [
-        ("statistics", f"{state}: {sizes}, {job.row_blocks} row blocks"),
-        ("length weights", f"{basis.weights.sentence}; {room}"),
-    ]
+    state, blocks = mebibytes(job.layout.state_bytes), f"{job.row_blocks} row blocks"
+    return KIND_REPORTS[job.foundation.kind].planned_rows(job.foundation, state, blocks, job.room)
 
 
 def _print_updates(console: Console, made: Plan) -> None:

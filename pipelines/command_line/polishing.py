@@ -9,7 +9,6 @@ import click
 
 from streaming_moments.models.base import Model
 from streaming_moments.models.passes.polishing import PASSES
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.command_line.options import (
     SHARD_URL,
     Session,
@@ -27,7 +26,7 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.polish import polish as polish_model
 from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.pipelines.option_types import COUNT, StoreName
-from streaming_moments.pipelines.reports.shown.model_view import model_view
+from streaming_moments.pipelines.reports.shown.registry import model_view
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
@@ -88,9 +87,7 @@ def polish(
         )
         # the statistics that the parent was fitted on
         fitted = opened.at(opened.models[begun].version)
-        polished = result.model
-        if isinstance(polished, TopicModel):
-            polished = with_coherence(windowed(fitted, _window(model)), polished, run)
+        polished = with_coherence(windowed(fitted, _window(model)), result.model, run)
     # its topics are those of the parent, one for one
     same = Succession(begun, {topic: topic for topic in range(polished.n_topics)})
     kept = fitted.save_model(chosen, polished, f"polish: {begun}, {passes} passes", after=same)

@@ -23,17 +23,16 @@ from streaming_moments.pipelines.command_line.options import (
     words_option,
 )
 from streaming_moments.pipelines.option_types import VERSION, Share
-from streaming_moments.pipelines.reports.shown.model_view import TopicsView, model_view
-from streaming_moments.pipelines.reports.states import kind_rows, status_of_any
+from streaming_moments.pipelines.reports.kinds.registry import (
+    print_status_of,
+    status_as_json,
+    status_of_any,
+)
+from streaming_moments.pipelines.reports.shown.registry import model_view, shown_of
 from streaming_moments.pipelines.reports.status import (
-    Status,
-    print_facts,
-    print_status,
-    print_warnings,
     since_text,
     stale_as_json,
     stale_line,
-    stale_models,
 )
 from streaming_moments.pipelines.reports.tables import (
     RELEVANCE_WEIGHT,
@@ -100,25 +99,18 @@ def status(
 ) -> None:
     """Show what STORE holds."""
     opened = MomentStore.open(store, version, storage_options)
-    shown = status_of_any(opened)
-    if not isinstance(shown, Status):
-        if model is not None:
-            raise click.UsageError(f"--drift is of documents, the store of kind {opened.kind}.")
-        if json_output:
-            print_json(shown)
-        else:
-            print_facts(console(), kind_rows(shown))
-            print_warnings(console(), map(stale_line, stale_models(opened)))
-        return
+    shown: Any = status_of_any(opened)
     if model is not None:
+        if not opened.foundation.by_length:
+            raise click.UsageError(f"--drift is of documents, the store of kind {opened.kind}.")
         from streaming_moments.pipelines.jobs.measure_drift import drift_since
 
         with running(session) as run:
             shown = replace(shown, drift=drift_since(opened, model, run))
     if json_output:
-        print_json(as_json(shown))
+        print_json(status_as_json(shown))
     else:
-        print_status(console(), shown)
+        print_status_of(console(), shown, opened)
 
 
 @click.command()
@@ -172,11 +164,11 @@ def topics(
         require_plot(plot_file)
     chosen = model_called(opened.commit, name)
     stale = staleness(opened, chosen)
-    view = model_view(opened, model, words, weight, opened.models[chosen].labels)
+    view: Any = model_view(opened, model, words, weight, opened.models[chosen].labels)
     warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
     known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
     title = f"model {chosen} of {documents_of(model)}"
-    if not isinstance(view, TopicsView):
+    if shown_of(model).periods is None:
         if period is not None:
             raise click.UsageError(f"--over-time is of topics, model {chosen} of {model.name}.")
         if json_output:

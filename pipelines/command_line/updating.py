@@ -31,9 +31,8 @@ from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when
 from streaming_moments.pipelines.jobs.update import UpdateResult
 from streaming_moments.pipelines.jobs.update import update as update_store
 from streaming_moments.pipelines.option_types import Duration
-from streaming_moments.pipelines.reports.states import said_of_kind
+from streaming_moments.pipelines.reports.kinds.registry import left_out_lines
 from streaming_moments.pipelines.terminal import say, tell
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
@@ -141,8 +140,7 @@ def update(
             f"{result.already} were counted before"
             f"{f', {result.replaced} replaced' if result.replaced else ''}"
         )
-        if final.kind != CountsFoundation.kind:
-            say(*said_of_kind(result, final))
+        say(*left_out_lines(result.outside, final))
     for error in result.bad:
         tell(f"left out {error}")
     for url, other in result.copies[:_SHOWN]:

@@ -12,8 +12,9 @@ from streaming_moments.statistics.base import Prepared
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.reading import ReadBatch
 from streaming_moments.storage.formats import START, Position, ReadLimits
+from streaming_moments.storage.kinds.base import ShardReader
+from streaming_moments.storage.kinds.registry import reader_of
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.readers import ShardReader, reader_of
 from streaming_moments.storage.store.store import MomentStore
 
 

@@ -15,11 +15,8 @@ from streaming_moments.pipelines.interface.reading import columns_counted
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.interface.store import Store, running
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.kinds.create_kinds import (
-    KindOptions,
-    create_kind,
-    require_options_of,
-)
+from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.storage.store.store import MomentStore
 
 

@@ -9,11 +9,11 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import FitOptions, Model
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, form_of
+from streaming_moments.pipelines.jobs.kinds.create_kinds import form_of
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult
-from streaming_moments.storage.log.commits import READING
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
@@ -28,15 +28,6 @@ def columns_counted(shape: KindOptions, form: ShardFormat) -> tuple[str, ...]:
     """
     own = form_of(shape)
     return form.categories if own is None else own.columns
-
-
-def columns_of(store: MomentStore) -> tuple[str, ...]:
-    """Columns of records that a store counts; none where that is a text."""
-    reading = store.commit.lineage.form.get(READING)
-    if reading is None:
-        return store.form.categories
-    ends = tuple(reading[end] for end in ("source", "target") if end in reading)
-    return ends or tuple(reading.get("columns", ()))
 
 
 def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:

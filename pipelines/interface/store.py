@@ -17,7 +17,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.alpha0 import WITHOUT_HALVES
 from streaming_moments.models.base import Model
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.models.registry import MODELS
+from streaming_moments.models.registry import models_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
@@ -26,7 +26,6 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.given import Given, given_as, require_all_there
 from streaming_moments.pipelines.interface.readable import Topics
 from streaming_moments.pipelines.interface.reading import (
-    columns_of,
     options_of,
     read_by,
     require_idle,
@@ -41,7 +40,7 @@ from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, 
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
@@ -496,11 +495,12 @@ class Store:
 
     def _require_documents(self, instead: str) -> None:
         """Refuse what is of topics alone."""
-        if self.snapshot.kind != CountsFoundation.kind:
-            own = [one.__name__ for one in MODELS.values() if one.kind == self.snapshot.kind]
+        own = models_of(self.snapshot.kind)
+        if not any(one.finds_topics for one in own):
+            names = " or ".join(one.__name__ for one in own)
             raise InvalidInput(
                 f"the store holds {self.snapshot.kind}, which have no topics; use "
-                f"store.{instead}({' or '.join(own)}, ...)"
+                f"store.{instead}({names}, ...)"
             )
 
     def _given(

@@ -18,7 +18,6 @@ from streaming_moments.pipelines.cluster.memory import blocks_in_flight
 from streaming_moments.pipelines.cluster.rows_on_cluster import BlockAddress, OnBlocks, OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.drift import Drift, outside_share
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.pair_distance import PairRows, pair_difference
 from streaming_moments.statistics.counts.whitening import Whitening, core_rows
 from streaming_moments.storage.log.ledger import ShardRecord
@@ -40,7 +39,7 @@ def measure_drift(
     only the share outside their words. A budget that cannot hold two row blocks raises
     BoundExceeded.
     """
-    if store.kind != CountsFoundation.kind:
+    if not store.foundation.by_length:
         return Drift(None, _outside(store, before), nan, None)
     each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
     rows = OnCluster.of(store, store.row_lengths(), run, each)

@@ -13,10 +13,10 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.divisions import by_days, with_days
 from streaming_moments.pipelines.gathering.gathering import Gathering, gathering_on
 from streaming_moments.pipelines.gathering.groups import gather_group
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, draw_pilot
-from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, require_options_of
-from streaming_moments.pipelines.jobs.kinds.create_vectors import vectors_again
-from streaming_moments.statistics.vectors.foundation import VectorsFoundation
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.jobs.kinds.registry import redraw_of
 from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, ShardsAlreadyCounted, table_of
 from streaming_moments.storage.operations.appended import counted_part, is_longer
@@ -25,8 +25,6 @@ from streaming_moments.storage.operations.lineages import (
     LineageBehind,
     adopt,
     give_up,
-    stage,
-    stage_on,
     stage_segment,
     staged_store,
 )
@@ -68,10 +66,7 @@ def pilot_of(store: MomentStore) -> PilotOptions:
     ['core', 'length_weights']
     """
     written = store.commit.lineage.pilot or {}
-    known = asdict(PilotOptions())
-    # stores of before there were length weights have none
-    if store.kind != VectorsFoundation.kind and store.basis.weights.is_pooled:
-        known["length_weights"] = "pooled"
+    known = asdict(PilotOptions()) | dict(redraw_of(store).known(store))
     return PilotOptions(**{name: written.get(name, value) for name, value in known.items()})
 
 
@@ -116,13 +111,13 @@ def rebase(
         Another rebase took the place of this one.
     """
     store = store.latest()
-    if store.kind == VectorsFoundation.kind:
-        require_options_of(KindOptions(store.kind), CountingOptions(), options or PilotOptions())
+    redraw = redraw_of(store)
+    require_options_of(KindOptions(store.kind), CountingOptions(), options or PilotOptions())
     resumed = store.commit.staged is not None
     for _ in range(_ROUNDS):
         present, left_out = present_shards(store, run, allow_missing)
         if store.commit.staged is None:
-            store = _begun(store, present, options or pilot_of(store), halves, run)
+            store = redraw.begun(store, present, options or pilot_of(store), halves, run)
         aside = staged_store(store)
         with gathering_on(aside, run) as gathering:
             gathering = replace(gathering, keep_going=allow_missing)
@@ -143,25 +138,6 @@ def rebase(
     raise InvalidInput(
         f"other writers changed the shards of {store.url} {_ROUNDS} times while it was rebased; "
         "run it again when they are done"
-    )
-
-
-def _begun(
-    store: MomentStore,
-    present: Sequence[Shard],
-    options: PilotOptions,
-    halves: bool | None,
-    run: Run,
-) -> MomentStore:
-    """The store with a new lineage aside that has counted nothing yet."""
-    if store.kind == VectorsFoundation.kind:
-        made, origin = vectors_again(store, present, options, halves, run)
-        written = {**(store.commit.lineage.pilot or {}), **asdict(options)}
-        return stage_on(store, made, written, f"rebase: begin from {origin}")
-    pilot = draw_pilot(present, store.form, store.policy, options, run)
-    message = f"rebase: begin from {pilot.origin}"
-    return stage(
-        store, pilot.vocabulary, store.policy, pilot.basis, asdict(options), message, halves
     )
 
 

@@ -13,7 +13,7 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.alpha0 import AUTO
 from streaming_moments.models.base import FitOptions, Model
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.models.registry import MODELS
+from streaming_moments.models.registry import models_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import top_words
@@ -22,7 +22,6 @@ from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.coherences.base import COHERENCE_WORDS, Coherence, TopWords
 from streaming_moments.quality.coherences.registry import COHERENCES
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
@@ -30,7 +29,6 @@ from streaming_moments.storage.operations.windows import StatisticsSource, Windo
 from streaming_moments.storage.segments.blocks import joining_bytes
 
 M = TypeVar("M", bound=Model)
-T = TypeVar("T", bound=TopicModel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +137,7 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
     """Refuse a model of other statistics than a store holds; the error names the right models."""
     foundation = store.layout.foundation
     if model.kind != foundation.kind:
-        own = [name for name, one in MODELS.items() if one.kind == foundation.kind]
+        own = [one.name for one in models_of(foundation.kind)]
         raise InvalidInput(
             f"model {model.name} is of statistics of kind {model.kind}, the store holds "
             f"{foundation.kind}; give --model {' or '.join(own)}"
@@ -150,7 +148,7 @@ def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
     """The rows that a refit reads, as memory allows; arguments and errors as of `refit_by`."""
-    if model.kind != CountsFoundation.kind:
+    if not store.layout.foundation.by_length:
         return _plain_rows(store, model, options, run)
     lengths, cluster = counted_lengths(store), run.cluster
     plan = plan_refit(
@@ -253,10 +251,12 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> TopicCohe
     )
 
 
-def with_coherence(store: StatisticsSource, model: T, run: Run) -> T:
-    """The model with the coherence of its topics, where it is known."""
-    scores = coherence(store, model, run)
-    return model if scores is None else model.with_coherence(**scores.by_key)
+def with_coherence(store: StatisticsSource, model: M, run: Run) -> M:
+    """The model with the coherence of its topics, where it has some and it is known."""
+    topical: Any = model
+    scores = None if model.scored is None else coherence(store, topical, run)
+    scored: M = topical.with_coherence(**scores.by_key) if scores is not None else model
+    return scored
 
 
 def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:

@@ -20,10 +20,10 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compare import Compared, compare
 from streaming_moments.pipelines.jobs.forgotten import Reasons, tell_forgotten, without_forgotten
 from streaming_moments.storage.files.parts import first_byte
+from streaming_moments.storage.kinds.registry import may_grow
 from streaming_moments.storage.log.forgotten import ShardsForgotten
 from streaming_moments.storage.log.ledger import CopiesCounted, ShardRecord, ShardsAlreadyCounted
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.readers import may_grow
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:

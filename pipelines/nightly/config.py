@@ -25,7 +25,9 @@ from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.grow import WORDS
-from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, require_options_of
+from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.pipelines.nightly.fitting import RefitSection
 from streaming_moments.pipelines.nightly.keys import (
     STRICT,
@@ -42,7 +44,7 @@ from streaming_moments.pipelines.nightly.measures import GatesSection
 from streaming_moments.pipelines.quantities import Count, Number, Share
 from streaming_moments.pipelines.toml_files import from_toml, read_toml
 from streaming_moments.quality.drift import DriftBounds
-from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.kinds import KINDS
 from streaming_moments.statistics.views.sketches import WHOLE
 from streaming_moments.storage.dates import NO_PATTERN, Bucket
 from streaming_moments.storage.formats import ReadLimits
@@ -64,13 +66,8 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
     def _fits_together(self) -> CreateSection:
         _ = self.form, self.dates
         require_options_of(self.shape, self.counting, self.pilot)
-        if self.kind == CountsFoundation.kind and self.max_topics > min(
-            self.core, self.vocabulary_size
-        ):
-            raise ValueError(
-                f"max_topics is {self.max_topics}, more than core ({self.core}) or vocabulary_size "
-                f"({self.vocabulary_size})"
-            )
+        if misfit := KIND_JOBS[self.kind].misfit(self.pilot):
+            raise ValueError(misfit)
         return self
 
     @property
@@ -214,7 +211,7 @@ class NightlyConfig:
         self.gates.require_known(refit)
         kind = refit.family.kind
         for name, section in (("rebase", self.rebase), ("growth", self.growth)):
-            if section is not None and kind != CountsFoundation.kind:
+            if section is not None and not KINDS[kind].adds_words:
                 raise ValueError(f"[{name}] is of documents, not of kind {kind}; leave it out")
         if self.growth is not None and refit.family is LatentTree:
             raise ValueError("[growth] is of words, not of categories; leave it out, or [rebase]")

@@ -29,7 +29,7 @@ from streaming_moments.pipelines.nightly.keys import (
 from streaming_moments.pipelines.quantities import Number, Seed, Share
 from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of
 from streaming_moments.quality.matching import MatchingRule
-from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.kinds import KINDS
 
 _TOPICS = TopicOptions(topics=1)  # for its defaults
 # which may be found, and the words for it
@@ -88,13 +88,16 @@ class RefitSection:
                 f"{', '.join(sorted(own))}"
             )
         auto = {key: given[key] for key, words in _FOUND.items() if given.get(key) in words}
+        finds = MODELS[name].finds_topics
         idle = [
             key
             for key, word in auto.items()
-            if name != DEFAULT_MODEL and (word != "auto" or key not in _by_fit(name))
+            if not finds and (word != "auto" or key not in _by_fit(name))
         ]
         if idle:
-            names = [one for one in MODELS if one == DEFAULT_MODEL or idle[0] in _by_fit(one)]
+            names = [
+                key for key, one in MODELS.items() if one.finds_topics or idle[0] in _by_fit(key)
+            ]
             every = " and ".join(map(repr, names))
             if auto[idle[0]] != "auto":
                 every = repr(DEFAULT_MODEL)
@@ -115,14 +118,14 @@ class RefitSection:
 
     @model_validator(mode="after")
     def _fits_together(self) -> RefitSection:
-        comparable = self.model == DEFAULT_MODEL or compares_states(self.family)
+        comparable = self.family.finds_topics or compares_states(self.family)
         if not comparable and len(self.topics) > 1:
             names = [name for name, one in MODELS.items() if compares_states(one)]
             every = " and ".join(map(repr, (DEFAULT_MODEL, *names)))
             raise ValueError(f"topics: several are compared with models {every} only")
         for pair in product(self.topics, self.alpha0):
             self.options(*pair)  # refuses what does not go together
-        if self.half_life_days is not None and self.family.kind != CountsFoundation.kind:
+        if self.half_life_days is not None and not KINDS[self.family.kind].by_length:
             raise ValueError(
                 f"half_life_days: statistics of kind {self.family.kind} are whole numbers; choose "
                 "days by window_days"
@@ -130,7 +133,7 @@ class RefitSection:
         if "topics" in self.auto and len(self.alpha0) > 1:
             raise ValueError("topics: auto is with one alpha0; several are compared with numbers")
         if self.polish:
-            if passes_of(self.family).family is not TopicModel:
+            if not passes_of(self.family).of_documents:
                 raise ValueError("polish: nights polish models of documents only; leave it out")
             if self.half_life_days is not None:
                 raise ValueError("polish: a pass counts all documents alike; no half_life_days")

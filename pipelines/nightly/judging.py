@@ -8,10 +8,8 @@ from itertools import product
 from typing import Any, cast
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.choose import chosen_options
@@ -19,7 +17,6 @@ from streaming_moments.pipelines.jobs.kinds.select_states import select_states, 
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.nightly.fitting import RefitSection
-from streaming_moments.pipelines.nightly.measures import mean_coherences
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
 from streaming_moments.storage.store.store import MomentStore
 
@@ -97,7 +94,7 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
     if section.auto:
         options = chosen_options(source, cast("TopicOptions", options), section.auto, run)
     model = with_coherence(source, refit_by(source, section.family, options, run), run)
-    means = {key: mean for key, mean in mean_coherences(model).items() if mean is not None}
+    means = {key: mean for key, mean in model.mean_coherences.items() if mean is not None}
     npmi, held_out = means.pop("npmi", None), model.held_out
     only = Candidate(model.n_topics, model.alpha0, npmi, held_out=held_out, coherences=means)
     return Chosen(model, tried or (only,), why)
@@ -121,17 +118,3 @@ def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) ->
     options = tried[selection.candidates.index(best)]
     model = refit_by(source, section.family, options, run)
     return Chosen(replace(model, held_out=best.held_out), selection.candidates, selection.why)
-
-
-def said_of(model: Any) -> dict[str, Any]:
-    """What the step of a refit found."""
-    if isinstance(model, TopicModel):
-        told = {"topics": model.n_topics, "alpha0": model.alpha0, "method": model.method}
-        return {**told, **mean_coherences(model), "captured": model.captured}
-    held_out = getattr(model, "held_out", None)
-    return {
-        "model": model.name,
-        "states": getattr(model, "states", None) or model.n_topics,
-        "held_out": None if held_out is None else held_out.mean,
-        **({"scores": dict(model.scores)} if isinstance(model, LatentTree) else {}),
-    }

@@ -8,7 +8,6 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
@@ -16,17 +15,15 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.states import Clusters, compares_states, states_of
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, window_perplexity
 from streaming_moments.pipelines.nightly.fitting import RefitSection
 from streaming_moments.pipelines.nightly.keys import STRICT
 from streaming_moments.pipelines.quantities import Number, Share
 from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.clusters import furthest_move
-from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import followed
 from streaming_moments.quality.drift import Drift
-from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.kinds import KINDS
 
 _Distance = Annotated[float, Field(ge=0)]
 _Perplexity = Annotated[float, Field(ge=1)]
@@ -86,26 +83,9 @@ class Measure:
     coherence: bool = False
 
 
-def mean_coherence(model: Any, key: str) -> float | None:
-    """Mean of a coherence over the topics; None where it was not computed, or there are none.
-
-    Examples
-    --------
-    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
-    >>> mean_coherence(model, "npmi") is None
-    True
-    """
-    values = coherence_of(model, key) if isinstance(model, TopicModel) else None
-    return float(values.mean()) if values is not None and np.isfinite(values).all() else None
-
-
-def mean_coherences(model: Any) -> dict[str, float | None]:
-    """Means of the coherences that nights follow, by key."""
-    return {one.key: mean_coherence(model, one.key) for one in followed()}
-
-
 def _coherence_drop(night: Night, key: str) -> float | None:
-    now, before = (mean_coherence(one, key) for one in (night.model, night.published))
+    now = night.model.mean_coherences.get(key)
+    before = None if night.published is None else night.published.mean_coherences.get(key)
     return None if now is None or before is None else before - now
 
 
@@ -146,8 +126,8 @@ def _of_topics(refit: RefitSection) -> bool:
     return refit.topical
 
 
-def _of_counts(refit: RefitSection) -> bool:
-    return bool(refit.family.kind == CountsFoundation.kind)
+def _by_length(refit: RefitSection) -> bool:
+    return bool(KINDS[refit.family.kind].by_length)
 
 
 def _of_clusters(refit: RefitSection) -> bool:
@@ -190,7 +170,7 @@ MEASURES: tuple[Measure, ...] = (
         Better.LESS_THAN_BEFORE,
         Share,
         lambda night: night.drift.pair_distance,
-        _of_counts,
+        _by_length,
     ),
     Measure(
         "max_mean_move",
@@ -240,7 +220,7 @@ MEASURES: tuple[Measure, ...] = (
         Better.MORE,
         _Distance,
         lambda night: night.drift.effective_documents,
-        _of_counts,
+        _by_length,
     ),
     Measure(
         "min_topic_weight",

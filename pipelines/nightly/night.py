@@ -21,17 +21,16 @@ from streaming_moments.pipelines.nightly.config import NightlyConfig
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
-from streaming_moments.pipelines.nightly.measures import judged, mean_coherences, reasons_of
+from streaming_moments.pipelines.nightly.measures import judged, reasons_of
 from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport, filed_after
+from streaming_moments.pipelines.reports.kinds.registry import sizes_of, status_of_any
 from streaming_moments.pipelines.reports.metrics import require_collected
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.reports.plain_values import json_value
-from streaming_moments.pipelines.reports.states import sizes_of, status_of_any
 from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.matching import TopicMatching, numbered_like
 from streaming_moments.quality.moves import with_moves
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.commit_log import CommitLog
@@ -142,7 +141,6 @@ def _night(
     # what follows is loaded by a night with something to do
     from streaming_moments.pipelines.nightly.judging import (
         chosen_model,
-        said_of,
         source_of,
     )
     from streaming_moments.pipelines.nightly.words import grown, rebased
@@ -162,7 +160,7 @@ def _night(
         source = source_of(store, config.refit)
         chosen = chosen_model(source, config.refit, run)
         model = chosen.model
-        found |= said_of(model)
+        found |= model.summary()
         if config.refit.auto and config.refit.topical:
             found["refined"] = model.refined
         if chosen.why:
@@ -178,7 +176,7 @@ def _night(
         after = Succession(report.published, kept)
     with journal.step("judge") as found:
         fitted = drift
-        if store.kind == CountsFoundation.kind:
+        if store.foundation.by_length:
             effective = source.length_histogram().effective_documents
             fitted = replace(drift, effective_documents=effective)
         gates = judged(model, published, fitted, config.gates)
@@ -318,8 +316,8 @@ def _drift(
         topics, first = config.refit.topics[0], config.refit.alpha0[0]
         # nothing is found yet
         alpha0 = WITHOUT_HALVES if first == AUTO else first
-        if isinstance(published, TopicModel):
-            topics, alpha0 = published.n_topics, published.alpha0
+        if published is not None and published.moments is not None:
+            topics, alpha0 = published.moments
         drift = measure_drift(store, before, topics, alpha0, run)
         found |= json_value(asdict(drift))
     return drift
@@ -347,7 +345,7 @@ def _polished(
             allow_missing=going,
         )
         polished = with_coherence(source, result.model, run)
-        found |= asdict(result.note) | mean_coherences(polished)
+        found |= asdict(result.note) | polished.mean_coherences
         found["bad"] = [error.url for error in result.bad]
     return polished, result.work
 

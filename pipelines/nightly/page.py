@@ -8,9 +8,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from streaming_moments.models.base import Model
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.nightly.history import Night, NightHistory, night_of
 from streaming_moments.pipelines.nightly.report import INDEX, NightReport
+from streaming_moments.pipelines.reports.kinds.registry import counted_facts
 from streaming_moments.pipelines.reports.page import (
     LedgerRow,
     ReportPage,
@@ -24,9 +24,9 @@ from streaming_moments.pipelines.reports.shown.asked import Asked, Followed
 from streaming_moments.pipelines.reports.shown.following import notes_of
 from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
 from streaming_moments.pipelines.reports.status import Status
-from streaming_moments.pipelines.reports.store_page import counted_facts, ledger_rows, with_model
+from streaming_moments.pipelines.reports.store_page import ledger_rows, with_model
 from streaming_moments.pipelines.reports.topic_reports import topic_names
-from streaming_moments.quality.weight_bars import grown_bars, weight_bars
+from streaming_moments.quality.weight_bars import grown_bars
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
@@ -51,7 +51,6 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
     tonight, status = night_of(report), _status(report)
     name = report.model or report.published
     model: Any = None if store is None or name is None else store.load_any_model(name)
-    topical = model is None or isinstance(model, TopicModel)
     shown = None if model is None else shown_of(model)
     what = "topic" if shown is None else shown.what
     page = ReportPage(
@@ -65,7 +64,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         shares=_shares(tonight, history, model.n_topics, what)
         if shown is not None and shown.follows
         else ShareOverTime(),
-        tried=report.candidates if topical else (),
+        tried=report.candidates if shown is None or shown.compared else (),
         runs=tuple(_run(night) for night in (*history.nights, tonight)),
         gates=report.gates,
         ledger=(
@@ -130,16 +129,8 @@ def _facts(
         facts["shards counted now"] = report.counted
         if status["days"] is not None:
             facts["days"] = " to ".join(status["days"])
-    if name is not None and model is not None and not isinstance(model, TopicModel):
-        facts |= {"model": name, "fitted as": model.name}
-        held_out = getattr(model, "held_out", None)
-        if held_out is not None:
-            facts["log likelihood held out"] = round(held_out.mean, 4)
-    if name is not None and isinstance(model, TopicModel):
-        facts |= {"model": name, "topics": model.n_topics, "alpha0": model.alpha0}
-        facts["captured spectrum"] = round(model.captured, 3)
-        if model.implied_alpha0 is not None:
-            facts["alpha0 that pairs imply"] = round(model.implied_alpha0, 3)
+    if name is not None and model is not None:
+        facts |= shown_of(model).facts(name, model)
     if report.published is not None:
         facts["published"] = report.published
     return facts
@@ -188,9 +179,10 @@ def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequ
     share are not known.
     """
     documents = None if before is None or before.state is None else before.state.documents
-    if not isinstance(model, TopicModel) or not documents or model.since or model.until:
+    barred = shown_of(model).weight_bars
+    if barred is None or not documents or model.since or model.until:
         return ()
-    bars = weight_bars(model, store.length_histogram())
+    bars = barred(model, store.length_histogram())
     return () if bars is None else grown_bars(bars, model.documents, documents).tolist()
 
 

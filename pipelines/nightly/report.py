@@ -71,7 +71,7 @@ class NightReport:
     spectrum, exact_spectrum : tuple of float
         Eigenvalues through the basis, and exact.
     status : Status or mapping, optional
-        Of the store at the end; of a kind other than documents its `kind_facts`.
+        Of the store at the end; of a kind other than documents its facts.
     error : str
         What stopped it.
     """

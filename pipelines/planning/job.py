@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.log.layout import SegmentLayout
+from streaming_moments.storage.shards import Shard
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,12 @@ class CorpusSize:
     nbytes: int
     shards: int
     largest: int
+
+    @classmethod
+    def of(cls, shards: Sequence[Shard]) -> CorpusSize:
+        """Of shards as `list_shards` gives them."""
+        sizes = [shard.size for shard in shards]
+        return cls(sum(sizes), len(sizes), max(sizes))
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class Job:
     @property
     def of_documents(self) -> bool:
         """Whether documents are counted, and no other kind."""
-        return isinstance(self.foundation, CountsFoundation)
+        return bool(self.foundation.by_length)
 
     @property
     def basis(self) -> Basis:

@@ -10,20 +10,55 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.models.registry import MODELS
+from streaming_moments.models.registry import models_of
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, create_kind
+from streaming_moments.pipelines.jobs.kinds.counts import policy_of
+from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import BlockCosts, PilotCosts, StepCosts
 from streaming_moments.pipelines.planning.stopwatch import timed, timed_on_all
-from streaming_moments.pipelines.planning.trial import Reading, read_some, reading_costs, spread
+from streaming_moments.pipelines.planning.trial import (
+    Reading,
+    read_some,
+    reading_costs,
+    spread,
+    try_out,
+)
+from streaming_moments.statistics.kinds import KINDS
 from streaming_moments.storage.files.arrays import decode, encode_metadata
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
+
+_STATES = 10  # of the refit of a kind other than documents, where nothing is said
+
+
+def try_out_any(
+    shards: Sequence[Shard],
+    shape: KindOptions,
+    counting: CountingOptions,
+    options: PilotOptions,
+    n_topics: int | None,
+    threads: int,
+    storage_options: Mapping[str, object] | None = None,
+) -> tuple[Job, StepCosts]:
+    """`try_out` of kinds whose models are fitted by sweeps over a basis, else `try_out_kind`."""
+    if not KINDS[shape.kind].by_length:
+        n_states = n_topics or _STATES
+        return try_out_kind(shards, shape, counting, options, n_states, threads, storage_options)
+    return try_out(
+        shards,
+        Reading(counting.form, policy_of(shards, counting), storage_options),
+        options,
+        n_topics or options.max_topics,
+        threads,
+        counting.codocuments,
+        counting.halves,
+    )
 
 
 def try_out_kind(
@@ -55,8 +90,7 @@ def try_out_kind(
     NotIdentifiable
         The sample does not hold a single state.
     """
-    sizes = [shard.size for shard in shards]
-    corpus = CorpusSize(sum(sizes), len(sizes), max(sizes))
+    corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)
     with (
         tempfile.TemporaryDirectory(prefix="streaming-moments-plan-") as folder,
@@ -86,7 +120,7 @@ def try_out_kind(
 
 def _model_of(kind: str) -> Any:
     """The first model of the kind, of those whose numbers of states are compared if there are."""
-    own = [one for one in MODELS.values() if one.kind == kind]
+    own = models_of(kind)
     return next(filter(compares_states, own), own[0])
 
 

@@ -121,9 +121,7 @@ def try_out(
     NotIdentifiable
         The sample does not hold a single topic.
     """
-    corpus = CorpusSize(
-        sum(shard.size for shard in shards), len(shards), max(shard.size for shard in shards)
-    )
+    corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
         pilot, drawing = _pilot(sampled, corpus, reading, options)

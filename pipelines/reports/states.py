@@ -1,11 +1,11 @@
-"""States of models without topics, and stores of other kinds, as people and programs read them."""
+"""States of models without topics, as people and programs read them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -13,48 +13,9 @@ from rich.table import Table
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import WITH_TABLES, Clusters, states_of
 from streaming_moments.numerics.relevance import top_words
-from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.plain_values import json_value
-from streaming_moments.pipelines.reports.status import (
-    Status,
-    days_of,
-    days_text,
-    skipped_rows,
-    stale_models,
-    status_of,
-)
-from streaming_moments.pipelines.reports.vector_facts import (
-    said_of_vectors,
-    vector_facts,
-    vector_rows,
-)
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.statistics.edges.ends import EdgeTotals
-from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
-
-if TYPE_CHECKING:
-    from streaming_moments.pipelines.jobs.update import UpdateResult
-
-# Records, triples of them, and records without one, by kind; and what lies outside.
-_CALLED: Mapping[str, tuple[str, str, str]] = MappingProxyType(
-    {
-        "views": ("records", "triples", "that lack a view"),
-        "sequences": ("sequences", "windows", "under three symbols"),
-        "edges": ("edges read", "edges counted", "of a node to itself, or there already"),
-    }
-)
-_OUTSIDE: Mapping[str, str] = MappingProxyType(
-    {
-        "views": "of another word or symbol than the store counts",
-        "sequences": "of another word or symbol than the store counts: sequences are cut there",
-        "edges": "edges with an end that is no node of the store: left out",
-    }
-)
-
-
-_GAPS = 3  # shown
 
 
 @dataclass(frozen=True)
@@ -117,7 +78,7 @@ def parameters_as_json(model: Model) -> dict[str, Any]:
 
     Of models of other kinds, which have words, nothing.
     """
-    if model.kind != VectorsFoundation.kind:
+    if not model.of_numbers:
         return {}
     arrays, _ = model.parts()
     return {"parameters": {name: json_value(array.tolist()) for name, array in arrays.items()}}
@@ -152,127 +113,6 @@ def print_states(
 def shown_words(line: StateLine, view: str) -> str:
     """Words of a view, so that each is seen."""
     return " ".join(map(visible, line.words[view]))
-
-
-def sizes_of(store: MomentStore) -> dict[str, Any]:
-    """How many words a store counts, by view; of documents also the core and the basis columns."""
-    foundation = store.foundation
-    if isinstance(foundation, CountsFoundation):
-        basis = foundation.basis
-        return {"words": basis.n_words, "core": basis.core, "columns": basis.columns}
-    return {"words": {name: words.n_words for name, words in foundation.words.items()}}
-
-
-def sizes_text(sizes: Mapping[str, Any]) -> str:
-    """Those sizes as the end of a clause; nothing of rows, which have no words.
-
-    Examples
-    --------
-    >>> sizes_text({"words": 500, "core": 400, "columns": 12})
-    ': 500 words, core 400, basis of 12 columns'
-    >>> sizes_text({"words": {"title": 90, "author": 20}})
-    ': words of title (90), author (20)'
-    """
-    words = sizes["words"]
-    if not isinstance(words, Mapping):
-        return f": {words:,} words, core {sizes['core']:,}, basis of {sizes['columns']} columns"
-    said = ", ".join(f"{name} ({number:,})" for name, number in words.items())
-    return f": words of {said}" if said else ""
-
-
-def status_of_any(store: MomentStore) -> Status | dict[str, Any]:
-    """What a store holds: the status of documents, or the facts of another kind by name."""
-    return status_of(store) if store.kind == CountsFoundation.kind else kind_facts(store)
-
-
-def kind_facts(store: MomentStore) -> dict[str, Any]:
-    """What a store of a kind other than counts holds, by name."""
-    if store.kind == VectorsFoundation.kind:
-        return vector_facts(store)
-    commit, totals, foundation = store.commit, store.totals(), store.foundation
-    outside = sum(record.outside for record in store.ledger())
-    seen = commit.tokens + outside
-    return {
-        "store": store.url,
-        "version": store.version,
-        "time": commit.time,
-        "message": commit.message,
-        "kind": store.kind,
-        "documents": totals.n_documents,
-        "without_a_triple": totals.without,
-        "triples": totals.triples,
-        **({"gaps": len(store.gaps())} if foundation.joins else {}),
-        **(
-            {"loops": totals.loops, "repeated": totals.repeated}
-            if isinstance(totals, EdgeTotals)
-            else {}
-        ),
-        "tokens": commit.tokens,
-        "outside": outside,
-        "outside_share": outside / seen if seen else None,
-        "days": days_of(store),
-        "shards": commit.shards,
-        "segments": len(commit.segments),
-        **sizes_of(store),
-        "row_blocks": store.row_blocks,
-        "state_bytes": store.layout.state_bytes,
-        "halves": foundation.halves,
-        "models": list(store.models),
-        "tags": dict(commit.tags),
-        "stale_models": [asdict(one) for one in stale_models(store)],
-        "forgotten": list(commit.forgotten.names),
-        "purged": len(commit.forgotten.purged),
-    }
-
-
-def kind_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Those facts as names and values for people."""
-    if facts["kind"] == VectorsFoundation.kind:
-        return vector_rows(facts)
-    records, triples, lacking = _CALLED[facts["kind"]]
-    words = ", ".join(f"{name} {number:,}" for name, number in facts["words"].items())
-    share = facts["outside_share"]
-    outside = "unknown" if share is None else f"{share:.1%}"
-    return [
-        ("store", facts["store"]),
-        ("version", f"{facts['version']}: {facts['message']}"),
-        (records, f"{facts['documents']:,} ({facts['without_a_triple']:,} {lacking})"),
-        (triples, f"{facts['triples']:,}"),
-        ("tokens", f"{facts['tokens']:,} in the vocabulary, {outside} outside"),
-        (
-            "shards",
-            f"{facts['shards']:,} in {facts['segments']} segments{days_text(facts['days'])}",
-        ),
-        ("words", words),
-        ("statistics", f"{mebibytes(facts['state_bytes'])} in {facts['row_blocks']} row blocks"),
-        ("halves", "kept apart" if facts["halves"] else "not kept, so no error bars"),
-        ("models", ", ".join(facts["models"]) or "none; run `streaming-moments refit`"),
-        ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
-        *skipped_rows(facts["forgotten"], facts["purged"]),
-    ]
-
-
-def said_of_kind(result: UpdateResult, final: MomentStore) -> list[str]:
-    """What an update left out, and what the store holds that counts for nothing."""
-    if final.kind == VectorsFoundation.kind:
-        return said_of_vectors(result.outside, final.totals())
-    lines = []
-    if result.outside:
-        lines.append(f"{result.outside:,} {_OUTSIDE[final.kind]}")
-    if gaps := final.gaps():
-        lines.append(
-            f"{len(gaps):,} gaps in sequences, which no window spans: {'; '.join(gaps[:_GAPS])}"
-        )
-    totals = final.totals()
-    if totals.without and isinstance(totals, EdgeTotals):
-        lines.append(
-            f"left out of the store {totals.repeated:,} edges that were in the same shard already, "
-            f"and {totals.loops:,} of a node to itself"
-        )
-    elif totals.without:
-        records, _, lacking = _CALLED[final.kind]
-        lines.append(f"{totals.without:,} {records} of the store count for nothing: {lacking}")
-    return lines
 
 
 def visible(word: str) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
@@ -30,7 +28,6 @@ ERROR_DELTA = 0.05  # probability of a larger error than the radius
 # passages of 2,147 good ones.
 FEW_DOCUMENTS = 1000
 _SHOWN = 3  # names
-_FEWEST_DOCUMENTS, _FEWEST_A_TOPIC = 100, 10  # of which a fit says anything
 
 
 @dataclass(frozen=True)
@@ -233,19 +230,21 @@ def _counting(store: MomentStore) -> str:
     return f"{store.basis.weights.sentence}; {kept}{new}"
 
 
-def too_few_line(model: TopicModel) -> str:
+def too_few_line(model: Any) -> str:
     """Whether a model has too few documents to say anything; empty where it has enough.
 
     Examples
     --------
     >>> from dataclasses import replace
     >>> import numpy as np
+    >>> from streaming_moments.models.topics import TopicModel
     >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
     >>> too_few_line(replace(model, documents=4))
     '4 documents are too few for 2 topics, so what is shown is mostly chance; count at least 100, \
 better some thousands'
     """
-    least = max(_FEWEST_DOCUMENTS, _FEWEST_A_TOPIC * model.n_topics)
+    fewest, each = model.fewest
+    least = max(fewest, each * model.n_topics) if each else fewest
     if model.documents >= least:
         return ""
     return (
@@ -255,9 +254,7 @@ better some thousands'
 
 
 def _captured(store: MomentStore) -> float | None:
-    model = store.load_any_model() if store.models else None
-    captured = model.captured if isinstance(model, TopicModel) else math.nan
-    return captured if math.isfinite(captured) else None
+    return store.load_any_model().captured_share if store.models else None
 
 
 def _radius(histogram: LengthHistogram, order: int) -> float | None:

@@ -11,14 +11,14 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.reports.html_report import html_report
+from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS, counted_facts
 from streaming_moments.pipelines.reports.page import LedgerRow, ReportPage
 from streaming_moments.pipelines.reports.shown.asked import Asked, Shown
 from streaming_moments.pipelines.reports.shown.following import followed_in
 from streaming_moments.pipelines.reports.shown.registry import reported, shown_of
-from streaming_moments.pipelines.reports.states import kind_facts, no_bars
+from streaming_moments.pipelines.reports.states import no_bars
 from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.pipelines.reports.still_counted import still_counted
-from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
@@ -78,7 +78,11 @@ def store_page(
     """The page of a model of a store; arguments and errors as `write_page`."""
     called, model = model_called(store.commit, name), store.load_any_model(name)
     shown, commit = shown_of(model), store.commit
-    facts = counted_facts(_told(store)) | {"model": called, "fitted as": model.name}
+    told = KIND_REPORTS[store.kind].told(store)
+    facts = counted_facts(told) | {
+        "model": called,
+        "fitted as": model.name,
+    }
     days = [part.dates for part in commit.segments if part.dates is not None]
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
@@ -129,44 +133,10 @@ def with_model(page: ReportPage, asked: Asked) -> ReportPage:
     model, store = asked.model, asked.store
     said, stale, shown = model.described(), staleness(store, asked.name), shown_of(model)
     reasons = (*page.reasons, stale_line(stale)) if stale.is_stale else page.reasons
-    counted = (
-        ("records", "rows", "left out") if store.kind == VectorsFoundation.kind else page.counted
-    )
+    counted = KIND_REPORTS[store.kind].ledger
     sentence = "; ".join(filter(None, (said.sentence, no_bars(model, store.halves))))
     page = replace(page, sentence=sentence, reasons=reasons, what=shown.what, counted=counted)
     return shown.add(page, asked)
-
-
-def counted_facts(told: Mapping[str, Any]) -> dict[str, str | int | float]:
-    """What a store has counted, by the names that a page gives it.
-
-    Parameters
-    ----------
-    told : mapping
-        Its `Status` or `kind_facts`.
-    """
-    if told.get("kind") != VectorsFoundation.kind:
-        return {name: told[name] for name in ("version", "documents", "tokens", "shards")}
-    return {
-        "version": told["version"],
-        "rows": told["vectors"],
-        "numbers a row": told["dimension"],
-        "records left out": told["without_numbers"],
-        "rows drawn in": told["clipped"],
-        "shards": told["shards"],
-    }
-
-
-def _told(store: MomentStore) -> Mapping[str, Any]:
-    if store.kind == VectorsFoundation.kind:
-        return kind_facts(store)
-    commit = store.commit
-    return {
-        "version": store.version,
-        "documents": commit.documents,
-        "tokens": commit.tokens,
-        "shards": commit.shards,
-    }
 
 
 def _written(

@@ -30,9 +30,10 @@ from streaming_moments.storage.counting.counting import CountedPassages
 from streaming_moments.storage.counting.graphs.edges import EdgeColumns
 from streaming_moments.storage.counting.named import read_named
 from streaming_moments.storage.formats import DEFAULT_LIMITS
+from streaming_moments.storage.kinds.base import ShardReader
+from streaming_moments.storage.kinds.registry import reader_of
 from streaming_moments.storage.proportions import said_of_documents
 from streaming_moments.storage.shards import Shard
-from streaming_moments.storage.store.readers import ShardReader, reader_of
 from streaming_moments.storage.store.store import MomentStore
 
 DIGITS = 6

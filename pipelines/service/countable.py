@@ -8,17 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import numpy as np
 
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.gathering.reading import ReadingContext
 from streaming_moments.pipelines.service.lines import as_shard
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
-from streaming_moments.statistics.views.foundation import ViewsFoundation
-from streaming_moments.statistics.views.statistics import PEAK
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 from streaming_moments.storage.inbox.records import LIGHT
 from streaming_moments.storage.store.store import MomentStore
@@ -56,17 +50,7 @@ class Countable:
     @cached_property
     def light(self) -> int:
         """Bytes of a line, and tokens of it, up to which no document is too large."""
-        foundation: Any = self.store.foundation
-        if foundation.kind == ViewsFoundation.kind:
-            # of three views of the same length the products are largest
-            return min(LIGHT, 3 * int((_MOST / PEAK) ** (1 / 3)))
-        if foundation.kind != CountsFoundation.kind:
-            return LIGHT
-        basis = foundation.basis
-        lengths, peak = np.arange(LIGHT) + 1, float(np.abs(basis.matrix.astype(np.int64)).max())
-        bounds = basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
-        # the place of the first that is too large is the length of the one before it
-        return int(np.argmax(bounds >= _MOST)) if bounds.max() >= _MOST else LIGHT
+        return int(self.store.foundation.tokens_below(_MOST, LIGHT))
 
     @cached_property
     def _context(self) -> ReadingContext:

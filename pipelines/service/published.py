@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.base import Model
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.service.answering import DIGITS, Answering, said_of_texts
 from streaming_moments.pipelines.service.answers import DocumentRead, TextTopics
@@ -41,7 +40,7 @@ class Published:
 
     name: str
     version: int
-    model: Model
+    model: Any
     index: WordIndex | None
     reference: ModelReference
     answering: Answering | None = None
@@ -68,7 +67,7 @@ class Published:
 
         InvalidInput if the model has no topics of texts.
         """
-        if self.index is None or not isinstance(self.model, TopicModel):
+        if self.index is None:
             raise InvalidInput(
                 f"model {self.name} is of {self.model.name}, and says no topics of texts; write "
                 "what it says of shards by `streaming-moments transform`"
@@ -110,8 +109,9 @@ class Published:
         if self.index is not None:
             self.infer([" ".join(self.index.vocabulary.terms[:20])])
 
-    @cached_property
+    @property
     def _topical(self) -> TopicModel:
-        if not isinstance(self.model, TopicModel):
+        if self.index is None:
             raise InvalidInput(f"model {self.name} has no topics")
-        return self.model
+        model: TopicModel = self.model
+        return model

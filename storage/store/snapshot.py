@@ -85,11 +85,7 @@ class Snapshot:
             It is of another kind.
         """
         if not isinstance(self.foundation, CountsFoundation):
-            raise InvalidInput(
-                f"{self.url} holds statistics of kind {self.kind!r}, which have no vocabulary and "
-                "no basis to change or to compare by, as a store of documents has; other words, "
-                "symbols or nodes take a store of their own, by `streaming-moments create`"
-            )
+            raise InvalidInput(lacks_vocabulary(self))
         return self.foundation
 
     @property
@@ -260,3 +256,12 @@ class Snapshot:
         same = (after.kind, after.basis, after.halves) == (before.kind, before.basis, before.halves)
         foundation = self.foundation if same else read_foundation(self.folder, after)
         return replace(self, commit=commit, foundation=foundation)
+
+
+def lacks_vocabulary(store: Snapshot) -> str:
+    """What is said where a store of another kind than documents is asked for its words or basis."""
+    return (
+        f"{store.url} holds statistics of kind {store.kind!r}, which have no vocabulary and "
+        "no basis to change or to compare by, as a store of documents has; other words, "
+        "symbols or nodes take a store of their own, by `streaming-moments create`"
+    )

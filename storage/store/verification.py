@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.base import Totals
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import unseal
@@ -140,8 +139,8 @@ def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout
     """
     foundation = read_foundation(folder, lineage)
     layouts: dict[int | None, SegmentLayout] = {None: SegmentLayout(foundation, lineage.row_blocks)}
-    if not isinstance(foundation, CountsFoundation):
-        return layouts
+    if not lineage.vocabulary:
+        return layouts  # no words are kept apart, and none were added
     vocabulary, _ = read_vocabulary(folder, lineage.vocabulary)
     for era in lineage.eras:
         earlier, _ = read_vocabulary(folder, era.vocabulary)

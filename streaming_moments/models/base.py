@@ -117,9 +117,32 @@ class Model(Protocol):
     compares_halves: ClassVar[bool]
     """Whether its fit reads what statistics keep of halves of the documents."""
 
+    of_numbers: ClassVar[bool]
+    """Whether its arrays are parameters of rows of numbers, and not distributions over words."""
+    finds_topics: ClassVar[bool]
+    """Whether pairs held out tell how many topics, where it is not told how many."""
+    fewest: ClassVar[tuple[int, int]]
+    """Documents, and those for each topic, below which a fit says nothing."""
+
     @property
     def documents(self) -> int:
         """Records it was fitted on."""
+
+    @property
+    def scored(self) -> NDArray[np.float64] | None:
+        """(n, k) distributions over words that have a coherence; None of other models."""
+
+    @property
+    def mean_coherences(self) -> dict[str, float | None]:
+        """Mean coherences of what is `scored`, by key; None where they were not computed."""
+
+    @property
+    def captured_share(self) -> float | None:
+        """Smallest share of an eigenvalue that the basis sees; None where it is not known."""
+
+    @property
+    def moments(self) -> tuple[int, float] | None:
+        """Topics and alpha0 of the moments of documents that it was fitted to; None of others."""
 
     @property
     def vocabulary(self) -> str:
@@ -163,6 +186,9 @@ class Model(Protocol):
 
     def described(self) -> Description:
         """What the commands show of it."""
+
+    def summary(self) -> dict[str, Any]:
+        """What a log says of its fit, by name."""
 
     def read(self, batch: Any, method: str = "", seed: int | None = None) -> Columns:
         """Say something of each record of a batch: `transform` writes it, the service answers it.

@@ -38,6 +38,11 @@ COUNTERPARTS: Mapping[tuple[str, str], Any] = MappingProxyType(
 )
 
 
+def models_of(kind: str) -> tuple[Any, ...]:
+    """The classes of models that are fitted on statistics of a kind."""
+    return tuple(one for one in _ALL if one.kind == kind)
+
+
 def model_named(name: str) -> Any:
     """The class of models of that name.
 

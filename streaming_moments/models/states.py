@@ -5,7 +5,7 @@ What only some models can is a Protocol and a line for each of them; passes have
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, Self
@@ -14,7 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.communities.blockmodel import Blockmodel
+from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
+from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
@@ -86,6 +89,29 @@ class Clusters:
         return len(self.means)
 
 
+def _topics(model: TopicModel) -> States:
+    return States(model.topics, model.topic_bars)
+
+
+def _clusters(model: GaussianMixture) -> Clusters:
+    return Clusters(model.means, model.variances, model.bars)
+
+
+def _by_tables(model: Any) -> States:
+    tables = [*model.tables.values()]
+    return States(np.vstack(tables) / len(tables), getattr(model, "bars", None))
+
+
+MATCHED: Mapping[str, Callable[[Any], States | Clusters]] = MappingProxyType(
+    {
+        **{one.name: _topics for one in (TopicModel, PoissonMixture, IndependentIntensities)},
+        Communities.name: _topics,
+        GaussianMixture.name: _clusters,
+        **dict.fromkeys(WITH_TABLES, _by_tables),
+    }
+)
+
+
 def states_of(model: Any) -> States | Clusters | None:
     """The topics, hidden states or clusters of a model; None of one that has nothing to be matched.
 
@@ -95,14 +121,8 @@ def states_of(model: Any) -> States | Clusters | None:
     >>> states_of(model).columns.shape
     (2, 2)
     """
-    if isinstance(model, TopicModel):
-        return States(model.topics, model.topic_bars)
-    if isinstance(model, GaussianMixture):
-        return Clusters(model.means, model.variances, model.bars)
-    if model.name not in WITH_TABLES:
-        return None
-    tables = [*model.tables.values()]
-    return States(np.vstack(tables) / len(tables), getattr(model, "bars", None))
+    found = MATCHED.get(model.name)
+    return None if found is None else found(model)
 
 
 def compares_states(model: type[Any]) -> bool:

@@ -74,6 +74,12 @@ class StoredModel:
     """
 
     name: ClassVar[str]
+    of_numbers: ClassVar[bool] = False
+    """Whether its arrays are parameters of rows of numbers, and not distributions over words."""
+    finds_topics: ClassVar[bool] = False
+    """Whether pairs held out tell how many topics, where it is not told how many."""
+    fewest: ClassVar[tuple[int, int]] = (0, 0)
+    """Documents, and those for each topic, below which a fit says nothing."""
     nulls: ClassVar[tuple[str, ...]] = ("since", "until", "half_life")
     """Attributes that stores keep as null where they are None."""
     halves_give: ClassVar[str] = "bars"
@@ -110,6 +116,35 @@ class StoredModel:
     def vocabulary(self) -> str:
         """Fingerprint of its words; empty where the words are those of the store's foundation."""
         return ""
+
+    @property
+    def scored(self) -> NDArray[np.float64] | None:
+        """(n, k) distributions over words that have a coherence; None of other models."""
+        return None
+
+    @property
+    def mean_coherences(self) -> dict[str, float | None]:
+        """Mean coherences of what is `scored`, by key; None where they were not computed."""
+        return {}
+
+    @property
+    def captured_share(self) -> float | None:
+        """Smallest share of an eigenvalue that the basis sees; None where it is not known."""
+        return None
+
+    @property
+    def moments(self) -> tuple[int, float] | None:
+        """Topics and alpha0 of the moments of documents that it was fitted to; None of others."""
+        return None
+
+    def summary(self) -> dict[str, Any]:
+        """What a log says of its fit, by name."""
+        held_out = getattr(self, "held_out", None)
+        return {
+            "model": self.name,
+            "states": cast("Any", self).n_topics,
+            "held_out": None if held_out is None else held_out.mean,
+        }
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""

@@ -133,6 +133,8 @@ class TopicModel(StoredModel):
     kind: ClassVar[str] = CountsFoundation.kind
     Options: ClassVar[type[FitOptions]] = TopicOptions
     compares_halves: ClassVar[bool] = True
+    finds_topics: ClassVar[bool] = True
+    fewest: ClassVar[tuple[int, int]] = (100, 10)
     nulls: ClassVar[tuple[str, ...]] = ()
     halves_give: ClassVar[str] = "topic_bars"
     pair_topics = pair_topics_of
@@ -380,6 +382,33 @@ class TopicModel(StoredModel):
     def captured(self) -> float:
         """Smallest share of an eigenvalue that the basis sees; near 1 is good."""
         return float((self.spectrum / self.exact_spectrum).min())
+
+    @property
+    def scored(self) -> NDArray[np.float64]:
+        """The topics."""
+        return self.topics
+
+    @property
+    def mean_coherences(self) -> dict[str, float | None]:
+        """Mean NPMI of the topics, and other coherences; None where they were not computed."""
+        known = {"npmi": self.npmi, **self.coherences}
+        means = ((key, float(one.mean())) for key, one in known.items())
+        return {key: mean if np.isfinite(mean) else None for key, mean in means}
+
+    @property
+    def captured_share(self) -> float | None:
+        """`captured`, where it is known."""
+        return self.captured if np.isfinite(self.captured) else None
+
+    @property
+    def moments(self) -> tuple[int, float]:
+        """K and alpha0."""
+        return self.n_topics, self.alpha0
+
+    def summary(self) -> dict[str, Any]:
+        """Topics, decomposition, coherence, captured spectrum."""
+        told = {"topics": self.n_topics, "alpha0": self.alpha0, "method": self.method}
+        return {**told, **self.mean_coherences, "captured": self.captured}
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes of which `from_parts` makes it again."""

@@ -113,13 +113,17 @@ class Foundation(Protocol):
     can be given another, and count anew. `one_place` says whether models are fitted on the sums of
     all rows in one place, and not block by block. `told_halves` says whether segments and
     lineages must note that halves are kept apart, as the fingerprint does not say it. `since_first`
-    names the features that the first format of stores lacks.
+    names the features that the first format of stores lacks. `by_length` says whether records count
+    by their lengths, which totals then tell, and may by their age, and whether models are fitted by
+    sweeps over a basis. `adds_words` says whether words can be added to what was counted.
     """
 
     kind: ClassVar[str]
     drawn: ClassVar[str]
     redrawn: ClassVar[bool]
     one_place: ClassVar[bool]
+    by_length: ClassVar[bool]
+    adds_words: ClassVar[bool]
 
     @property
     def told_halves(self) -> bool: ...
@@ -190,6 +194,12 @@ class Foundation(Protocol):
         """Why records with such totals are nothing to count, and what to do; None where they are.
 
         A shard of nothing else is a bad one.
+        """
+
+    def tokens_below(self, bound: float, most: int) -> int:
+        """Tokens, `most` at most, up to which no record adds as much as a bound to a sum.
+
+        Batches are bounded one by one; of the shorter records there is then no need to.
         """
 
     def require_bounded(self, bound: float) -> None:

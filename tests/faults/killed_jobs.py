@@ -10,6 +10,7 @@ from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.gathering.reduction import Reduction
 from streaming_moments.pipelines.jobs import rebase, update
+from streaming_moments.pipelines.jobs.kinds import counts
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
@@ -41,7 +42,8 @@ def update_until(moment, url, folder):
 
 def rebase_until(moment, after, url):
     """Rebase until a function of the job has returned so many times."""
-    real, calls = getattr(rebase, moment), []
+    place = counts if moment == "draw_pilot" else rebase
+    real, calls = getattr(place, moment), []
 
     def dying(*arguments, **given):
         done = real(*arguments, **given)
@@ -50,7 +52,7 @@ def rebase_until(moment, after, url):
             _die()
         return done
 
-    setattr(rebase, moment, dying)
+    setattr(place, moment, dying)
     with connect() as cluster:
         rebase.rebase(MomentStore.open(url), Run(cluster))
 

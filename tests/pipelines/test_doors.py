@@ -13,12 +13,10 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.doors import ABSENT
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes.families import PASSES, passes_of
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.states import WITH_TABLES
-from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.states import MATCHED
 from streaming_moments.pipelines.interface.reading import options_of
 from streaming_moments.pipelines.jobs.outputs.registry import OUTPUTS, output_of
 from streaming_moments.pipelines.nightly.config import config_of
@@ -58,7 +56,7 @@ def fitted_from_python(model):
 
 
 def matched(model):
-    return issubclass(model, (TopicModel, GaussianMixture)) or model.name in WITH_TABLES
+    return model.name in MATCHED
 
 
 # The file that gets the line, and whether a model has one.

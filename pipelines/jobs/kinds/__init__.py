@@ -1,1 +1,1 @@
-"""Stores of other kinds than counts: how they are made, and numbers of states compared."""
+"""Kinds: how a store of each kind is made and made anew, and numbers of states compared."""

@@ -14,13 +14,12 @@ from streaming_moments.errors import (
     StreamingMomentsError,
 )
 from streaming_moments.models.base import FitOptions, Model
-from streaming_moments.models.registry import MODELS
+from streaming_moments.models.registry import MODELS, models_of
 from streaming_moments.models.states import compares_states
 from streaming_moments.models.views.held_out import held_out_triples, require_told_apart
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
 from streaming_moments.pipelines.jobs.refit import refit_rows, require_kind_of
-from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.operations.windows import StatisticsSource
 
 M = TypeVar("M", bound=Model)
@@ -35,11 +34,11 @@ def model_selected(store: StatisticsSource) -> Any | None:
         The store is of a table, or of a kind of which no model can be compared.
     """
     foundation = store.layout.foundation
-    own = [one for one in MODELS.values() if one.kind == foundation.kind]
+    own = models_of(foundation.kind)
     if any(map(compares_states, own)):
         return next(one for one in own if compares_states(one))
     table = getattr(getattr(foundation, "basis", None), "table", None)
-    if table is not None or foundation.kind != CountsFoundation.kind:
+    if table is not None or not any(one.finds_topics for one in own):
         names = " or ".join(one.name for one in own if table is None or one.name == "latent_tree")
         raise InvalidInput(
             f"no halves tell how many states {names} should have; refit some (`--model {names} "

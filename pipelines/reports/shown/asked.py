@@ -6,10 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
+from streaming_moments.pipelines.reports.shown.model_view import ModelView
 from streaming_moments.quality.matching import TopicMatching
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.storage.dates import Period
 from streaming_moments.storage.store.store import MomentStore
+
+Facts = dict[str, str | int | float]
+View = Callable[[MomentStore, Any, int, float, Mapping[int, str]], ModelView]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +52,15 @@ class Asked:
     followed: Followed | None = None
 
 
+def fitted_facts(name: str, model: Any) -> Facts:
+    """What it was fitted as, and what it says of records held out."""
+    facts: Facts = {"model": name, "fitted as": model.name}
+    held_out = getattr(model, "held_out", None)
+    if held_out is not None:
+        facts["log likelihood held out"] = round(held_out.mean, 4)
+    return facts
+
+
 @dataclass(frozen=True)
 class Shown:
     """How models of a family are shown.
@@ -56,6 +73,10 @@ class Shown:
         number
     sample : finds examples of each part in the shards of a store
     periods : shares of the parts in days, weeks or months, or in the finest period
+    view : makes the parts as a console and JSON have them; by default states, called `what`
+    facts : says what the page of a night says of a model of a name
+    weight_bars : standard errors of the weights of a model of all documents of a store
+    compared : whether the page of a night draws the candidates beside the model
     """
 
     what: str
@@ -67,3 +88,7 @@ class Shown:
         Callable[[MomentStore, str, Any, Mapping[str, object] | None], Mapping[int, Any]] | None
     ) = None
     periods: Callable[[MomentStore, str, Any, Period | None], ShareOverTime] | None = None
+    view: View | None = None
+    facts: Callable[[str, Any], Facts] = fitted_facts
+    weight_bars: Callable[[Any, LengthHistogram], NDArray[np.float64] | None] | None = None
+    compared: bool = False

@@ -5,14 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
 
 from streaming_moments.models.base import Description
-from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.reports.shown.registry import shown_of
 from streaming_moments.pipelines.reports.states import (
     StateLine,
     no_bars,
@@ -22,7 +19,6 @@ from streaming_moments.pipelines.reports.states import (
     states_as_json,
 )
 from streaming_moments.pipelines.reports.tables import (
-    RELEVANCE_WEIGHT,
     TopicLine,
     as_json,
     described_as_json,
@@ -123,6 +119,7 @@ class TopicsView(ModelView):
 class StatesView(ModelView):
     """States, clusters or factors, each with its words in every view, if there are words."""
 
+    what: str
     lines: tuple[StateLine, ...]
 
     @property
@@ -138,33 +135,32 @@ class StatesView(ModelView):
     @property
     def names(self) -> list[str]:
         """Labels, or what a part is and its number."""
-        what = shown_of(self.model).what
-        return [line.label or f"{what} {line.state}" for line in self.lines]
+        return [line.label or f"{self.what} {line.state}" for line in self.lines]
 
     def print(self, console: Console, title: str = "", starred: Container[str] = ()) -> None:
         """Print the picture of the model, or else a table of its states."""
         if self.described.picture:
             say(*filter(None, (title,)), *self.described.picture.splitlines())
             return
-        print_states(console, self.lines, self.model, title, shown_of(self.model).what)
+        print_states(console, self.lines, self.model, title, self.what)
 
 
-def model_view(
+def topics_view(
+    store: MomentStore, model: Any, words: int, weight: float, labels: Mapping[int, str]
+) -> ModelView:
+    """Of a model with topics; arguments as of `model_view`."""
+    lines = topic_lines(model, vocabulary_of(store, model), words, weight, labels)
+    return TopicsView(model, model.described(), store.halves, tuple(lines), weight)
+
+
+def states_view(
+    what: str,
     store: MomentStore,
     model: Any,
     words: int,
-    weight: float = RELEVANCE_WEIGHT,
-    labels: Mapping[int, str] = MappingProxyType({}),
+    weight: float,
+    labels: Mapping[int, str],
 ) -> ModelView:
-    """Return the view of any model of a store with the model's foundation.
-
-    words : number of words shown of each part
-    weight : ranks words of topics: 1 by probability, 0 by how much more probable than elsewhere
-    labels : of the parts, by number
-    """
-    described = model.described()
-    if isinstance(model, TopicModel):
-        lines = topic_lines(model, vocabulary_of(store, model), words, weight, labels)
-        return TopicsView(model, described, store.halves, tuple(lines), weight)
-    states = tuple(state_lines(model, store, words, labels))
-    return StatesView(model, described, store.halves, states)
+    """Of another model, whose parts are `what`; other arguments as of `model_view`."""
+    lines = state_lines(model, store, words, labels)
+    return StatesView(model, model.described(), store.halves, what, tuple(lines))

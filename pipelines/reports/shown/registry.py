@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +21,9 @@ from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.pipelines.reports.page import TopicReport
 from streaming_moments.pipelines.reports.shown import clusters, factors, states, topics
 from streaming_moments.pipelines.reports.shown.asked import Shown
+from streaming_moments.pipelines.reports.shown.model_view import ModelView, states_view, topics_view
+from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
+from streaming_moments.quality.weight_bars import weight_bars
 from streaming_moments.storage.store.store import MomentStore
 
 _TOPICS = Shown(
@@ -30,6 +34,10 @@ _TOPICS = Shown(
     topics.documents_written,
     topics.sampled,
     topics.periods_of,
+    topics_view,
+    topics.facts_of,
+    weight_bars,
+    True,
 )
 _STATES = Shown("state", states.parts_of, states.with_states)
 SHOWN: Mapping[str, Shown] = MappingProxyType(
@@ -53,6 +61,24 @@ SHOWN: Mapping[str, Shown] = MappingProxyType(
 def shown_of(model: Model) -> Shown:
     """How a model is shown; one that is not of the registry by its states."""
     return SHOWN.get(model.name, _STATES)
+
+
+def model_view(
+    store: MomentStore,
+    model: Any,
+    words: int,
+    weight: float = RELEVANCE_WEIGHT,
+    labels: Mapping[int, str] = MappingProxyType({}),
+) -> ModelView:
+    """Return the view of any model of a store with the model's foundation.
+
+    words : number of words shown of each part
+    weight : ranks words of topics: 1 by probability, 0 by how much more probable than elsewhere
+    labels : of the parts, by number
+    """
+    shown = shown_of(model)
+    view = shown.view or partial(states_view, shown.what)
+    return view(store, model, words, weight, labels)
 
 
 def reported(

@@ -12,7 +12,7 @@ from streaming_moments.pipelines.reports.page import (
     ShareOverTime,
     TopicReport,
 )
-from streaming_moments.pipelines.reports.shown.asked import Asked
+from streaming_moments.pipelines.reports.shown.asked import Asked, Facts
 from streaming_moments.pipelines.reports.topic_reports import topics_of
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.dates import Period
@@ -45,6 +45,15 @@ def with_topics(page: ReportPage, asked: Asked) -> ReportPage:
         spectrum=tuple(model.spectrum.tolist()),
         exact_spectrum=tuple(model.exact_spectrum.tolist()),
     )
+
+
+def facts_of(name: str, model: TopicModel) -> Facts:
+    """How many, alpha0, and what the spectrum and the pairs say."""
+    facts: Facts = {"model": name, "topics": model.n_topics, "alpha0": model.alpha0}
+    facts["captured spectrum"] = round(model.captured, 3)
+    if model.implied_alpha0 is not None:
+        facts["alpha0 that pairs imply"] = round(model.implied_alpha0, 3)
+    return facts
 
 
 def documents_written(

@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.html_report import html_report, rendered
 from streaming_moments.pipelines.reports.page import ReportPage
 from streaming_moments.pipelines.reports.shown.registry import shown_of
@@ -192,7 +191,6 @@ def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
     assert published is not None
     (found,) = published.infer([text])
     model = published.model
-    assert isinstance(model, TopicModel)
     labels = view.store.commit.models[published.name].labels
     lines = topic_lines(model, vocabulary_of(view.store, model), 2, labels=labels)
     words = published.words_for(text, found.proportions, _WORDS)

@@ -10,10 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.errors import StoreError
-from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.reports.shown.model_view import model_view
-from streaming_moments.pipelines.reports.states import status_of_any
-from streaming_moments.pipelines.reports.status import Status, stale_as_json
+from streaming_moments.pipelines.reports.kinds.registry import status_as_json, status_of_any
+from streaming_moments.pipelines.reports.shown.registry import model_view, shown_of
+from streaming_moments.pipelines.reports.status import stale_as_json
 from streaming_moments.pipelines.reports.tables import (
     as_json,
     log_lines,
@@ -172,8 +171,7 @@ async def status(service: Service, request: Request) -> Response:
 
 def facts_of(store: MomentStore) -> dict[str, Any]:
     """The store in numbers, as JSON."""
-    found = status_of_any(store)
-    return as_json(found) if isinstance(found, Status) else found
+    return status_as_json(status_of_any(store))
 
 
 async def versions(service: Service, request: Request) -> Response:
@@ -194,8 +192,8 @@ async def shares(service: Service, request: Request) -> Response:
     store, name = service.view.store, called(service, request)
 
     def found() -> Shares:
-        model = store.load_any_model(name)
-        if not isinstance(model, TopicModel):
+        model: Any = store.load_any_model(name)
+        if shown_of(model).periods is None:
             raise Problem(422, f"model {name} is of {model.name}, which has no topics", "model")
         counted = store_counting(store, name, model)
         periods = shares_over_time(counted, model, by)  # type: ignore[arg-type]

@@ -70,6 +70,8 @@ class Communities(TopicModel):
     """
 
     name: ClassVar[str] = "communities"
+    finds_topics: ClassVar[bool] = False
+    fewest: ClassVar[tuple[int, int]] = (0, 0)
     Options: ClassVar[type[FitOptions]] = CommunitiesOptions
 
     @classmethod

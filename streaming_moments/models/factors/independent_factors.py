@@ -55,7 +55,7 @@ class FactorOptions(FitOptions):
     topics: int = option(
         "Number of factors, or auto: as many as the spectrum tells apart.",
         check=partial(require_number, of="factors"),
-        auto=True,
+        auto=("auto",),
         found=BY_SPECTRUM,
         also=("components",),
     )
@@ -133,6 +133,7 @@ class IndependentFactors(StoredModel):
     """
 
     name: ClassVar[str] = "factors"
+    of_numbers: ClassVar[bool] = True
     kind: ClassVar[str] = VectorsFoundation.kind
     Options: ClassVar[type[FitOptions]] = FactorOptions
     compares_halves: ClassVar[bool] = True

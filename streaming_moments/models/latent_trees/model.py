@@ -301,6 +301,15 @@ class LatentTree(StoredModel):
         """By how many nats a pair is likelier under Chow-Liu's tree; below 0 it is not."""
         return self.scores["chow_liu"] - self.scores["latent_tree"]
 
+    def summary(self) -> dict[str, Any]:
+        """States of each hidden node, and the scores of the tree."""
+        return {
+            "model": self.name,
+            "states": self.states,
+            "held_out": None,
+            "scores": dict(self.scores),
+        }
+
     def described(self) -> Description:
         """Its scores beside Chow-Liu's, its nodes as JSON, and a picture."""
         facts = {

@@ -48,7 +48,7 @@ class MixtureOptions(FitOptions):
     topics: int = option(
         "Number of components, or auto: as many as the spectrum tells apart.",
         check=partial(require_number, of="components"),
-        auto=True,
+        auto=("auto",),
         found=BY_SPECTRUM,
         also=("components",),
     )
@@ -120,6 +120,7 @@ class GaussianMixture(StoredModel):
     """
 
     name: ClassVar[str] = "gaussian_mixture"
+    of_numbers: ClassVar[bool] = True
     kind: ClassVar[str] = VectorsFoundation.kind
     Options: ClassVar[type[FitOptions]] = MixtureOptions
     compares_halves: ClassVar[bool] = True

@@ -19,7 +19,6 @@ from streaming_moments.models.passes.polishing import (
     require_alpha,
 )
 from streaming_moments.models.provenance import Polishing
-from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
 
 
@@ -63,6 +62,7 @@ def polished(
     Examples
     --------
     >>> import numpy as np
+    >>> from streaming_moments.models.topics import TopicModel
     >>> near = np.array([[0.6, 0.2], [0.3, 0.2], [0.1, 0.6]])
     >>> model = TopicModel.from_topics(near, np.array([0.5, 0.5]), alpha0=0.1)
     >>> batch = CountBatch.from_csr([[2, 2, 0], [0, 0, 4]] * 50)
@@ -73,7 +73,7 @@ def polished(
     """
     if passes < 0 or threads < 1:
         raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
-    if passes_of(type(model)).family is not TopicModel:
+    if not passes_of(type(model)).of_documents:
         raise InvalidInput(f"model {model.name} is not of documents; give one of topics")
     require_alpha(model, alpha)
     given = [batches] if isinstance(batches, CountBatch) else batches

@@ -55,35 +55,36 @@ class Passes:
     arrays : arrays of a model that the sums depend on
     rules : rules by which records are read
     shape : (rows, columns) of the tables of a model as memory plans count them
+    require : `require(model, alpha)` raises InvalidInput if the model has no alpha to be learned
+    of_documents : whether records are documents
     """
 
-    family: type[Any]
     sums: type[Any]
     reader: Callable[[Any, Any], Any]
     improved: Callable[[Any, Any, Any, bool], Any]
     arrays: tuple[str, ...]
     rules: tuple[Any, ...]
     shape: Callable[[Any], tuple[int, int]]
+    require: Callable[[Any, bool], None]
+    of_documents: bool = False
 
-    def require(self, model: Any, alpha: bool) -> None:
-        """Raise InvalidInput if alpha is to be learned and the model has none."""
-        if issubclass(self.family, TopicModel):
-            polishing.require_alpha(model, alpha)
-        elif alpha:
-            raise InvalidInput(f"model {model.name} has no alpha to learn; leave it out")
+
+def _refuse_alpha(model: Any, alpha: bool) -> None:
+    if alpha:
+        raise InvalidInput(f"model {model.name} has no alpha to learn; leave it out")
 
 
 _OF_DOCUMENTS = Passes(
-    TopicModel,
     polishing.ExpectedCounts,
     lambda model, foundation: polishing.Reader(model),
     lambda model, expected, foundation, alpha: polishing.improved(model, expected, alpha),
     ("topics", "weights", "raw_topics", "word_probabilities"),
     polishing.RULES,
     lambda model: (model.n_words, model.n_topics),
+    polishing.require_alpha,
+    of_documents=True,
 )
 _OF_ROWS = Passes(
-    GaussianMixture,
     mixture_passes.ExpectedRows,
     lambda model, foundation: mixture_passes.MixtureReader(model, foundation.grid),
     lambda model, expected, foundation, alpha: mixture_passes.improved(
@@ -92,6 +93,7 @@ _OF_ROWS = Passes(
     ("means", "weights", "variances"),
     mixture_passes.RULES,
     mixture_passes.shape_of,
+    _refuse_alpha,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {

@@ -96,6 +96,8 @@ class IndependentIntensities(TopicModel):
     """
 
     name: ClassVar[str] = "independent"
+    finds_topics: ClassVar[bool] = False
+    fewest: ClassVar[tuple[int, int]] = (0, 0)
     Options: ClassVar[type[FitOptions]] = IntensityOptions
     compares_halves: ClassVar[bool] = False
 

@@ -38,6 +38,8 @@ class PoissonMixture(TopicModel):
     """
 
     name: ClassVar[str] = "poisson"
+    finds_topics: ClassVar[bool] = False
+    fewest: ClassVar[tuple[int, int]] = (0, 0)
     Options: ClassVar[type[FitOptions]] = FitOptions
     compares_halves: ClassVar[bool] = False
 

@@ -58,6 +58,8 @@ class CountsFoundation:
     redrawn: ClassVar[bool] = True
     joined_bytes: ClassVar[int] = 0
     one_place: ClassVar[bool] = False
+    by_length: ClassVar[bool] = True
+    adds_words: ClassVar[bool] = True
     joins: ClassVar[bool] = False
 
     @property
@@ -151,6 +153,13 @@ class CountsFoundation:
             f"none of its {totals.n_documents} documents holds a word of the vocabulary; check its "
             "language and the column, or create a store from such shards"
         )
+
+    def tokens_below(self, bound: float, most: int) -> int:
+        """Tokens of the longest document that no sum may gain as much of."""
+        lengths, peak = np.arange(most) + 1, float(np.abs(self.basis.matrix.astype(np.int64)).max())
+        bounds = self.basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
+        # the place of the first that is too large is the length of the one before it
+        return int(np.argmax(bounds >= bound)) if bounds.max() >= bound else most
 
     def require_bounded(self, bound: float) -> None:
         """Refuse sums that could pass 2^62; errors as `refuse_overflow`."""

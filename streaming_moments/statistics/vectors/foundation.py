@@ -97,6 +97,8 @@ class VectorsFoundation:
     redrawn: ClassVar[bool] = True
     joins: ClassVar[bool] = False
     one_place: ClassVar[bool] = True
+    by_length: ClassVar[bool] = False
+    adds_words: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False
     since_first: ClassVar[frozenset[str]] = frozenset()
 
@@ -281,6 +283,10 @@ class VectorsFoundation:
             f"none of its {totals.n_documents} records is a row of {self.dimension} finite "
             "numbers; check the columns, or create a store from such shards"
         )
+
+    def tokens_below(self, bound: float, most: int) -> int:
+        """A row adds a bounded number to any sum: `most`."""
+        return most
 
     def require_bounded(self, bound: float) -> None:
         """Refuse sums that could pass 2^62; errors as `require_bounded`."""

@@ -20,7 +20,7 @@ from streaming_moments.statistics.views.records import (
     ViewBatch,
     joined_records,
 )
-from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics, ViewTotals
+from streaming_moments.statistics.views.statistics import PEAK, TRIPLES, ViewStatistics, ViewTotals
 from streaming_moments.statistics.views.three_views import (
     ThreeViews,
     describe_words,
@@ -129,6 +129,10 @@ class ViewsFoundation(ThreeViews):
     def prepared(self, batch: ViewBatch) -> PreparedRecords:
         """The batch with its sketches; errors as `PreparedRecords.of`."""
         return PreparedRecords.of(batch, self.bases, self.halves)
+
+    def tokens_below(self, bound: float, most: int) -> int:
+        """Tokens of all views, whose products are largest where they have the same number."""
+        return min(most, 3 * int((bound / PEAK) ** (1 / 3)))
 
     def why_not_counted(self, totals: ViewTotals) -> str | None:
         """Records none of which has a known word in each view are nothing to count."""

@@ -30,6 +30,8 @@ class ThreeViews:
     halves: bool
     joined_bytes: ClassVar[int] = 0
     one_place: ClassVar[bool] = False
+    by_length: ClassVar[bool] = False
+    adds_words: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False
     since_first: ClassVar[frozenset[str]] = frozenset()
     redrawn: ClassVar[bool] = False
@@ -73,6 +75,10 @@ class ThreeViews:
     def require_own(self, statistics: ViewStatistics) -> None:
         """Refuse statistics of another foundation; errors as `require_same_foundation`."""
         require_same_foundation(self, statistics)
+
+    def tokens_below(self, bound: float, most: int) -> int:
+        """Of records that add a bounded number to any sum for each token: `most`."""
+        return most
 
     def require_bounded(self, bound: float) -> None:
         """Refuse sums that could pass 2^62; errors as `require_bounded`."""

@@ -12,7 +12,7 @@ from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
 from streaming_moments.pipelines.command_line.entry import main
-from streaming_moments.pipelines.jobs.kinds.create_kinds import pairs_of
+from streaming_moments.pipelines.jobs.kinds.views import pairs_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.hidden import markov_sequences, view_records

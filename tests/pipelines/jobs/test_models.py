@@ -8,12 +8,14 @@ from typing import ClassVar
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models import registry as models
 from streaming_moments.models.base import Description, FitOptions
 from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.stored import StoredModel
 from streaming_moments.models.topic_options import ROWS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
@@ -155,35 +157,23 @@ def test_a_store_with_a_model_that_this_version_has_not_says_so(run, store, monk
 
 
 @dataclass(frozen=True, eq=False)
-class Lengths:
+class Lengths(StoredModel):
     """Not a model of topics: the mean length alone."""
 
     name: ClassVar[str] = "lengths"
     kind: ClassVar[str] = "counts"
     Options: ClassVar[type[FitOptions]] = FitOptions
     compares_halves: ClassVar[bool] = False
-    mean: np.ndarray
-    documents: int
-    vocabulary: str = ""
-    since: str | None = None
-    until: str | None = None
-    half_life: float | None = None
+    mean: NDArray[np.float64]
 
     @classmethod
     def fit(cls, rows, options):
         whole = rows.lengths.whole
-        return cls(np.array([whole.C1 / whole.n_documents]), whole.n_documents)
+        return cls(np.array([whole.C1 / whole.n_documents]), documents=whole.n_documents)
 
     @classmethod
     def fit_bytes(cls, foundation, options):
         return 8
-
-    def parts(self):
-        return {"mean": self.mean}, {"documents": self.documents}
-
-    @classmethod
-    def from_parts(cls, arrays, attributes):
-        return cls(arrays["mean"], attributes["documents"])
 
     def described(self):
         return Description({}, {"words a document": self.mean}, "one number")

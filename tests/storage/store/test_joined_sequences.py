@@ -15,12 +15,12 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.statistics.sequences.pieces import ABSENT, Pieces, edges_of, keys_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.storage.counting.symbols.sequences import SequencesForm
+from streaming_moments.storage.kinds.registry import may_grow
 from streaming_moments.storage.log.commits import READING
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.store.changes import Recount
-from streaming_moments.storage.store.readers import may_grow
 from streaming_moments.storage.store.store import MomentStore
 
 LETTERS = Vocabulary(tuple("abc"), 3)

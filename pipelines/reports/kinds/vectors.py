@@ -1,35 +1,34 @@
-"""Facts of stores of vectors, as people and programs read them."""
+"""Vectors: what is said of stores of rows of numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
-from streaming_moments.pipelines.cluster.memory import mebibytes
-from streaming_moments.pipelines.reports.status import (
-    days_of,
-    days_text,
-    skipped_rows,
-    stale_models,
+from streaming_moments.pipelines.reports.kinds.base import (
+    Facts,
+    KindReports,
+    Rows,
+    first_facts,
+    first_rows,
+    last_facts,
+    last_rows,
+    planned,
+    shards_row,
+    show_rows,
 )
-from streaming_moments.statistics.vectors.statistics import VectorTotals
+from streaming_moments.pipelines.reports.status import days_of
+from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
 # Of the rows: so many may lie beyond the radius by chance, of any pilot.
 _CLIPPED = 0.01
 
 
-def vector_facts(store: MomentStore) -> dict[str, Any]:
-    """What a store of vectors holds, by name."""
+def _facts(store: MomentStore) -> dict[str, Any]:
     commit, totals, foundation = store.commit, store.totals(), store.foundation
     number = totals.n_tokens
     return {
-        "store": store.url,
-        "version": store.version,
-        "time": commit.time,
-        "message": commit.message,
-        "kind": store.kind,
+        **first_facts(store),
         "documents": totals.n_documents,
         "vectors": number,
         "without_numbers": totals.without,
@@ -47,50 +46,33 @@ def vector_facts(store: MomentStore) -> dict[str, Any]:
         "radius": foundation.grid.radius,
         "squares": foundation.squares,
         "fourth": foundation.fourth,
-        "row_blocks": store.row_blocks,
-        "state_bytes": store.layout.state_bytes,
-        "halves": foundation.halves,
-        "models": list(store.models),
-        "tags": dict(commit.tags),
-        "stale_models": [asdict(one) for one in stale_models(store)],
-        "forgotten": list(commit.forgotten.names),
-        "purged": len(commit.forgotten.purged),
+        **last_facts(store),
     }
 
 
-def vector_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Those facts as names and values for people."""
+def _rows(facts: Facts) -> Rows:
     optional = [name for name in ("squares", "fourth") if facts[name]]
     share = facts["clipped_share"]
     room = "" if facts["room"] is None else f", room for {facts['room']:.2g}"
     return [
-        ("store", facts["store"]),
-        ("version", f"{facts['version']}: {facts['message']}"),
+        *first_rows(facts),
         ("vectors", f"{facts['vectors']:,} of {facts['dimension']:,} numbers{room}"),
         ("left out", f"{facts['without_numbers']:,} records that are no such row"),
         (
             "drawn in",
             f"{facts['clipped']:,}{'' if share is None else f' ({share:.2%})'} beyond the radius",
         ),
-        (
-            "shards",
-            f"{facts['shards']:,} in {facts['segments']} segments{days_text(facts['days'])}",
-        ),
+        shards_row(facts),
         (
             "sketch",
             f"{facts['sketch_columns']} columns{', ' * bool(optional)}{', '.join(optional)}",
         ),
-        ("statistics", f"{mebibytes(facts['state_bytes'])} in {facts['row_blocks']} row blocks"),
-        ("halves", "kept apart" if facts["halves"] else "not kept, so no error bars"),
-        ("models", ", ".join(facts["models"]) or "none; run `streaming-moments refit`"),
-        ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
-        *skipped_rows(facts["forgotten"], facts["purged"]),
+        *last_rows(facts),
     ]
 
 
-def said_of_vectors(outside: int, totals: VectorTotals) -> list[str]:
-    """What an update left out, and what was changed of the vectors of a store."""
-    lines = []
+def _left_out(outside: int, store: MomentStore) -> list[str]:
+    lines, totals = [], store.totals()
     if outside:
         lines.append(
             f"{outside:,} records left out: of another width, or with numbers that are missing, "
@@ -103,3 +85,37 @@ def said_of_vectors(outside: int, totals: VectorTotals) -> list[str]:
             "it: they are not as those of the pilot; `streaming-moments rebase` makes another grid"
         )
     return lines
+
+
+def _counted(told: Facts) -> dict[str, str | int | float]:
+    return {
+        "version": told["version"],
+        "rows": told["vectors"],
+        "numbers a row": told["dimension"],
+        "records left out": told["without_numbers"],
+        "rows drawn in": told["clipped"],
+        "shards": told["shards"],
+    }
+
+
+def _planned(foundation: VectorsFoundation) -> dict[str, Any]:
+    size = {"dimension": foundation.dimension, "sketch_columns": foundation.columns}
+    return {**planned(foundation), **size}
+
+
+def _planned_rows(foundation: VectorsFoundation, state: str, blocks: str, room: int) -> Rows:
+    sizes = f"rows of {foundation.dimension:,} numbers, {foundation.columns} columns"
+    return [("statistics", f"{state}: {sizes}, {blocks}")]
+
+
+VECTORS = KindReports(
+    VectorsFoundation,
+    _facts,
+    show_rows(_rows),
+    _left_out,
+    told=_facts,
+    counted=_counted,
+    ledger=("records", "rows", "left out"),
+    planned=_planned,
+    planned_rows=_planned_rows,
+)

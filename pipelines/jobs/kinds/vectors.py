@@ -1,24 +1,26 @@
-"""Create a store of vectors: grid and sketch from a pilot of the shards."""
+"""Vectors: a grid and a sketch of rows of numbers, from a pilot of shards."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.pipelines.cluster.memory import Budget, mebibytes, plan_reading
+from streaming_moments.pipelines.cluster.memory import Budget, mebibytes
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import (
     CountingOptions,
     PilotOptions,
     cut_to_room,
     of_share,
-    pilot_limits,
     quotas,
 )
+from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Made, Redraw, Sampling, create_by
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import foundation_of, sketching_bytes
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -27,7 +29,7 @@ from streaming_moments.storage.counting.vectors import (
     pilot_of,
     sample_vectors,
 )
-from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.operations.lineages import stage_on
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
@@ -35,61 +37,23 @@ _COPIES = 12  # of the rows of a pilot, while a grid and a sketch are chosen
 _CLIPPED = 0.01  # a larger share of rows beyond the radius is said
 
 
-@dataclass(frozen=True)
-class VectorsShape:
-    """What is kept of vectors.
-
-    Parameters
-    ----------
-    form : VectorsForm
-        Where the numbers are.
-    sketch_columns : int, optional
-        Of the sketch.
-    squares, fourth : bool
-        Optional sums.
-    """
-
-    form: VectorsForm
-    sketch_columns: int | None = None
-    squares: bool = False
-    fourth: bool = False
+def _form(shape: KindOptions) -> VectorsForm:
+    return VectorsForm(shape.names or VectorsForm().columns, shape.bad_rows)
 
 
-def vectors_of(
-    shards: Sequence[Shard],
-    shape: VectorsShape,
-    counting: CountingOptions,
-    options: PilotOptions,
-    run: Run,
-    limits: ReadLimits,
-    in_flight: int,
-) -> tuple[VectorsFoundation, dict[str, Any], str]:
-    """Foundation, how its shards are read, and where it comes from, in words.
+def _made(sampling: Sampling) -> Made:
+    return _made_of(_form(sampling.shape), sampling)
 
-    Parameters
-    ----------
-    shards, counting, options, run
-        As of `create_kind`.
-    shape : VectorsShape
-        What is kept.
-    limits, in_flight
-        Of a reading task, and how many at once.
 
-    Raises
-    ------
-    ShardError
-        A sampled shard cannot be read, or a column of it.
-    InvalidInput
-        No rows of numbers, or all of them equal.
-    BoundExceeded
-        Rows of so many numbers that the budget cannot hold how they vary together.
-    """
+def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
+    shape, counting, options = sampling.shape, sampling.counting, sampling.options
+    run, limits = sampling.run, sampling.limits
     calls = [
-        (shard, counting.form, shape.form, quota, options.seed + place, own, run.storage_options)
-        for place, (shard, quota) in enumerate(quotas(shards, options))
+        (shard, counting.form, form, quota, options.seed + place, own, run.storage_options)
+        for place, (shard, quota) in enumerate(quotas(sampling.shards, options))
         for own in [of_share(limits, quota, options)]
     ]
-    samples = run.calls("sampling shards", sample_vectors, calls, in_flight)
+    samples = run.calls("sampling shards", sample_vectors, calls, sampling.in_flight)
     rows, bad = pilot_of(samples, options.pilot_documents, options.seed, limits.pilot_bytes)
     few = len(rows) < options.pilot_documents
     most = cut_to_room(sum(one.values.nbytes for one in samples), limits) if few else ""
@@ -121,10 +85,11 @@ def vectors_of(
     if totals.clipped > _CLIPPED * len(rows):
         said.append(f"{totals.clipped / len(rows):.0%} of the rows lie beyond the radius")
     sums = 8 * sum(foundation.sizes.values()) * (1 + foundation.halves)
-    return foundation, shape.form.to_json(), "; ".join([*said, f"{mebibytes(sums)} of sums"])
+    origin = "; ".join([*said, f"{mebibytes(sums)} of sums"])
+    return Made(foundation, form.to_json(), origin)
 
 
-def _require_room(rows: NDArray[np.float64], shape: VectorsShape, memory: int) -> None:
+def _require_room(rows: NDArray[np.float64], shape: KindOptions, memory: int) -> None:
     width = rows.shape[1]
     items = {
         "the pilot": _COPIES * rows.nbytes,
@@ -134,25 +99,41 @@ def _require_room(rows: NDArray[np.float64], shape: VectorsShape, memory: int) -
     Budget(f"a sketch of rows of {width:,} numbers", items, remedy).require(memory)
 
 
-def vectors_again(
+def _known(store: MomentStore) -> Mapping[str, Any]:
+    return {}
+
+
+def _begun(
     store: MomentStore,
     shards: Sequence[Shard],
     options: PilotOptions,
     halves: bool | None,
     run: Run,
-) -> tuple[VectorsFoundation, str]:
-    """A foundation like that of a store from a new pilot, and where it comes from, in words.
-
-    Arguments and errors as of `rebase`.
-    """
+) -> MomentStore:
     before, pilot = store.foundation, store.commit.lineage.pilot or {}
-    columns = pilot.get("sketch_columns", before.columns)
-    form = VectorsForm.from_json(store.reading)
-    shape = VectorsShape(form, columns, before.squares, before.fourth)
+    shape = KindOptions(
+        store.kind,
+        sketch_columns=pilot.get("sketch_columns", before.columns),
+        squares=before.squares,
+        fourth=before.fourth,
+    )
     counting = CountingOptions(
         format=store.form.kind, halves=before.halves if halves is None else halves
     )
-    plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
-    limits = pilot_limits(run.limits, plan, run.cluster.memory)
-    made, _, origin = vectors_of(shards, shape, counting, options, run, limits, plan.in_flight)
-    return made, origin
+    sampling = Sampling.of(shards, shape, counting, options, run)
+    made = _made_of(VectorsForm.from_json(store.reading), sampling)
+    written = {**pilot, **asdict(options)}
+    return stage_on(store, made.foundation, written, f"rebase: begin from {made.origin}")
+
+
+def _renewed(foundation: VectorsFoundation) -> str:
+    return "a new grid and sketch"
+
+
+VECTORS = KindJobs(
+    VectorsFoundation,
+    frozenset({"columns", "sketch_columns", "squares", "fourth", "bad_rows"}),
+    partial(create_by, _made),
+    _form,
+    Redraw(_known, _begun, _renewed),
+)

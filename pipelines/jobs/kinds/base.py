@@ -1,0 +1,125 @@
+"""KindJobs: what jobs have to know of a kind: how its stores are made, and made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, pilot_limits
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.log.commits import READING
+from streaming_moments.storage.log.layout import SegmentLayout, row_blocks_for
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.creation import require_absent
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What a pilot is drawn of, and by: the arguments of `create_kind`, and bounds of a task.
+
+    At most `in_flight` tasks read at once.
+    """
+
+    shards: Sequence[Shard]
+    shape: KindOptions
+    counting: CountingOptions
+    options: PilotOptions
+    run: Run
+    limits: ReadLimits
+    in_flight: int
+
+    @classmethod
+    def of(
+        cls,
+        shards: Sequence[Shard],
+        shape: KindOptions,
+        counting: CountingOptions,
+        options: PilotOptions,
+        run: Run,
+    ) -> Sampling:
+        """As the memory of the run allows; BoundExceeded where it holds no task."""
+        plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
+        limits = pilot_limits(run.limits, plan, run.cluster.memory)
+        return cls(shards, shape, counting, options, run, limits, plan.in_flight)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A foundation, how its shards are read, and where it comes from, in words."""
+
+    foundation: Any
+    reading: Mapping[str, Any]
+    origin: str
+
+
+@dataclass(frozen=True)
+class Redraw:
+    """How a store of a kind gets another foundation, on which its shards are counted again.
+
+    known : options of the pilot of a store that was created before stores kept these
+    begun : `begun(store, shards, options, halves, run)` is the store with a new lineage aside that
+        has counted nothing yet
+    renewed : what of a foundation is new, in words
+    """
+
+    known: Callable[[MomentStore], Mapping[str, Any]]
+    begun: Callable[[MomentStore, Sequence[Shard], PilotOptions, bool | None, Run], MomentStore]
+    renewed: Callable[[Any], str]
+
+
+@dataclass(frozen=True)
+class KindJobs:
+    """How stores of a kind are made.
+
+    foundation : of the kind
+    takes : options of `create` that only some kinds have
+    create : makes a store; arguments as of `create_kind`
+    form : where records lie, with their `columns`, as the options say; None of documents;
+        InvalidInput for columns in which they cannot lie
+    redraw : how a store is made anew; without it `rebase` refuses the kind
+    misfit : which options of a pilot do not go together, as a sentence
+    """
+
+    foundation: Any
+    takes: frozenset[str]
+    create: Callable[
+        [str, Sequence[Shard], KindOptions, CountingOptions, PilotOptions, Run], MomentStore
+    ]
+    form: Callable[[KindOptions], Any]
+    redraw: Redraw | None = None
+    misfit: Callable[[PilotOptions], str] = lambda options: ""
+
+
+def create_by(
+    made: Callable[[Sampling], Made],
+    url: str,
+    shards: Sequence[Shard],
+    shape: KindOptions,
+    counting: CountingOptions,
+    options: PilotOptions,
+    run: Run,
+) -> MomentStore:
+    """Make a store on the foundation that a pilot gives; other arguments as of `create_kind`."""
+    require_absent(Folder.at(url, run.storage_options))
+    drawn = made(Sampling.of(shards, shape, counting, options, run))
+    return MomentStore.create_on(
+        url,
+        drawn.foundation,
+        {**counting.form.to_json(), READING: drawn.reading},
+        f"create from {drawn.origin}",
+        run.storage_options,
+        dates=counting.dates,
+        pilot={**asdict(options), **asdict(shape)},
+    )
+
+
+def state_text(foundation: Any) -> str:
+    """How much a store of a foundation will hold, in words."""
+    layout = SegmentLayout(foundation, row_blocks_for(foundation))
+    return f"{mebibytes(layout.state_bytes)} of sums"

@@ -1,0 +1,124 @@
+"""Counts: vocabulary and basis of documents, from a pilot of shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.create import (
+    CountingOptions,
+    PilotOptions,
+    create,
+    draw_pilot,
+)
+from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Redraw
+from streaming_moments.pipelines.jobs.kinds.options import OF_TEXTS, OF_WORDS, KindOptions
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.operations.lineages import stage
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+_OF_DOCUMENTS = frozenset(
+    {
+        *("ids_column", "counts_column", "passage_words", "codocuments"),
+        *("core", "max_topics", "length_weights"),
+    }
+)
+
+
+def _form(shape: KindOptions) -> None:
+    return None
+
+
+def _create(
+    url: str,
+    shards: Sequence[Shard],
+    shape: KindOptions,
+    counting: CountingOptions,
+    options: PilotOptions,
+    run: Run,
+) -> MomentStore:
+    return create(
+        url,
+        shards,
+        counting.form,
+        policy_of(shards, counting),
+        options,
+        run,
+        codocuments=counting.codocuments,
+        dates=counting.dates,
+        halves=counting.halves,
+    )
+
+
+def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy | None:
+    """What makes the texts of documents into words; None where shards hold ids or categories.
+
+    Raises
+    ------
+    ShardError
+        One holds something else than the first.
+    InvalidInput
+        Options of texts are given, and there are none.
+    """
+    form, first = counting.form, shards[0].url
+    holds = form.holds(first)
+    for shard in shards:
+        if (other := form.holds(shard.url)) != holds:
+            raise ShardError(
+                shard.url, f"holds {other} and {first} {holds}; a store is of one of them"
+            )
+    if holds == "texts":
+        return counting.policy
+    if counting.passage_words or counting.languages or counting.stop_words:
+        raise InvalidInput(
+            "token ids and categories have no order and no spelling: leave out --passage-words, "
+            "--language and --stop-word"
+        )
+    return None
+
+
+def _known(store: MomentStore) -> Mapping[str, Any]:
+    # stores of before there were length weights have none
+    return {"length_weights": "pooled"} if store.basis.weights.is_pooled else {}
+
+
+def _begun(
+    store: MomentStore,
+    shards: Sequence[Shard],
+    options: PilotOptions,
+    halves: bool | None,
+    run: Run,
+) -> MomentStore:
+    pilot = draw_pilot(shards, store.form, store.policy, options, run)
+    message = f"rebase: begin from {pilot.origin}"
+    return stage(
+        store, pilot.vocabulary, store.policy, pilot.basis, asdict(options), message, halves
+    )
+
+
+def _renewed(foundation: CountsFoundation) -> str:
+    return f"{foundation.basis.n_words:,} new words"
+
+
+def _misfit(options: PilotOptions) -> str:
+    if options.max_topics <= min(options.core, options.vocabulary_size):
+        return ""
+    return (
+        f"max_topics is {options.max_topics}, more than core ({options.core}) or vocabulary_size "
+        f"({options.vocabulary_size})"
+    )
+
+
+COUNTS = KindJobs(
+    CountsFoundation,
+    _OF_DOCUMENTS | OF_WORDS | OF_TEXTS,
+    _create,
+    _form,
+    Redraw(_known, _begun, _renewed),
+    _misfit,
+)

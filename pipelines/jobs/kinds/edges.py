@@ -1,0 +1,104 @@
+"""Edges: the nodes of a graph, and where they are many a sketch, from all shards."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.pipelines.jobs.create import of_share, quotas
+from streaming_moments.pipelines.jobs.kinds.base import (
+    KindJobs,
+    Made,
+    Sampling,
+    create_by,
+    state_text,
+)
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.edges.foundation import WHOLE_NODES, EdgesFoundation
+from streaming_moments.statistics.views.sketches import core_of, sketch_of
+from streaming_moments.storage.counting.graphs.edge_batches import (
+    added_counts,
+    require_few_nodes,
+    sample_edges,
+)
+from streaming_moments.storage.counting.graphs.edges import EdgeColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import scipy.sparse as sp
+else:
+    pa, sp = LazyModule("pyarrow"), LazyModule("scipy.sparse")
+    pc = LazyModule("pyarrow.compute")
+
+_EDGES_EACH = 100  # of a pilot for each of the passages that one of documents would have
+_COLUMNS = 22
+# Of a graph most directions of a sketch are noise, which never settles: communities have by then.
+_BLOCKS = 10
+
+
+def _form(shape: KindOptions) -> EdgeColumns:
+    names = shape.names or ("source", "target")
+    if len(names) != 2 or len(set(names)) != 2:
+        raise InvalidInput(
+            f"edges have two ends, in different columns, got {', '.join(names)}; give them as "
+            "--columns source,target"
+        )
+    return EdgeColumns(names[0], names[1], shape.directed)
+
+
+def _made(sampling: Sampling) -> Made:
+    shape, counting, options = sampling.shape, sampling.counting, sampling.options
+    run, limits = sampling.run, sampling.limits
+    columns = _form(shape)
+    # names are of all shards, edges of some
+    drawn_of, more = dict(quotas(sampling.shards, options)), (limits, run.storage_options)
+    told = counting.form, columns
+    calls = [
+        (shard, *told, _EDGES_EACH * quota, options.seed + place, *more, own.pilot_bytes)
+        for place, shard in enumerate(sampling.shards)
+        for quota in [drawn_of.get(shard, 0)]
+        for own in [of_share(limits, quota, options)]
+    ]
+    samples = run.calls("reading nodes", sample_edges, calls, sampling.in_flight)
+    counted = added_counts([sample.nodes for sample in samples])
+    require_few_nodes([counted], limits, shape.sketch_columns or _COLUMNS)
+    known = counted["name"].combine_chunks()
+    nodes = Vocabulary(tuple(known.to_pylist()), core_of(len(known)))
+    sketch, drawn = None, pa.concat_tables([sample.edges for sample in samples])
+    if shape.sketch_columns is not None or nodes.n_words > WHOLE_NODES:
+        source, target = (
+            np.asarray(pc.index_in(drawn[name], value_set=known), dtype=np.int64)
+            for name in ("source", "target")
+        )
+        both = source != target
+        square = (nodes.n_words, nodes.n_words)
+        together = sp.csr_array((np.ones(int(both.sum())), (target[both], source[both])), square)
+        if not columns.directed:
+            together = sp.csr_array(together + together.T)
+        # an edge that is there twice is one
+        together.data[:] = 1.0
+        wanted = shape.sketch_columns or _COLUMNS
+        sketch = sketch_of(together, nodes, wanted, options.seed, _BLOCKS)
+    foundation = EdgesFoundation(nodes, sketch, columns.directed, counting.halves)
+    what = "all neighbours of each"
+    if sketch is not None:
+        twice = "counts twice (lists by `streaming-moments neighbours` hold it once)"
+        what = f"{sketch.columns} columns of each part; an edge that two shards hold {twice}"
+    of = f"{len(sampling.shards)} shards: {what}"
+    origin = f"{nodes.n_words:,} nodes and {drawn.num_rows:,} edges of {of}"
+    return Made(foundation, asdict(columns), f"{origin}; {state_text(foundation)}")
+
+
+EDGES = KindJobs(
+    EdgesFoundation,
+    frozenset({"columns", "sketch_columns", "directed"}),
+    partial(create_by, _made),
+    _form,
+)

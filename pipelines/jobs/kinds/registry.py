@@ -1,0 +1,26 @@
+"""Jobs of kinds: how stores of each kind are made, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Redraw
+from streaming_moments.pipelines.jobs.kinds.counts import COUNTS
+from streaming_moments.pipelines.jobs.kinds.edges import EDGES
+from streaming_moments.pipelines.jobs.kinds.sequences import SEQUENCES
+from streaming_moments.pipelines.jobs.kinds.vectors import VECTORS
+from streaming_moments.pipelines.jobs.kinds.views import VIEWS
+from streaming_moments.storage.store.snapshot import Snapshot, lacks_vocabulary
+
+_ALL: tuple[KindJobs, ...] = (COUNTS, VIEWS, SEQUENCES, VECTORS, EDGES)
+KIND_JOBS: Mapping[str, KindJobs] = MappingProxyType({one.foundation.kind: one for one in _ALL})
+
+
+def redraw_of(store: Snapshot) -> Redraw:
+    """Return how a store is made anew; InvalidInput if stores of its kind are not."""
+    found = KIND_JOBS[store.kind].redraw
+    if found is None:
+        raise InvalidInput(lacks_vocabulary(store))
+    return found

@@ -1,0 +1,133 @@
+"""Views: words of three columns, and sketches of them, from a pilot of shards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.pipelines.jobs.create import PilotOptions, cut_to_room, of_share, quotas
+from streaming_moments.pipelines.jobs.kinds.base import (
+    KindJobs,
+    Made,
+    Sampling,
+    create_by,
+    state_text,
+)
+from streaming_moments.pipelines.jobs.kinds.options import OF_TEXTS, OF_WORDS, KindOptions
+from streaming_moments.statistics.counts.vocabulary import Vocabulary, select_terms
+from streaming_moments.statistics.views.foundation import ViewsFoundation
+from streaming_moments.statistics.views.sketches import core_of, sketch_of
+from streaming_moments.storage.counting.views import (
+    ViewReader,
+    ViewsForm,
+    column_frequencies,
+    sample_rows,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import scipy.sparse as sp
+else:
+    pa, sp = LazyModule("pyarrow"), LazyModule("scipy.sparse")
+
+# Of a pair of words of two views: it takes 16 bytes, four times, where a byte of a pilot stands for
+# `PILOT_FACTOR`.
+_PILOT_BYTES_A_PAIR = 4
+_WORDS_AT_ONCE = 64
+
+
+def _form(shape: KindOptions) -> ViewsForm:
+    return ViewsForm.parse(shape.names)
+
+
+def _made(sampling: Sampling) -> Made:
+    shape, counting, options = sampling.shape, sampling.counting, sampling.options
+    run, limits = sampling.run, sampling.limits
+    views = replace(_form(shape), policy=counting.policy)
+    calls = [
+        (shard, counting.form, views.columns, quota, options.seed + place, own, run.storage_options)
+        for place, (shard, quota) in enumerate(quotas(sampling.shards, options))
+        for own in [of_share(limits, quota, options)]
+    ]
+    samples = run.calls("sampling shards", sample_rows, calls, sampling.in_flight)
+    table = pa.concat_tables(samples, promote_options="permissive")
+    vocabularies: Any = tuple(
+        _words(table[name], name, views.policy if text else None, options)
+        for name, text in zip(views.columns, views.texts, strict=True)
+    )
+    batch, _ = ViewReader.over(counting.form, views, vocabularies).counted(
+        table, np.zeros(table.num_rows, np.bool_), "the pilot"
+    )
+    matrices = [view.to_csr() for view in batch.views]
+    bases: Any = tuple(
+        sketch_of(
+            pairs_of(matrices, place, limits.pilot_bytes),
+            words,
+            shape.sketch_columns,
+            options.seed + place,
+        )
+        for place, words in enumerate(vocabularies)
+    )
+    foundation = ViewsFoundation(bases, vocabularies, views.columns, counting.halves)
+    sizes = ", ".join(f"{name} ({one.n_words:,})" for name, one in foundation.words.items())
+    most = cut_to_room(table.nbytes, limits) if table.num_rows < options.pilot_documents else ""
+    origin = (
+        f"a pilot of {table.num_rows:,} records{most} in {len(samples)} shards: words of {sizes}"
+    )
+    return Made(foundation, views.to_json(), f"{origin}; {state_text(foundation)}")
+
+
+def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
+    """(n, m) sparse counts of how often words of a view go together with those of the others.
+
+    Of fewer records where those of all take too much memory.
+
+    Raises
+    ------
+    BoundExceeded
+        Those of one record do.
+    """
+    most = room // _PILOT_BYTES_A_PAIR
+    while True:
+        own, others = views[place], sp.hstack([*views[:place], *views[place + 1 :]], format="csr")
+        parts, pairs, words = [], 0, sp.csr_array(own.T)
+        for start in range(0, max(1, words.shape[0]), _WORDS_AT_ONCE):
+            parts.append(words[start : start + _WORDS_AT_ONCE] @ others)
+            pairs += parts[-1].nnz
+            if pairs > most:
+                break
+        else:
+            return sp.vstack(parts, format="csr")
+        if own.shape[0] == 1:
+            raise BoundExceeded(
+                f"the words of one record go together in more than {most:,} pairs, which take more "
+                "memory than a pilot may; raise --memory, or lower --vocabulary-size"
+            )
+        views = [one[::2] for one in views]
+
+
+def _words(column: Any, name: str, policy: Any, options: PilotOptions) -> Vocabulary:
+    """Words of a view, by falling frequency; of texts the most frequent ones are left out."""
+    found = column_frequencies(column, name, policy)
+    share = options.max_document_fraction if policy is not None else 1.0
+    try:
+        chosen = select_terms(found, options.vocabulary_size, options.min_documents, share)
+    except InvalidInput as error:
+        raise InvalidInput(f"column {name!r}: {error}") from error
+    terms = tuple(found.terms[place] for place in chosen)
+    mark = "" if policy is None else policy.fingerprint
+    return Vocabulary(terms, core_of(len(terms)), mark)
+
+
+VIEWS = KindJobs(
+    ViewsFoundation,
+    OF_WORDS | OF_TEXTS | {"columns", "sketch_columns"},
+    partial(create_by, _made),
+    _form,
+)

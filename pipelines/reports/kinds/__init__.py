@@ -1,0 +1,1 @@
+"""Kinds: what people and programs read of a store of each kind."""

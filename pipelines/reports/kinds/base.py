@@ -1,0 +1,193 @@
+"""KindReports: what is said of stores of a kind, and what kinds of triples say alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console
+
+from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.reports.status import (
+    days_of,
+    days_text,
+    print_facts,
+    print_warnings,
+    skipped_rows,
+    stale_line,
+    stale_models,
+)
+from streaming_moments.storage.store.store import MomentStore
+
+Facts = Mapping[str, Any]
+Rows = list[tuple[str, str]]
+
+
+def words_of(foundation: Any) -> dict[str, Any]:
+    """How many words are counted, by view."""
+    return {"words": {name: words.n_words for name, words in foundation.words.items()}}
+
+
+def counted(told: Facts) -> dict[str, str | int | float]:
+    """Version, documents, tokens and shards."""
+    return {name: told[name] for name in ("version", "documents", "tokens", "shards")}
+
+
+def told_by_commit(store: MomentStore) -> Facts:
+    """What `counted` takes, without reading anything."""
+    commit = store.commit
+    return {
+        "version": store.version,
+        "documents": commit.documents,
+        "tokens": commit.tokens,
+        "shards": commit.shards,
+    }
+
+
+def planned(foundation: Any) -> dict[str, Any]:
+    """The kind and its words."""
+    return {"kind": foundation.kind, **words_of(foundation)}
+
+
+def planned_rows(foundation: Any, state: str, blocks: str, room: int) -> Rows:
+    """The words of each view."""
+    words = ", ".join(f"{name} {own.n_words:,}" for name, own in foundation.words.items())
+    return [("statistics", f"{state}: words of {words}; {blocks}")]
+
+
+@dataclass(frozen=True)
+class KindReports:
+    """What is said of stores of a kind.
+
+    foundation : of the kind
+    facts : what a store holds, by name, or a dataclass of it
+    show : `show(console, facts, store)` prints the facts
+    left_out : `left_out(outside, store)`: lines on what an update left out, `outside` in all, and
+        on what the store holds that counts for nothing
+    sizes : how many words a foundation counts, and the like
+    told : what `counted` takes of a store
+    counted : what of the facts a page shows
+    ledger : what a page calls the columns of its ledger
+    planned, planned_rows : sizes of a foundation in a plan, as JSON, and as names and values:
+        `planned_rows(foundation, state, blocks, room)`
+    records : what a plan says of documents, after their number
+    """
+
+    foundation: Any
+    facts: Callable[[MomentStore], Any]
+    show: Callable[[Console, Any, MomentStore], None]
+    left_out: Callable[[int, MomentStore], list[str]]
+    sizes: Callable[[Any], dict[str, Any]] = words_of
+    told: Callable[[MomentStore], Facts] = told_by_commit
+    counted: Callable[[Facts], dict[str, str | int | float]] = counted
+    ledger: tuple[str, str, str] = ("documents", "tokens", "outside")
+    planned: Callable[[Any], dict[str, Any]] = planned
+    planned_rows: Callable[[Any, str, str, int], Rows] = planned_rows
+    records: str = ""
+
+
+def show_rows(rows: Callable[[Facts], Rows]) -> Callable[[Console, Facts, MomentStore], None]:
+    """What prints facts as names and values, and which models are not of all that is counted."""
+
+    def show(console: Console, facts: Facts, store: MomentStore) -> None:
+        print_facts(console, rows(facts))
+        print_warnings(console, map(stale_line, stale_models(store)))
+
+    return show
+
+
+def first_rows(facts: Facts) -> Rows:
+    """The store and its version."""
+    return [("store", facts["store"]), ("version", f"{facts['version']}: {facts['message']}")]
+
+
+def shards_row(facts: Facts) -> tuple[str, str]:
+    """Shards, segments and days."""
+    days = days_text(facts["days"])
+    return "shards", f"{facts['shards']:,} in {facts['segments']} segments{days}"
+
+
+def last_rows(facts: Facts) -> Rows:
+    """Bytes, halves, models, tags, and what updates skip."""
+    return [
+        ("statistics", f"{mebibytes(facts['state_bytes'])} in {facts['row_blocks']} row blocks"),
+        ("halves", "kept apart" if facts["halves"] else "not kept, so no error bars"),
+        ("models", ", ".join(facts["models"]) or "none; run `streaming-moments refit`"),
+        ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
+        *skipped_rows(facts["forgotten"], facts["purged"]),
+    ]
+
+
+def first_facts(store: MomentStore) -> dict[str, Any]:
+    """The store, its version and its kind."""
+    commit = store.commit
+    return {
+        "store": store.url,
+        "version": store.version,
+        "time": commit.time,
+        "message": commit.message,
+        "kind": store.kind,
+    }
+
+
+def last_facts(store: MomentStore) -> dict[str, Any]:
+    """Bytes, halves, models, tags, and what updates skip."""
+    commit = store.commit
+    return {
+        "row_blocks": store.row_blocks,
+        "state_bytes": store.layout.state_bytes,
+        "halves": store.halves,
+        "models": list(store.models),
+        "tags": dict(commit.tags),
+        "stale_models": [asdict(one) for one in stale_models(store)],
+        "forgotten": list(commit.forgotten.names),
+        "purged": len(commit.forgotten.purged),
+    }
+
+
+def facts_of_triples(
+    store: MomentStore, more: Callable[[Any], Facts] = lambda totals: {}
+) -> dict[str, Any]:
+    """What a store of triples of views holds, by name; `more` of its totals."""
+    commit, totals = store.commit, store.totals()
+    outside = sum(record.outside for record in store.ledger())
+    seen = commit.tokens + outside
+    return {
+        **first_facts(store),
+        "documents": totals.n_documents,
+        "without_a_triple": totals.without,
+        "triples": totals.triples,
+        **more(totals),
+        "tokens": commit.tokens,
+        "outside": outside,
+        "outside_share": outside / seen if seen else None,
+        "days": days_of(store),
+        "shards": commit.shards,
+        "segments": len(commit.segments),
+        **words_of(store.foundation),
+        **last_facts(store),
+    }
+
+
+def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts], Rows]:
+    """What makes those facts names and values for people, by what records and triples are called.
+
+    Records without a triple are `lacking`.
+    """
+
+    def rows(facts: Facts) -> Rows:
+        words = ", ".join(f"{name} {number:,}" for name, number in facts["words"].items())
+        share = facts["outside_share"]
+        outside = "unknown" if share is None else f"{share:.1%}"
+        return [
+            *first_rows(facts),
+            (records, f"{facts['documents']:,} ({facts['without_a_triple']:,} {lacking})"),
+            (triples, f"{facts['triples']:,}"),
+            ("tokens", f"{facts['tokens']:,} in the vocabulary, {outside} outside"),
+            shards_row(facts),
+            ("words", words),
+            *last_rows(facts),
+        ]
+
+    return rows

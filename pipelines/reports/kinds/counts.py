@@ -1,0 +1,54 @@
+"""Counts: what is said of stores of documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from streaming_moments.pipelines.reports.kinds.base import KindReports, Rows
+from streaming_moments.pipelines.reports.status import Status, print_status, status_of
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.storage.store.store import MomentStore
+
+
+def _show(console: Console, status: Status, store: MomentStore) -> None:
+    print_status(console, status)
+
+
+def _left_out(outside: int, store: MomentStore) -> list[str]:
+    return []
+
+
+def _sizes(foundation: CountsFoundation) -> dict[str, Any]:
+    basis = foundation.basis
+    return {"words": basis.n_words, "core": basis.core, "columns": basis.columns}
+
+
+def _planned(foundation: CountsFoundation) -> dict[str, Any]:
+    basis = foundation.basis
+    return {"words": basis.n_words, "core": basis.core, "basis_columns": basis.columns}
+
+
+def _planned_rows(foundation: CountsFoundation, state: str, blocks: str, room: int) -> Rows:
+    basis = foundation.basis
+    sizes = f"{basis.n_words:,} words, core {basis.core:,}, {basis.columns} columns"
+    return [
+        ("statistics", f"{state}: {sizes}, {blocks}"),
+        (
+            "length weights",
+            f"{basis.weights.sentence}; room for about {room:.2g} documents like these",
+        ),
+    ]
+
+
+COUNTS = KindReports(
+    CountsFoundation,
+    status_of,
+    _show,
+    _left_out,
+    _sizes,
+    planned=_planned,
+    planned_rows=_planned_rows,
+    records=" (passages)",
+)

@@ -1,0 +1,45 @@
+"""Edges: what is said of stores of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streaming_moments.pipelines.reports.kinds.base import (
+    KindReports,
+    facts_of_triples,
+    rows_of_triples,
+    show_rows,
+)
+from streaming_moments.statistics.edges.ends import EdgeTotals
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
+from streaming_moments.storage.store.store import MomentStore
+
+
+def _more(totals: EdgeTotals) -> dict[str, Any]:
+    return {"loops": totals.loops, "repeated": totals.repeated}
+
+
+def _facts(store: MomentStore) -> dict[str, Any]:
+    return facts_of_triples(store, _more)
+
+
+def _left_out(outside: int, store: MomentStore) -> list[str]:
+    lines, totals = [], store.totals()
+    if outside:
+        lines.append(f"{outside:,} edges with an end that is no node of the store: left out")
+    if totals.without:
+        lines.append(
+            f"left out of the store {totals.repeated:,} edges that were in the same shard already, "
+            f"and {totals.loops:,} of a node to itself"
+        )
+    return lines
+
+
+EDGES = KindReports(
+    EdgesFoundation,
+    _facts,
+    show_rows(
+        rows_of_triples("edges read", "edges counted", "of a node to itself, or there already")
+    ),
+    _left_out,
+)

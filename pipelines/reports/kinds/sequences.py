@@ -1,0 +1,46 @@
+"""Sequences: what is said of stores of symbols in a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streaming_moments.pipelines.reports.kinds.base import (
+    KindReports,
+    facts_of_triples,
+    rows_of_triples,
+    show_rows,
+)
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.storage.store.store import MomentStore
+
+_LACKING = "under three symbols"
+_GAPS = 3  # shown
+
+
+def _facts(store: MomentStore) -> dict[str, Any]:
+    gaps = {"gaps": len(store.gaps())} if store.foundation.joins else {}
+    return facts_of_triples(store, lambda totals: gaps)
+
+
+def _left_out(outside: int, store: MomentStore) -> list[str]:
+    lines = []
+    if outside:
+        lines.append(
+            f"{outside:,} of another word or symbol than the store counts: sequences are cut there"
+        )
+    if gaps := store.gaps():
+        lines.append(
+            f"{len(gaps):,} gaps in sequences, which no window spans: {'; '.join(gaps[:_GAPS])}"
+        )
+    totals = store.totals()
+    if totals.without:
+        lines.append(f"{totals.without:,} sequences of the store count for nothing: {_LACKING}")
+    return lines
+
+
+SEQUENCES = KindReports(
+    SequencesFoundation,
+    _facts,
+    show_rows(rows_of_triples("sequences", "windows", _LACKING)),
+    _left_out,
+)

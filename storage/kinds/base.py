@@ -1,0 +1,54 @@
+"""StoredKind: what a store has to know of the records of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.reading import ReadBatch
+from streaming_moments.storage.formats import START, Position, ReadLimits
+from streaming_moments.storage.inbox.fields import RecordField
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.snapshot import Snapshot
+
+StorageOptions = Mapping[str, object] | None
+
+
+class ShardReader(Protocol):
+    """Reads shards of one store, batch by batch; it goes to the workers once."""
+
+    def read(
+        self, shard: Shard, start: Position = START, content: ShardContent | None = None
+    ) -> Iterator[ReadBatch[Any]]:
+        """Records of a shard from a position on; at least one batch, or a ShardError.
+
+        With `content` nothing but that is read; anything else is a ShardError.
+        """
+
+
+def columns_read(store: Snapshot) -> tuple[str, ...]:
+    """The columns that the store's `reading` names; none where its records are texts."""
+    return tuple(store.reading.get("columns", ()))
+
+
+@dataclass(frozen=True)
+class StoredKind:
+    """How the records of a kind lie in shards, and how they come one by one.
+
+    foundation : of the kind
+    reader : `reader(store, limits, storage_options)` reads the shards of a store
+    fields : fields of a record that is sent, InvalidInput for a store whose records cannot be sent;
+        None of a kind that a service does not take
+    columns : columns of the records of a store; none if they are texts
+    may_grow : whether what comes to a counted file is records of its own
+    takes_texts : whether a record is a text of which words are counted
+    """
+
+    foundation: Any
+    reader: Callable[[Snapshot, ReadLimits, StorageOptions], ShardReader]
+    fields: Callable[[Snapshot], tuple[RecordField, ...]] | None
+    columns: Callable[[Snapshot], tuple[str, ...]] = columns_read
+    may_grow: Callable[[Snapshot], bool] = lambda store: True
+    takes_texts: Callable[[Snapshot], bool] = lambda store: False

@@ -1,0 +1,55 @@
+"""Stored kinds: what reads the shards of a store, and what is sent to it, one line a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.inbox.fields import RecordField
+from streaming_moments.storage.kinds.base import ShardReader, StorageOptions, StoredKind
+from streaming_moments.storage.kinds.counts import COUNTS
+from streaming_moments.storage.kinds.edges import EDGES
+from streaming_moments.storage.kinds.sequences import SEQUENCES
+from streaming_moments.storage.kinds.vectors import VECTORS
+from streaming_moments.storage.kinds.views import VIEWS
+from streaming_moments.storage.store.snapshot import Snapshot
+
+_ALL: tuple[StoredKind, ...] = (COUNTS, VIEWS, SEQUENCES, VECTORS, EDGES)
+STORED_KINDS: Mapping[str, StoredKind] = MappingProxyType(
+    {one.foundation.kind: one for one in _ALL}
+)
+
+
+def reader_of(
+    store: Snapshot, limits: ReadLimits, storage_options: StorageOptions = None
+) -> ShardReader:
+    """Build the reader of the shards of a store."""
+    return STORED_KINDS[store.kind].reader(store, limits, storage_options)
+
+
+def fields_of(store: Snapshot) -> tuple[RecordField, ...]:
+    """Return the fields of a record that is sent; InvalidInput if none can be sent."""
+    known = STORED_KINDS.get(store.kind)
+    if known is None or known.fields is None:
+        raise InvalidInput(
+            f"{store.url} counts {store.kind}, which the service does not take; count them by "
+            "`streaming-moments update`"
+        )
+    return known.fields(store)
+
+
+def columns_of(store: Snapshot) -> tuple[str, ...]:
+    """Columns of the records that a store counts; none where these are texts."""
+    return STORED_KINDS[store.kind].columns(store)
+
+
+def may_grow(store: Snapshot) -> bool:
+    """Whether what comes to a counted file is records of its own."""
+    return STORED_KINDS[store.kind].may_grow(store)
+
+
+def takes_texts(store: Snapshot) -> bool:
+    """Whether documents are texts of which words are counted."""
+    return STORED_KINDS[store.kind].takes_texts(store)

@@ -1,0 +1,41 @@
+"""Sequences: texts or lists of symbols, whole or in pieces that go on in other shards."""
+
+from __future__ import annotations
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.storage.counting.symbols.sequences import SequenceReader, SequencesForm
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.inbox.fields import RecordField, symbols_field, text_field
+from streaming_moments.storage.kinds.base import ShardReader, StorageOptions, StoredKind
+from streaming_moments.storage.store.snapshot import Snapshot
+
+
+def _reader(store: Snapshot, limits: ReadLimits, storage_options: StorageOptions) -> ShardReader:
+    sequences, alphabet = SequencesForm.from_json(store.reading), store.foundation.alphabet
+    joins = store.foundation.joins
+    return SequenceReader.of(store.form, sequences, alphabet, limits, storage_options, joins)
+
+
+def _fields(store: Snapshot) -> tuple[RecordField, ...]:
+    sequences = SequencesForm.from_json(store.reading)
+    if sequences.named:
+        raise InvalidInput(
+            f"{store.url} counts sequences that go on from record to record "
+            f"({', '.join(sequences.columns)}), and what comes by the request comes in any order; "
+            "count them by `streaming-moments update`, or create a store of whole sequences"
+        )
+    if sequences.columns:
+        return tuple(map(symbols_field, sequences.columns))
+    return (text_field(store.form.text_column),)
+
+
+def _may_grow(store: Snapshot) -> bool:
+    """The rows that come to a long table may go on with the sequence that it ended with.
+
+    Then they are joined, but in stores of before sequences were.
+    """
+    return bool(store.foundation.joins) or len(SequencesForm.from_json(store.reading).columns) < 3
+
+
+SEQUENCES = StoredKind(SequencesFoundation, _reader, _fields, may_grow=_may_grow)
