@@ -129,7 +129,7 @@ def test_planted_imports_break_the_contracts(tmp_path):
     assemble(tmp_path)
     planted = {
         "statistics/counts/basis.py": "import pandas, time, pathlib, requests",
-        "quality/coherence.py": "import importlib",
+        "quality/diversity.py": "import importlib",
         "models/base.py": "import streaming_moments.pipelines.exit_codes",
         "storage/files/urls.py": "import streaming_moments.storage.store.store",
         "pipelines/jobs/update.py": "import streaming_moments.pipelines.reports.page",

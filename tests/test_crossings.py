@@ -1,4 +1,4 @@
-"""How often the product asks which kind of statistics, or whether a model has topics."""
+"""How often the product asks for a kind of statistics or for topics, and hides arguments."""
 
 import ast
 from pathlib import Path
@@ -13,13 +13,14 @@ KINDS = {foundation.__name__ for foundation in FOUNDATIONS.values()}
 MOST_KINDS, MOST_TOPICS = 1, 5
 
 
-def sources():
+def sources(everywhere=False):
     for room in ("streaming_moments", "storage", "pipelines"):
         for path in sorted((ROOT / room).rglob("*.py")):
-            inside = path.relative_to(ROOT).as_posix()
+            name = path.relative_to(ROOT).as_posix()
             # where kinds are at home, and a family is
-            if not inside.startswith("streaming_moments/statistics/") and "/kinds/" not in inside:
-                yield inside, ast.parse(path.read_text())
+            at_home = name.startswith("streaming_moments/statistics/") or "/kinds/" in name
+            if everywhere or not at_home:
+                yield name, ast.parse(path.read_text())
 
 
 def names(node):
@@ -77,3 +78,48 @@ def test_no_more_places_ask_for_the_kind_than_before():
 def test_no_more_places_ask_whether_there_are_topics_than_before():
     found = crossings({"TopicModel"})
     assert len(found) <= MOST_TOPICS, found
+
+
+def tuples_named(function):
+    """Names that a function gives a tuple to; not in inner functions."""
+    for node in inside(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                given = [(target, node.value)]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    given = list(zip(target.elts, node.value.elts, strict=False))
+                for name, value in given:
+                    if isinstance(name, ast.Name) and isinstance(value, ast.Tuple):
+                        yield name.id
+
+
+def inside(function):
+    """Nodes of a function, without those of functions in it."""
+    for node in ast.iter_child_nodes(function):
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from inside(node)
+
+
+def splatted(tree):
+    """Lines of calls with arguments `*name` of a tuple that the same function makes."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+            names = set(tuples_named(function))
+            for call in inside(function):
+                for argument in call.args if isinstance(call, ast.Call) else ():
+                    made = isinstance(argument, ast.Starred) and argument.value
+                    if isinstance(made, ast.Name) and made.id in names:
+                        yield call.lineno
+
+
+def test_no_call_hides_its_arguments_in_a_tuple():
+    """Arguments stand in the call, by keyword where their order says little."""
+    found = [f"{path}:{line}" for path, tree in sources(everywhere=True) for line in splatted(tree)]
+    assert not found
+
+
+def test_a_tuple_that_is_splatted_is_found():
+    hidden = "def f(a):\n    told = a, 1\n    g(*told)\n    g(*a)\n    one, told = 1, (2, 3)\n"
+    assert list(splatted(ast.parse(hidden))) == [3]
+    assert list(splatted(ast.parse("def f(told):\n    g(*told)\n"))) == []

@@ -138,8 +138,9 @@ class _Reading:
         return self.ready
 
     def row(self) -> Counted:
-        numbers = (self.totals.n_documents, self.totals.n_tokens, self.outside)
-        return Counted(self._shard.url, self.mark, *numbers)
+        return Counted(
+            self._shard.url, self.mark, self.totals.n_documents, self.totals.n_tokens, self.outside
+        )
 
 
 def _take_away(

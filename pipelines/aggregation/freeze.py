@@ -33,8 +33,7 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
     Sums that include a task without a receipt, because it ran twice, are given up. Tasks sent from
     now on have a later epoch.
     """
-    asked = (opening.owner, opening.group, opening.epoch + 1)
-    answers = ask_workers(client, freeze_here, *asked)
+    answers = ask_workers(client, freeze_here, opening.owner, opening.group, opening.epoch + 1)
     given: dict[str, set[int]] = {}
     for number, receipt in receipts.items():
         given.setdefault(receipt.nonce, set()).add(number)
@@ -45,8 +44,7 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
         if not isinstance(answer, Frozen):
             continue
         if set(answer.included) != given.get(answer.nonce, set()):
-            gone = (opening.owner, answer.nonce)
-            ask_workers(client, discard_here, *gone, workers=[address])
+            ask_workers(client, discard_here, opening.owner, answer.nonce, workers=[address])
             continue
         whole.add(answer.nonce)
         if answer.nonce in given:

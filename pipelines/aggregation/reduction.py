@@ -99,10 +99,13 @@ class Reduction:
                     if place == blocks:
                         break
                     pieces = pieces_of(place, blocks, workers)
-                    call = (index, self.writer, opening.owner, tuple(sources), pieces)
                     future = cluster.client.submit(
                         write_block,
-                        *call,
+                        index,
+                        self.writer,
+                        opening.owner,
+                        tuple(sources),
+                        pieces,
                         pure=False,
                         workers=sources[index % len(sources)][0] if sources else None,
                         allow_other_workers=bool(sources),

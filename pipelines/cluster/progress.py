@@ -47,8 +47,12 @@ def step_progress(quiet: bool = False) -> Iterator[StepProgress]:
     if quiet or not sys.stderr.isatty():
         yield Silent()
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(
-        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
     ) as progress:
         yield Bars(progress)

@@ -31,6 +31,7 @@ from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.page import ShareOverTime
 from streaming_moments.pipelines.reports.store_page import store_page
 from streaming_moments.pipelines.reports.tables import print_topics, topic_lines
+from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -169,18 +170,21 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> list[StepCost]:
     )
 
     table = Table(title="Coherence by number of topics", title_justify="left", show_edge=False)
-    for name in ("topics", "NPMI", "UMass", "captured spectrum", "seconds"):
+    names = [one.name for one in COHERENCES.values()]
+    for name in ("topics", *names, "captured spectrum", "seconds"):
         table.add_column(name, justify="right")
     models = {}
     for k in TOPIC_NUMBERS:
         with costs.measured(f"refit: {k} topics"):
             model = refit(store, k, ALPHA0, run)
         scores = _required(coherence(store, model, run))
-        models[k] = model.with_coherence(scores.umass, scores.npmi)
+        models[k] = model.with_coherence(**scores.by_key)
         table.add_row(
             str(k),
-            f"{scores.npmi.mean():.3f}",
-            f"{scores.umass.mean():.1f}",
+            *(
+                f"{scores.by_key[key].mean():.{one.mean_digits}f}"
+                for key, one in COHERENCES.items()
+            ),
             f"{model.captured:.2f}",
             f"{costs.steps[-1].seconds:.1f}",
         )

@@ -135,8 +135,11 @@ def _add_to_opened(store: MomentStore) -> None:
     """Add a document to sums as they are once they have outgrown their cells."""
     from streaming_moments.statistics.counts.batch import CountBatch
 
-    words = store.vocabulary.n_words, store.vocabulary.fingerprint
-    prepared = store.foundation.prepared(CountBatch.from_rows([0, 1], [0], None, *words))
+    prepared = store.foundation.prepared(
+        CountBatch.from_rows(
+            [0, 1], [0], None, store.vocabulary.n_words, store.vocabulary.fingerprint
+        )
+    )
     sums = store.foundation.sums(store.layout.block(0))
     sums.add([prepared])
     sums.take_away([prepared])

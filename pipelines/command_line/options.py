@@ -222,11 +222,17 @@ def _placed(session: Session) -> AbstractContextManager[Cluster]:
         from streaming_moments.pipelines.cluster.compiling import telling_of_kernels
 
         timeout = session.worker_timeout.total_seconds()
-        place = (session.scheduler, session.workers, session.memory)
         pages = session.dashboard
         with (
             telling_of_kernels(tell),
-            connect(*place, worker_timeout=timeout, on_wait=tell, dashboard=pages) as cluster,
+            connect(
+                scheduler=session.scheduler,
+                workers=session.workers,
+                memory=session.memory,
+                worker_timeout=timeout,
+                on_wait=tell,
+                dashboard=pages,
+            ) as cluster,
         ):
             yield cluster
 

@@ -126,8 +126,7 @@ def plan(
     """Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."""
     require_options_of(shape, counting, pilot)
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
-    known = shape, counting, pilot, n_topics, CPU_COUNT, storage_options
-    job, costs = try_out_any(listed, *known)
+    job, costs = try_out_any(listed, shape, counting, pilot, n_topics, CPU_COUNT, storage_options)
     made = plan_of(job, costs, workers, memory, within.total_seconds(), network)
     if json_output:
         print_json(plan_as_json(made))

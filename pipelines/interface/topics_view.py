@@ -15,6 +15,8 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.notebook import html_table
 from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.reports.status import stale_line
+from streaming_moments.quality.coherences.base import coherence_of
+from streaming_moments.quality.coherences.registry import COHERENCES, followed
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.counting import WordIndex, count_column
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -144,12 +146,12 @@ class Topics:
 
         rows, called = self.top_words(number), range(self.model.n_topics)
         labels = {"label": [self.labels.get(topic, "") for topic in called]} if self.labels else {}
+        known = {key: coherence_of(self.model, key) for key in COHERENCES}
         return pd.DataFrame(
             {
                 **labels,
                 "share": self.model.weights,
-                "npmi": self.model.npmi,
-                "umass": self.model.umass,
+                **{key: one for key, one in known.items() if one is not None},
                 "words": [" ".join(words) for words in rows],
             },
             index=pd.RangeIndex(self.model.n_topics, name="topic"),
@@ -194,15 +196,23 @@ class Topics:
         }
 
     def _repr_html_(self) -> str:
-        scores = zip(self.model.weights, self.model.npmi, self.top_words(), strict=True)
+        scores = [(one, coherence_of(self.model, one.key)) for one in followed()]
+        known = [(one, values) for one, values in scores if values is not None]
         rows = [
-            (self.labels.get(place, place), f"{share:.1%}", f"{npmi:.2f}", " ".join(words))
-            for place, (share, npmi, words) in enumerate(scores)
+            (
+                self.labels.get(place, place),
+                f"{share:.1%}",
+                *(f"{values[place]:.{one.digits}f}" for one, values in known),
+                " ".join(words),
+            )
+            for place, (share, words) in enumerate(
+                zip(self.model.weights, self.top_words(), strict=True)
+            )
         ]
         said = f"{self.model.n_topics} topics of {self.model.documents:,} documents"
         if self.stale is not None and self.stale.is_stale:
             said += f"; {stale_line(self.stale)}"
-        return html_table(said, ["topic", "share", "NPMI", "words"], rows)
+        return html_table(said, ["topic", "share", *(one.name for one, _ in known), "words"], rows)
 
     @property
     def _index(self) -> WordIndex:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,13 @@ from streaming_moments.models.sweeps import Evidence, TopicRows, slice_evidence,
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.relevance import top_words
-from streaming_moments.pipelines.jobs.refit import COHERENCE_WORDS, WordPairs
+from streaming_moments.pipelines.jobs.refit import WordPairs
+from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import Whitening
-
-PAPER_WORDS = 20  # top words of UMass in the paper
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,7 @@ class Candidate:
     held_out : log-likelihood of a pair of each half of the documents by topics fitted on the other
         half, where the store keeps halves
     refined : rounds of refinement
+    coherences : means of other coherences, by column
     """
 
     n_topics: int
@@ -53,6 +53,7 @@ class Candidate:
     refusal: str = ""
     held_out: HeldOut | None = None
     refined: int | None = None
+    coherences: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def predicted(self) -> float | None:
@@ -174,7 +175,8 @@ held-out likelihood; 5 predict best, the most that were tried
 class Fitted:
     """The part of a fitted model from which the numbers of its candidate are computed.
 
-    words : (m,) int64, the core words among the top 20 of any topic, rising
+    words : (m,) int64, the core words among the top words of any topic, as many as any
+        coherence asks for, rising
     topics : (m, k) float64, the topics at these words
 
     The other fields are those of `Candidate`.
@@ -193,32 +195,45 @@ class Fitted:
     @classmethod
     def of(cls, model: TopicModel, core: int, seconds: float) -> Fitted:
         """Of a model and the size of the core."""
-        words = np.unique(top_words(model.topics[:core], min(PAPER_WORDS, core)))
+        most = max(number for one in COHERENCES.values() for number in one.compared)
+        words = np.unique(top_words(model.topics[:core], min(most, core)))
         weight = float(model.weights.min())
-        told = model.held_out, model.refined
-        return cls(model.captured, weight, seconds, words, model.topics[words], *told)
+        return cls(
+            captured=model.captured,
+            smallest_weight=weight,
+            seconds=seconds,
+            words=words,
+            topics=model.topics[words],
+            held_out=model.held_out,
+            refined=model.refined,
+        )
 
     def candidate(self, n_topics: int, alpha0: float, pairs: WordPairs | None) -> Candidate:
         """With the coherence that the counts of its words give."""
-        npmi = umass = umass_20 = None
-        if pairs is not None:
-            few = min(COHERENCE_WORDS, self.words.size)
-            many = min(PAPER_WORDS, self.words.size)
-            npmi = float(pairs.npmi(self.words, self.topics, few).mean())
-            umass = float(pairs.umass(self.words, self.topics, few).mean())
-            umass_20 = float(pairs.umass(self.words, self.topics, many).mean())
+        means = {} if pairs is None else self._coherences(pairs)
         return Candidate(
             n_topics,
             alpha0,
-            npmi,
-            umass,
-            umass_20,
-            self.captured,
-            self.smallest_weight,
-            self.seconds,
+            npmi=means.pop("npmi", None),
+            umass=means.pop("umass", None),
+            umass_20=means.pop("umass_20", None),
+            captured=self.captured,
+            smallest_weight=self.smallest_weight,
+            seconds=self.seconds,
             held_out=self.held_out,
             refined=self.refined,
+            coherences=means,
         )
+
+    def _coherences(self, pairs: WordPairs) -> dict[str, float]:
+        """Means over the topics, by column."""
+        means: dict[str, float] = {}
+        for one in COHERENCES.values():
+            for number, (key, _) in one.columns.items():
+                least = min(number, self.words.size)
+                scores = pairs.coherence(one, self.words, self.topics, least)
+                means[key] = float(scores.mean())
+        return means
 
 
 @dataclass(frozen=True, eq=False)

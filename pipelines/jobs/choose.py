@@ -39,8 +39,15 @@ def chosen_options(
     """
     require_halves(store, tuple(auto))
     if "topics" in auto:
-        method = options.method, options.seed, options.refine
-        selection = select(store, numbers_of_topics(store.basis), [options.alpha0], run, *method)
+        selection = select(
+            store,
+            numbers_of_topics(store.basis),
+            [options.alpha0],
+            run,
+            method=options.method,
+            seed=options.seed,
+            refine=options.refine,
+        )
         if not selection.likely:
             raise InvalidInput(
                 "a half of the documents, every other one of a shard, has no pair of words; give a "
@@ -73,9 +80,17 @@ def with_numbers_between(
     more: dict[int, Candidate] = {}
 
     def held_out_of(number: int) -> HeldOut | None:
-        method = options.method, options.seed, options.refine
         try:
-            [more[number]] = select(store, [number], [alpha0], run, *method).candidates
+            selected = select(
+                store,
+                [number],
+                [alpha0],
+                run,
+                method=options.method,
+                seed=options.seed,
+                refine=options.refine,
+            )
+            [more[number]] = selected.candidates
         except (NotIdentifiable, BoundExceeded):
             return None
         return more[number].held_out

@@ -144,12 +144,13 @@ def polish(
             "a pass counts all documents alike, and the model's count half after some days; give "
             "the shards to read, or fit it without a half-life"
         )
-    place = run.cluster.threads, run.cluster.memory
-    plan = plan_polish(*family.shape(model), *place, run.limits)
+    n_words, n_topics = family.shape(model)
+    plan = plan_polish(n_words, n_topics, run.cluster.threads, run.cluster.memory, run.limits)
     marked, bad = _marked(source, shards, run, skip_bad_shards, allow_missing)
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
-    how = alpha, skip_bad_shards, run.limits.document_bytes
-    digest = _digest(store, family, model, marked, *how)
+    digest = _digest(
+        store, family, model, marked, alpha, skip_bad_shards, run.limits.document_bytes
+    )
     work = PolishingFolder(store.folder, digest, family.sums)
     groups = list(_groups(marked, getattr(model, family.arrays[0]).nbytes))
     client = run.cluster.client

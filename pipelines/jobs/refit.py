@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -19,28 +20,35 @@ from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.cluster.refit_memory import plan_kind, plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
+from streaming_moments.quality.coherences.base import COHERENCE_WORDS, Coherence, TopWords
+from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
 from streaming_moments.storage.segments.blocks import joining_bytes
 
-COHERENCE_WORDS = 10
-
 M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, eq=False)
-class Coherence:
-    """Coherence of each topic from the stored co-document counts.
+class TopicCoherences:
+    """Coherences of each topic from the stored co-document counts, over its top 10 words.
 
-    umass : (k,) float64, UMass over the top 10 words; nearer to 0 is better
-    npmi : (k,) float64, mean NPMI over documents of the top 10 words, -1 to 1
+    by_key : (k,) float64 each, as `COHERENCES` names them
     """
 
-    umass: NDArray[np.float64]
-    npmi: NDArray[np.float64]
+    by_key: Mapping[str, NDArray[np.float64]]
+
+    @property
+    def umass(self) -> NDArray[np.float64]:
+        """(k,) UMass; nearer to 0 is better."""
+        return self.by_key["umass"]
+
+    @property
+    def npmi(self) -> NDArray[np.float64]:
+        """(k,) mean NPMI, -1 to 1."""
+        return self.by_key["npmi"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,21 +68,18 @@ class WordPairs:
     together: NDArray[np.float64]
     documents: float
 
-    def umass(
-        self, words: NDArray[np.int64], topics: NDArray[np.float64], number: int
+    def coherence(
+        self,
+        each: Coherence,
+        words: NDArray[np.int64],
+        topics: NDArray[np.float64],
+        number: int,
     ) -> NDArray[np.float64]:
-        """(k,) UMass of topics, given by their rows at `words`, that hold all their top words."""
-        return umass_coherence(topics, *self._of(words), number)
-
-    def npmi(
-        self, words: NDArray[np.int64], topics: NDArray[np.float64], number: int
-    ) -> NDArray[np.float64]:
-        """(k,) NPMI; arguments as `umass`."""
-        return npmi_coherence(topics, *self._of(words), self.documents, number)
-
-    def _of(self, words: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(k,) of topics, given by their rows at `words`, that hold all their top words."""
         places = np.searchsorted(self.words, words)
-        return self.frequencies[places], self.together[np.ix_(places, places)]
+        together = self.together[np.ix_(places, places)]
+        top = TopWords.of(topics, self.frequencies[places], together, self.documents, number)
+        return each.of(top)
 
 
 def refit(
@@ -146,8 +151,15 @@ def refit_rows(
     if not store.layout.foundation.by_length:
         return _plain_rows(store, model, options, run)
     lengths, cluster = counted_lengths(store), run.cluster
-    shape = cluster.workers, cluster.threads, cluster.memory
-    plan = plan_refit(store.layout, model, options, *shape, blocks_held(lengths.whole))
+    plan = plan_refit(
+        store.layout,
+        model,
+        options,
+        workers=cluster.workers,
+        threads=cluster.threads,
+        memory=cluster.memory,
+        held=blocks_held(lengths.whole),
+    )
     return OnCluster.of(
         store,
         lengths,
@@ -173,8 +185,15 @@ def _plain_rows(
     cluster = run.cluster
     own = store if isinstance(store, WindowedStore) else store.commit
     joining = joining_bytes(own.segments, store.layout)
-    shape = cluster.workers, cluster.threads, cluster.memory
-    plan = plan_kind(store.layout, model, options, *shape, joining)
+    plan = plan_kind(
+        store.layout,
+        model,
+        options,
+        workers=cluster.workers,
+        threads=cluster.threads,
+        memory=cluster.memory,
+        joining=joining,
+    )
     per_worker, keep = plan.in_flight, plan.keep_blocks
     # halves are made of a block by each step that reads them
     return OnCluster.of(store, store.totals(), run, per_worker, keep, keep_prepared=False)
@@ -215,8 +234,8 @@ def blocks_held(histogram: Lengths) -> int:
     return 3 if isinstance(histogram, WeightedLengths) else 2
 
 
-def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> Coherence | None:
-    """Coherence of a model's topics on a version of a store; None without co-document counts."""
+def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> TopicCoherences | None:
+    """Coherences of a model's topics on a version of a store; None without co-document counts."""
     if not store.codocuments:
         return None
     number = min(COHERENCE_WORDS, store.basis.core)
@@ -226,9 +245,9 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> Coherence
     lengths = store.row_lengths()
     rows = OnCluster.of(store, lengths, run, run.cluster.threads)
     pairs = count_pairs(rows, words)
-    return Coherence(
-        pairs.umass(words, model.topics[words], number),
-        pairs.npmi(words, model.topics[words], number),
+    topics = model.topics[words]
+    return TopicCoherences(
+        {key: pairs.coherence(one, words, topics, number) for key, one in COHERENCES.items()}
     )
 
 
@@ -236,7 +255,7 @@ def with_coherence(store: StatisticsSource, model: M, run: Run) -> M:
     """The model with the coherence of its topics, where it has some and it is known."""
     topical: Any = model
     scores = None if model.scored is None else coherence(store, topical, run)
-    scored: M = topical.with_coherence(scores.umass, scores.npmi) if scores is not None else model
+    scored: M = topical.with_coherence(**scores.by_key) if scores is not None else model
     return scored
 
 

@@ -233,7 +233,6 @@ def _planned(
     refine: int | Literal["auto"],
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
     """The plan for the most topics that basis and memory allow, and what the others lack."""
-    shape = run.cluster.workers, run.cluster.threads, run.cluster.memory
     plans: list[RefitPlan] = []
     refused: dict[int, StreamingMomentsError] = {}
     for k in numbers:
@@ -241,7 +240,17 @@ def _planned(
             require_columns(k, store.basis)
             rounds = ROUNDS if refine == "auto" else refine
             options = TopicOptions(topics=k, method=method, refine=rounds)
-            plans.append(plan_refit(store.layout, TopicModel, options, *shape, held))
+            plans.append(
+                plan_refit(
+                    store.layout,
+                    TopicModel,
+                    options,
+                    workers=run.cluster.workers,
+                    threads=run.cluster.threads,
+                    memory=run.cluster.memory,
+                    held=held,
+                )
+            )
         except (NotIdentifiable, BoundExceeded) as error:
             refused[k] = error
     if not plans:
@@ -311,8 +320,9 @@ def _models(
     for group in _groups(rows, plan, sorted(ready)):
         own = [ready[k] for k in group]
         parts = rows.each("topic rows", leading_rows, whitened, own)
-        known = rows.lengths, rows.basis, method
-        made = rows.once("finishing", finish_leading, parts, whitened, own, *known)
+        made = rows.once(
+            "finishing", finish_leading, parts, whitened, own, rows.lengths, rows.basis, method
+        )
         del parts
         told = rows.value(rows.once("finishing", numbers_of, made))
         for place, (k, spent) in enumerate(zip(group, told, strict=True)):
@@ -320,8 +330,9 @@ def _models(
                 yield k, spent
             else:
                 model, seconds = refining(rows.once("finishing", model_at, made, place))
-                known_of_it = rows.basis.core, spent + seconds
-                yield k, rows.value(rows.once("coherence", Fitted.of, model, *known_of_it))
+                core = rows.basis.core
+                fitted = rows.once("coherence", Fitted.of, model, core, spent + seconds)
+                yield k, rows.value(fitted)
 
 
 def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterator[list[int]]:

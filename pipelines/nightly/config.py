@@ -251,10 +251,10 @@ class NightlyConfig:
                 "[refit] topics and alpha0 are several, and cannot be compared with [create] "
                 "codocuments = false"
             )
-        if not made.codocuments and self.gates.max_coherence_drop is not None:
+        if not made.codocuments and self.gates.coherences:
             raise ValueError(
-                "[gates] max_coherence_drop: no coherence is known with [create] codocuments = "
-                "false; leave out one of them"
+                f"[gates] {', '.join(self.gates.coherences)}: no coherence is known with [create] "
+                "codocuments = false; leave out one of them"
             )
         dated = refit.window_days is not None or refit.half_life_days is not None
         if dated and made.date_column is None and made.date_pattern == NO_PATTERN:

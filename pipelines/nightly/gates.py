@@ -73,8 +73,15 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
                 f"{len(pairs)} models cannot be compared, as the store keeps no co-document "
                 "counts; give one number of topics and one alpha0, or create a store with them"
             )
-        how = (run, section.method, section.seed, section.further.get("refine", ROUNDS))
-        selection = select(source, section.topics, section.alpha0, *how)
+        selection = select(
+            source,
+            section.topics,
+            section.alpha0,
+            run,
+            method=section.method,
+            seed=section.seed,
+            refine=section.further.get("refine", ROUNDS),
+        )
         tried = selection.candidates
         best = selection.taken or next(one for one in tried if not one.refusal)
         why = selection.why or (
@@ -87,7 +94,9 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
     if section.auto:
         options = chosen_options(source, cast("TopicOptions", options), section.auto, run)
     model = with_coherence(source, refit_by(source, section.family, options, run), run)
-    only = Candidate(model.n_topics, model.alpha0, model.mean_npmi, held_out=model.held_out)
+    means = {key: mean for key, mean in model.mean_coherences.items() if mean is not None}
+    npmi, held_out = means.pop("npmi", None), model.held_out
+    only = Candidate(model.n_topics, model.alpha0, npmi, held_out=held_out, coherences=means)
     return Chosen(model, tried or (only,), why)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -20,6 +21,7 @@ from streaming_moments.pipelines.nightly.refit_config import RefitSection
 from streaming_moments.pipelines.quantities import Number, Share
 from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.clusters import furthest_move
+from streaming_moments.quality.coherences.registry import followed
 from streaming_moments.quality.drift import Drift
 from streaming_moments.statistics.kinds import KINDS
 
@@ -67,6 +69,7 @@ class Measure:
     known : whether the requested model has it
     default : bound without one in the configuration; if None, the measure is not judged
     held_out : whether it needs held-out records, so that the store must keep halves apart
+    coherence : whether it needs co-document counts
     """
 
     key: str
@@ -77,11 +80,12 @@ class Measure:
     known: Callable[[RefitSection], bool]
     default: float | None = None
     held_out: bool = False
+    coherence: bool = False
 
 
-def _coherence_drop(night: Night) -> float | None:
-    now = night.model.mean_npmi
-    before = None if night.published is None else night.published.mean_npmi
+def _coherence_drop(night: Night, key: str) -> float | None:
+    now = night.model.mean_coherences.get(key)
+    before = None if night.published is None else night.published.mean_coherences.get(key)
     return None if now is None or before is None else before - now
 
 
@@ -139,13 +143,17 @@ def _has_weights(refit: RefitSection) -> bool:
 
 
 MEASURES: tuple[Measure, ...] = (
-    Measure(
-        "max_coherence_drop",
-        "drop of coherence",
-        Better.LESS_THAN_BEFORE,
-        _Distance,
-        _coherence_drop,
-        _of_topics,
+    *(
+        Measure(
+            one.gate,
+            one.gate_name,
+            Better.LESS_THAN_BEFORE,
+            _Distance,
+            partial(_coherence_drop, key=one.key),
+            _of_topics,
+            coherence=True,
+        )
+        for one in followed()
     ),
     Measure(
         "max_held_out_drop",
@@ -238,6 +246,11 @@ class _Bounds:
     def held_out(self) -> tuple[str, ...]:
         """Bounds given of what is held out."""
         return tuple(one.key for one in self.given if one.held_out)
+
+    @property
+    def coherences(self) -> tuple[str, ...]:
+        """Bounds given of coherences."""
+        return tuple(one.key for one in self.given if one.coherence)
 
     def require_known(self, refit: RefitSection) -> None:
         """Refuse bounds on measures that a model does not have; the ValueError names them."""

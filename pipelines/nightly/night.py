@@ -345,7 +345,7 @@ def _polished(
             allow_missing=going,
         )
         polished = with_coherence(source, result.model, run)
-        found |= asdict(result.note) | {"npmi": polished.mean_npmi}
+        found |= asdict(result.note) | polished.mean_coherences
         found["bad"] = [error.url for error in result.bad]
     return polished, result.work
 

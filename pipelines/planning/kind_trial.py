@@ -48,8 +48,8 @@ def try_out_any(
 ) -> tuple[Job, StepCosts]:
     """`try_out` of kinds whose models are fitted by sweeps over a basis, else `try_out_kind`."""
     if not KINDS[shape.kind].by_length:
-        known = shape, counting, options, n_topics or _STATES, threads, storage_options
-        return try_out_kind(shards, *known)
+        n_states = n_topics or _STATES
+        return try_out_kind(shards, shape, counting, options, n_states, threads, storage_options)
     return try_out(
         shards,
         Reading(counting.form, policy_of(shards, counting), storage_options),
@@ -97,15 +97,22 @@ def try_out_kind(
         connect() as cluster,
     ):
         run = Run(cluster, storage_options=storage_options)
-        told = sampled, shape, counting, options, run
-        choosing, store = timed(lambda: create_kind(f"{folder}/store", *told))
+        choosing, store = timed(
+            lambda: create_kind(f"{folder}/store", sampled, shape, counting, options, run)
+        )
         with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
             reading = Reading(counting.form, None, storage_options)
             pieces, open_shard = read_some(sampled, store, reading, pool)
             read = reading_costs(pieces, sampled, open_shard)
             model = _model_of(store.kind)
-            known = store.foundation, store.row_blocks, n_states, options.pilot_documents
-            job = Job(corpus, *known, model=model)
+            job = Job(
+                corpus,
+                store.foundation,
+                store.row_blocks,
+                n_topics=n_states,
+                pilot_documents=options.pilot_documents,
+                model=model,
+            )
             batches = [piece.batch for piece in pieces]
             blocks = _block_costs(job, store, batches, pool, threads)
     return job, StepCosts(threads, PilotCosts(0.0, 0.0, choosing), read, blocks)

@@ -136,8 +136,14 @@ def try_out(
                 halves=halves,
             )
             pieces, open_shard = read_some(sampled, store, reading, pool)
-            counted = store.counts, store.row_blocks
-            job = Job(corpus, *counted, n_topics, options.pilot_documents, pilot.room)
+            job = Job(
+                corpus,
+                store.counts,
+                store.row_blocks,
+                n_topics,
+                options.pilot_documents,
+                pilot.room,
+            )
             read = reading_costs(pieces, sampled, open_shard)
             factor = corpus.nbytes / read.sampled_bytes
             blocks = _block_costs(job, store, pieces, factor, pool, threads, options.seed)

@@ -15,6 +15,8 @@ from streaming_moments.pipelines.reports.page import ReportPage, TopicChange
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
 from streaming_moments.pipelines.reports.topic_reports import topic_names
+from streaming_moments.quality.coherences.base import coherence_of
+from streaming_moments.quality.coherences.registry import followed
 from streaming_moments.quality.differences import beyond_noise
 from streaming_moments.quality.topic_map import classical_scaling
 
@@ -50,6 +52,10 @@ def content_of(page: ReportPage) -> dict[str, Any]:
     content["places"] = classical_scaling(page.distances).tolist() if page.distances else []
     content["relevance_weight"] = RELEVANCE_WEIGHT
     content["names"] = topic_names(page.topics, page.what)
+    content["coherences"] = [
+        {"key": one.key, "column": one.column, "name": one.name, "digits": one.digits}
+        for one in followed()
+    ]
     return content
 
 
@@ -86,6 +92,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"shortly": _shortly, "points": _points, "step": _step}
+    environment.filters["coherence"] = coherence_of
+    environment.globals["coherences"] = followed()
     return environment
 
 

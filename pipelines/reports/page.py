@@ -65,6 +65,7 @@ class TopicReport:
     sample, further : a document that is mostly of it, and others if they were searched for
     coordinates : the largest numbers of a cluster or a factor, each with its name
     nearest : rows nearest to the mean of a cluster
+    coherences : other coherences by key, where they were computed
     """
 
     topic: int
@@ -80,6 +81,7 @@ class TopicReport:
     further: tuple[SampleDocument, ...] = ()
     coordinates: tuple[tuple[str, float], ...] = ()
     nearest: tuple[NearRow, ...] = ()
+    coherences: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

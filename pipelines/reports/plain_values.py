@@ -10,13 +10,16 @@ from typing import Any
 def json_value(item: Any) -> Any:
     """The value, in which numbers that JSON lacks are null and tuples are lists.
 
+    Other `coherences` are left out where there are none.
+
     Examples
     --------
     >>> json_value({"npmi": float("nan"), "weights": (0.5, 0.5)})
     {'npmi': None, 'weights': [0.5, 0.5]}
     """
     if isinstance(item, Mapping):
-        return {key: json_value(value) for key, value in item.items()}
+        shown = ((key, value) for key, value in item.items() if value or key != "coherences")
+        return {key: json_value(value) for key, value in shown}
     if isinstance(item, list | tuple):
         return [json_value(value) for value in item]
     return None if isinstance(item, float) and not math.isfinite(item) else item

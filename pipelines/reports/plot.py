@@ -10,14 +10,11 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
+from streaming_moments.quality.coherences.base import coherence_of
+from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.storage.files.local_files import write_whole
 from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
-_PANELS = (
-    ("npmi", "mean NPMI, 10 words"),
-    ("umass_20", "mean UMass, 20 words"),
-    ("captured", "captured spectrum"),
-)
 _ACROSS = 3  # panels of topics
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
 
@@ -36,7 +33,13 @@ def require_plot(file: str) -> None:
 
 def plot(selection: Selection, file: str) -> None:
     """Write the plot, one line for each alpha0; errors as of `require_plot`."""
-    shown = [panel for panel in _PANELS if selection.coherent or panel[0] == "captured"]
+    shown = [("captured", "captured spectrum")]
+    if selection.coherent:
+        drawn = [(one, one.compared[-1]) for one in COHERENCES.values()]
+        shown = [
+            *((one.columns[words][0], f"mean {one.name}, {words} words") for one, words in drawn),
+            *shown,
+        ]
     if selection.number != "topics":
         shown = [("predicted", f"log likelihood of {selection.held} held out")]
     fitted = [one for one in selection.candidates if not one.refusal]
@@ -45,7 +48,7 @@ def plot(selection: Selection, file: str) -> None:
     for axis, (name, label) in zip(axes, shown, strict=True):
         for alpha0, line in _by_alpha0(fitted).items():
             numbers = [one.n_topics for one in line]
-            values = [getattr(one, name) for one in line]
+            values = [_value(one, name) for one in line]
             axis.plot(numbers, values, marker="o", markersize=3, label=f"alpha0 {alpha0:g}")
         axis.set_ylabel(label)
         axis.grid(alpha=0.3)
@@ -104,6 +107,13 @@ def _put(content: bytes, file: str) -> None:
         write_whole(str(Path(file).resolve()), content)
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written ({error}); give another file") from error
+
+
+def _value(candidate: Candidate, name: str) -> float | None:
+    value: float | None = (
+        candidate.predicted if name == "predicted" else coherence_of(candidate, name)
+    )
+    return value
 
 
 def _by_alpha0(candidates: Sequence[Candidate]) -> dict[float, list[Candidate]]:

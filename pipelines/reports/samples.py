@@ -64,9 +64,10 @@ def sample_documents(
                 text = texts[document].as_py()
                 text = text.decode() if isinstance(text, bytes) else text
                 begins = fitted.policy.cut(words(text))[part][:_BEGINS]
-                told = float(shares[row]), _from(text, begins)
                 called = _called(record, document, store, storage_options)
-                sample = SampleDocument(record.url, document + 1, *told, called)
+                sample = SampleDocument(
+                    record.url, document + 1, float(shares[row]), _from(text, begins), called
+                )
                 best[topic] = float(scores[row]), sample
     return {topic: sample for topic, (_, sample) in sorted(best.items())}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,9 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.terminal import shown
-from streaming_moments.quality.coherence import topic_diversity
+from streaming_moments.quality.coherences.base import coherence_of
+from streaming_moments.quality.coherences.registry import COHERENCES
+from streaming_moments.quality.diversity import topic_diversity
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.store.store import MomentStore
 
@@ -42,6 +44,7 @@ class TopicLine:
     words : most relevant first
     umass, npmi : coherence, None where it was not computed
     probabilities, bars : of `words` in the topic, and their standard errors; no bars where unknown
+    coherences : other coherences by key, where they were computed
     """
 
     topic: int
@@ -52,6 +55,7 @@ class TopicLine:
     probabilities: tuple[float, ...] = ()
     bars: tuple[float, ...] = ()
     label: str | None = None
+    coherences: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def marked(self) -> tuple[str, ...]:
@@ -113,6 +117,11 @@ def topic_lines(
                 tuple(model.topics[used, topic].tolist()),
                 bars,
                 labels.get(topic),
+                {
+                    key: float(values[topic])
+                    for key, values in model.coherences.items()
+                    if math.isfinite(values[topic])
+                },
             )
         )
     return lines
@@ -183,20 +192,19 @@ def model_scores(model: TopicModel) -> dict[str, float | None]:
     {'npmi': None, 'umass': None, 'diversity': 0.5}
     """
     number = min(DIVERSITY_WORDS, model.n_words)
-    return {
-        "npmi": _known(model.npmi.mean()),
-        "umass": _known(model.umass.mean()),
-        "diversity": topic_diversity(model.topics, number),
-    }
+    known = {key: coherence_of(model, key) for key in COHERENCES}
+    means = {key: _known(one.mean()) for key, one in known.items() if one is not None}
+    return {**means, "diversity": topic_diversity(model.topics, number)}
 
 
 def scores_line(model: TopicModel) -> str:
     """The scores of a model as people read them."""
     scores = model_scores(model)
-    npmi, umass, diversity = scores["npmi"], scores["umass"], scores["diversity"]
-    known = npmi is not None and umass is not None
-    coherence = f"mean NPMI {npmi:.3f}, mean UMass {umass:.1f}, " if known else ""
-    return f"{coherence}diversity of the top words {diversity:.2f}"
+    means = [(one, scores.get(key)) for key, one in COHERENCES.items()]
+    told = [
+        f"mean {one.name} {mean:.{one.mean_digits}f}, " for one, mean in means if mean is not None
+    ]
+    return f"{''.join(told)}diversity of the top words {scores['diversity']:.2f}"
 
 
 def together_line(model: TopicModel) -> str:
@@ -249,15 +257,18 @@ def print_topics(
     if labelled:
         table.add_column("label", overflow="fold")
     table.add_column("weight", justify="right")
-    coherent = any(line.npmi is not None for line in lines)
-    if coherent:
-        table.add_column("NPMI", justify="right")
-        table.add_column("UMass", justify="right")
+    known = [
+        (key, one)
+        for key, one in COHERENCES.items()
+        if any(coherence_of(line, key) is not None for line in lines)
+    ]
+    for _, one in known:
+        table.add_column(one.name, justify="right")
     for name in columns:
         table.add_column(name, justify="right")
     table.add_column(f"words by relevance (lambda {weight:g})", overflow="fold")
     for line in lines:
-        scores = [] if not coherent else [_number(line.npmi, 2), _number(line.umass, 1)]
+        scores = [_number(coherence_of(line, key), one.digits) for key, one in known]
         words = (
             f"{marked}*" if word in starred else marked
             for word, marked in zip(line.words, line.marked, strict=True)
@@ -304,7 +315,13 @@ def print_selection(console: Console, selection: Selection) -> None:
     """A table of numbers of topics, marked: the best by NPMI, and what pairs held out take."""
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent
-    scores = ["NPMI", "UMass 10", "UMass 20"] if coherent else []
+    known_scores = [
+        (key, name, one.mean_digits)
+        for one in COHERENCES.values()
+        for key, name in one.columns.values()
+        if coherent
+    ]
+    scores = [name for _, name, _ in known_scores]
     scores += ["held out"] if selection.likely else []
     # of which some have others: they were found
     rounds = {one.refined for one in selection.candidates if not one.refusal}
@@ -317,7 +334,7 @@ def print_selection(console: Console, selection: Selection) -> None:
     table.add_column("", overflow="fold")
     best, likely = selection.best, selection.likely
     for one in selection.candidates:
-        numbers = [_number(one.npmi, 3), _number(one.umass, 1), _number(one.umass_20, 1)] * coherent
+        numbers = [_number(coherence_of(one, key), digits) for key, _, digits in known_scores]
         if likely:
             numbers.append("" if one.held_out is None else f"{one.held_out.mean:.4f}")
         marks = ["taken" if one is likely[0] else "noise"] if one in likely else []

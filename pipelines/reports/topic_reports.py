@@ -52,9 +52,21 @@ def topics_of(
             bar = float(model.topic_bars[line.topic])
             bars = tuple(model.word_bars[words, line.topic].tolist())
         told = {name: float(values[line.topic]) for name, values in columns.items() if name != _BAR}
-        known = (line.topic, line.weight, line.npmi, line.words, tuple(rows), bar, bars)
-        more = labels.get(line.topic), told, samples.get(line.topic)
-        found.append(TopicReport(*known, *more))
+        found.append(
+            TopicReport(
+                line.topic,
+                line.weight,
+                line.npmi,
+                line.words,
+                tuple(rows),
+                bar,
+                bars,
+                label=labels.get(line.topic),
+                told=told,
+                sample=samples.get(line.topic),
+                coherences=line.coherences,
+            )
+        )
     return tuple(found)
 
 

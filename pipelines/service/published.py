@@ -74,7 +74,7 @@ class Published:
             )
         said = said_of_texts(self.model, self.index.counted(encoded(texts)))
         names = "words", "length", "foreign"
-        columns = said["proportions"].plain(DIGITS), *(said[name].plain() for name in names)
+        columns = [said["proportions"].plain(DIGITS), *(said[name].plain() for name in names)]
         return [TextTopics(*row) for row in zip(*columns, strict=True)]
 
     def read(self, lines: bytes) -> list[DocumentRead]:

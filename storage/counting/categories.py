@@ -46,8 +46,9 @@ class CategoryIndex:
         words = coded(rows, lambda term: vocabulary.index.get(term, _UNKNOWN))
         starts = np.arange(len(words) + 1) * words.shape[1]
         known = np.where(words < 0, -1, words).ravel()
-        size = vocabulary.n_words, vocabulary.fingerprint
-        batch = CountBatch.from_rows(starts, known, None, *size)
+        batch = CountBatch.from_rows(
+            starts, known, None, vocabulary.n_words, vocabulary.fingerprint
+        )
         outside = (words == _UNKNOWN).sum(axis=1, dtype=np.int64)
         return CountedPassages(batch, outside, np.ones(len(words), np.int64))
 

@@ -177,8 +177,9 @@ def sample_vectors(
     storage_options: Mapping[str, object] | None = None,
 ) -> NumberRows:
     """Draw rows of a shard, each equally likely, in one pass; errors as `sample_rows`."""
-    given = (limits, storage_options)
-    table = sample_rows(shard, form, vectors.columns, quota, seed, *given, even=True)
+    table = sample_rows(
+        shard, form, vectors.columns, quota, seed, limits, storage_options, even=True
+    )
     return number_rows(table, vectors.columns, shard.url)
 
 

@@ -59,11 +59,12 @@ def pages_of(stored: IO[bytes], column: pq.ColumnChunkMetaData) -> Iterator[Page
         header = _next_header(stored)
         parts = (part for part in map(header.fields.get, _COUNTED) if isinstance(part, dict))
         values = _count(next(parts, {}).get(1))
-        sizes = _count(header.fields.get(_DECOMPRESSED)), _count(header.fields.get(_STORED))
-        if min(values, *sizes) < 0:
+        decompressed = _count(header.fields.get(_DECOMPRESSED))
+        compressed = _count(header.fields.get(_STORED))
+        if min(values, decompressed, compressed) < 0:
             raise ValueError(f"there is no page header at byte {place}")
-        yield Page(header.fields.get(_TYPE) == _DICTIONARY_PAGE, sizes[0], values)
-        place += header.nbytes + sizes[1]
+        yield Page(header.fields.get(_TYPE) == _DICTIONARY_PAGE, decompressed, values)
+        place += header.nbytes + compressed
 
 
 @dataclass(frozen=True)

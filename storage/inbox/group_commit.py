@@ -101,8 +101,9 @@ class GroupCommit:
                 raise InboxClosed("the service is ending; send it again in a moment")
             claim = None
             if submission.keyed:
-                told = submission.receipt, submission.digest, after
-                claim = self._claiming.submit(self._inbox.claim, *told)
+                claim = self._claiming.submit(
+                    self._inbox.claim, submission.receipt, submission.digest, after
+                )
             one = _Waiting(submission, claim, Future())
             # who asked may be gone before it is written: nothing of it is cancelled
             one.done.set_running_or_notify_cancel()

@@ -244,8 +244,10 @@ class RecordShape:
         try:
             found = one.written(record[one.name])
             if one.counts_of is not None and len(record[one.counts_of]) != len(record[one.name]):
-                several = len(record[one.name]), len(record[one.counts_of]), one.counts_of
-                raise InvalidInput("it has {} entries, expected {} as {!r} has".format(*several))
+                entries, expected = len(record[one.name]), len(record[one.counts_of])
+                raise InvalidInput(
+                    f"it has {entries} entries, expected {expected} as {one.counts_of!r} has"
+                )
         except InvalidInput as refused:
             raise RecordRefused(place, one.name, str(refused)) from refused
         return found

@@ -243,12 +243,12 @@ def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str
     """Of all that can be compared; what was asked for by name must be."""
     moved = {}
     for name in _names_to_compare(one, two, asked):
-        models = (one, one.load_any_model(name)), (two, two.load_any_model(name))
-        found = states_compared(*models, _ANY)
+        before, after = one.load_any_model(name), two.load_any_model(name)
+        found = states_compared((one, before), (two, after), _ANY)
         if found is not None:
             moved[name] = _moved(one, two, name, found)
         elif asked is not None:
-            if why := ABSENT["diff"].get(models[1][1].name):
+            if why := ABSENT["diff"].get(after.name):
                 raise StoreError(f"model {name} {why}")
             raise StoreError(
                 f"the models called {name!r} have no topics or states over the same words, nor "

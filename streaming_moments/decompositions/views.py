@@ -144,8 +144,9 @@ def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhit
     W = Q @ (vectors[:, :k] / np.sqrt(values[:k]))
     left, right = F.T @ W, E.T @ W
     # raw sketches: the constants are none of a slice's
-    turned = sides.left[1:] @ left, sides.right[1:] @ right
-    return RowWhitening(sides, W, (E @ left + F @ right) / 2, *turned)
+    return RowWhitening(
+        sides, W, (E @ left + F @ right) / 2, sides.left[1:] @ left, sides.right[1:] @ right
+    )
 
 
 def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -133,8 +133,8 @@ class Model(Protocol):
         """(n, k) distributions over words that have a coherence; None of other models."""
 
     @property
-    def mean_npmi(self) -> float | None:
-        """Mean coherence of what is `scored`; None where it was not computed."""
+    def mean_coherences(self) -> dict[str, float | None]:
+        """Mean coherences of what is `scored`, by key; None where they were not computed."""
 
     @property
     def captured_share(self) -> float | None:

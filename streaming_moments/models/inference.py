@@ -49,8 +49,9 @@ def inferred_proportions(
     """(documents, k) proportions under the Dirichlet of `alpha0 * weights`, by either method."""
     if method == "fixed-point":
         found = np.empty((batch.documents, weights.size))
-        documents = batch.indptr, batch.words, batch.counts
-        topic_reading.proportions(*documents, topics, weights, alpha0, iterations, found)
+        topic_reading.proportions(
+            batch.indptr, batch.words, batch.counts, topics, weights, alpha0, iterations, found
+        )
         return found
     if method != "gibbs":
         raise InvalidInput(f'method is "{method}"; choose "fixed-point" or "gibbs"')

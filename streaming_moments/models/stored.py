@@ -35,6 +35,7 @@ class Part:
     required : refuse a stored model without it, though the field has a default
     together : parts of the same group are all in a store, or none of them
     arrays : names of the arrays of a field that is a dataclass of arrays
+    prefix : before the keys of a field that is a mapping of arrays, in the names of its arrays
     own : the class of the model stores the field itself
     """
 
@@ -43,6 +44,7 @@ class Part:
     required: bool = False
     together: str = ""
     arrays: tuple[str, ...] = ()
+    prefix: str = ""
     own: bool = False
 
 
@@ -99,7 +101,10 @@ class StoredModel:
                 object.__setattr__(self, name, view)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        vars(self).update(state)
+        # a pickle of an earlier version lacks the fields that are new
+        new = {one.name: one.default_factory for one in fields(self) if one.name not in state}
+        made = {name: make() for name, make in new.items() if make is not MISSING}
+        vars(self).update(made, **state)
         StoredModel.__post_init__(self)
 
     def __repr__(self) -> str:
@@ -118,9 +123,9 @@ class StoredModel:
         return None
 
     @property
-    def mean_npmi(self) -> float | None:
-        """Mean coherence of what is `scored`; None where it was not computed."""
-        return None
+    def mean_coherences(self) -> dict[str, float | None]:
+        """Mean coherences of what is `scored`, by key; None where they were not computed."""
+        return {}
 
     @property
     def captured_share(self) -> float | None:
@@ -147,7 +152,9 @@ class StoredModel:
         attributes: dict[str, Any] = {}
         for one, how in _parts_of(type(self)):
             value, name = getattr(self, one.name), how.name or one.name
-            if how.arrays and value is not None:
+            if how.prefix:
+                arrays |= {how.prefix + key: array for key, array in value.items()}
+            elif how.arrays and value is not None:
                 own = (getattr(value, inner.name) for inner in fields(value))
                 arrays |= zip(how.arrays, own, strict=True)
             elif isinstance(value, np.ndarray):
@@ -173,7 +180,14 @@ class StoredModel:
         left, hints = {**arrays, **attributes}, get_type_hints(cls)
         found: dict[str, Any] = {}
         missing: list[str] = []
-        kept = [(one, how, how.arrays or (how.name or one.name,)) for one, how in _parts_of(cls)]
+        mappings = [(one.name, how.prefix) for one, how in _parts_of(cls) if how.prefix]
+        for field_name, prefix in mappings:
+            own = [name for name in left if name.startswith(prefix)]
+            found[field_name] = {
+                name.removeprefix(prefix): np.asarray(left.pop(name), np.float64) for name in own
+            }
+        plain = [(one, how) for one, how in _parts_of(cls) if not how.prefix]
+        kept = [(one, how, how.arrays or (how.name or one.name,)) for one, how in plain]
         groups = {how.together for _, how, names in kept if how.together and names[0] in left}
         for one, how, names in kept:
             absent = [name for name in names if name not in left]
@@ -200,19 +214,28 @@ class StoredModel:
         """
         moved: dict[str, Any] = {}
         for one, how in _parts_of(type(self)):
-            array = getattr(self, one.name)
-            if array is None:
+            value = getattr(self, one.name)
+            if value is None or not how.states:
                 continue
-            for axis in how.states:
-                if sorted(order.tolist()) != list(range(array.shape[axis])):
-                    raise InvalidInput(
-                        f"{order.tolist()} does not name each of {array.shape[axis]} topics once; "
-                        "give a permutation"
-                    )
-                moved[one.name] = array = np.ascontiguousarray(np.take(array, order, axis))
+            if how.prefix:
+                parts = value.items()
+                moved[one.name] = {key: _reordered(array, order, how) for key, array in parts}
+            else:
+                moved[one.name] = _reordered(value, order, how)
         if not moved:
             raise InvalidInput(f"model {self.name} has no states that could be reordered")
         return replace(self, **moved)
+
+
+def _reordered(array: NDArray[Any], order: NDArray[np.int64], how: Part) -> NDArray[Any]:
+    for axis in how.states:
+        if sorted(order.tolist()) != list(range(array.shape[axis])):
+            raise InvalidInput(
+                f"{order.tolist()} does not name each of {array.shape[axis]} topics once; "
+                "give a permutation"
+            )
+        array = np.ascontiguousarray(np.take(array, order, axis))
+    return array
 
 
 def _parts_of(model: type[StoredModel]) -> list[tuple[Field[Any], Part]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -116,6 +116,8 @@ class TopicModel(StoredModel):
         What it gave, where topics repeated.
     alpha0_search : Alpha0Search, optional
         How alpha0 was found, where none was given.
+    coherences : mapping of str to (k,) float64
+        Other coherences of each topic than UMass and NPMI, by key, where they were computed.
     documents, since, until, half_life
         As of any model.
 
@@ -166,6 +168,9 @@ class TopicModel(StoredModel):
     held_out: HeldOut | None = None
     second_start: SecondStart | None = None
     alpha0_search: Alpha0Search | None = None
+    coherences: Mapping[str, NDArray[np.float64]] = field(
+        default_factory=dict, metadata=stored_as(prefix="coherence_", states=(0,))
+    )
 
     def __post_init__(self) -> None:
         if not self.pair_weights.size:
@@ -179,8 +184,16 @@ class TopicModel(StoredModel):
     ) -> TopicModel:
         """A model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
         unknown = (np.full(weights.size, np.nan),) * 4
-        given = topics.copy(), weights.copy(), alpha0, topics.copy(), topics @ weights
-        return cls(*given, *unknown, method="given", documents=0)
+        return cls(
+            topics.copy(),
+            weights.copy(),
+            alpha0,
+            topics.copy(),
+            topics @ weights,
+            *unknown,
+            method="given",
+            documents=0,
+        )
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -259,8 +272,9 @@ class TopicModel(StoredModel):
     ) -> Any:
         """A handle of it."""
         swept = sweep(rows, options.topics, form, options.method, options.seed, last)
-        known = rows.lengths, rows.basis, options.method
-        return rows.once("finishing", cls.finished, *swept, *known)
+        return rows.once(
+            "finishing", cls.finished, *swept, rows.lengths, rows.basis, options.method
+        )
 
     @classmethod
     def _brought(cls, rows: Rows, made: Any) -> Self:
@@ -375,9 +389,11 @@ class TopicModel(StoredModel):
         return self.topics
 
     @property
-    def mean_npmi(self) -> float | None:
-        """Mean NPMI of the topics; None where it was not computed."""
-        return float(self.npmi.mean()) if np.isfinite(self.npmi).all() else None
+    def mean_coherences(self) -> dict[str, float | None]:
+        """Mean NPMI of the topics, and other coherences; None where they were not computed."""
+        known = {"npmi": self.npmi, **self.coherences}
+        means = ((key, float(one.mean())) for key, one in known.items())
+        return {key: mean if np.isfinite(mean) else None for key, mean in means}
 
     @property
     def captured_share(self) -> float | None:
@@ -392,7 +408,7 @@ class TopicModel(StoredModel):
     def summary(self) -> dict[str, Any]:
         """Topics, decomposition, coherence, captured spectrum."""
         told = {"topics": self.n_topics, "alpha0": self.alpha0, "method": self.method}
-        return {**told, "npmi": self.mean_npmi, "captured": self.captured}
+        return {**told, **self.mean_coherences, "captured": self.captured}
 
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes of which `from_parts` makes it again."""
@@ -448,14 +464,28 @@ class TopicModel(StoredModel):
         return Description(facts, columns, sentence)
 
     def _repr_html_(self) -> str:
-        scores = enumerate(zip(self.weights, self.npmi, strict=True))
-        rows = [(place, f"{share:.1%}", f"{npmi:.2f}") for place, (share, npmi) in scores]
+        scores = {"NPMI": self.npmi, **self.coherences}
+        rows = [
+            (place, f"{share:.1%}", *(f"{values[place]:.2f}" for values in scores.values()))
+            for place, share in enumerate(self.weights)
+        ]
         said = f"{self.n_topics} topics of {self.n_words:,} words and {self.documents:,} documents"
-        return html_table(said, ["topic", "share", "NPMI"], rows)
+        return html_table(said, ["topic", "share", *scores], rows)
 
-    def with_coherence(self, umass: NDArray[np.float64], npmi: NDArray[np.float64]) -> Self:
-        """The model with the (k,) coherences of its topics."""
-        return replace(self, umass=umass.copy(), npmi=npmi.copy())
+    def with_coherence(
+        self,
+        umass: NDArray[np.float64],
+        npmi: NDArray[np.float64],
+        **others: NDArray[np.float64],
+    ) -> Self:
+        """The model with the (k,) coherences of its topics, others by key."""
+        known = {key: values.copy() for key, values in others.items()}
+        return replace(self, umass=umass.copy(), npmi=npmi.copy(), coherences=known)
+
+    def without_coherence(self) -> Self:
+        """The model of which no coherence is known."""
+        nothing = np.full(self.n_topics, np.nan)
+        return self.with_coherence(nothing, nothing)
 
     def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:
         """Most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i` (Remark 1).
@@ -523,8 +553,9 @@ class TopicModel(StoredModel):
         if not self.alpha0:
             return posteriors(self._log_posterior(batch, smoothing))
         batch, topics = self._as_read(batch, smoothing)
-        known = topics, self.weights, self.alpha0
-        return inferred_proportions(batch, *known, method, seed, iterations)
+        return inferred_proportions(
+            batch, topics, self.weights, self.alpha0, method, seed, iterations
+        )
 
     def read(
         self, batch: CountBatch, method: Any = "fixed-point", seed: int | None = None

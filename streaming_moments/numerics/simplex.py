@@ -51,3 +51,9 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
         projected = np.clip(column - threshold, 0.0, None)
         distributions[:, place] = projected / projected.sum()
     return distributions
+
+
+def as_columns(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each column divided by its sum; what nothing is of any longer is as any other could be."""
+    sums = table.sum(axis=0)
+    return np.asarray(np.where(sums > 0, table / np.where(sums > 0, sums, 1), 1 / len(table)))

@@ -9,9 +9,9 @@ attach(__name__)
 if TYPE_CHECKING:
     from streaming_moments.numerics.relevance import top_words as top_words
     from streaming_moments.quality.agreement import adjusted_rand_index as adjusted_rand_index
-    from streaming_moments.quality.coherence import npmi_coherence as npmi_coherence
-    from streaming_moments.quality.coherence import topic_diversity as topic_diversity
-    from streaming_moments.quality.coherence import umass_coherence as umass_coherence
+    from streaming_moments.quality.coherences.npmi import npmi_coherence as npmi_coherence
+    from streaming_moments.quality.coherences.umass import umass_coherence as umass_coherence
+    from streaming_moments.quality.diversity import topic_diversity as topic_diversity
     from streaming_moments.quality.drift import Drift as Drift
     from streaming_moments.quality.drift import DriftBounds as DriftBounds
     from streaming_moments.quality.matching import MatchingRule as MatchingRule

@@ -13,7 +13,8 @@ from scipy.optimize import linear_sum_assignment
 
 from streaming_moments import CountBatch, TopicModel
 from streaming_moments.numerics.relevance import top_words
-from streaming_moments.quality.coherence import npmi_coherence, topic_diversity, umass_coherence
+from streaming_moments.quality.coherences import npmi_coherence, umass_coherence
+from streaming_moments.quality.diversity import topic_diversity
 
 COHERENCE_WORDS, DIVERSITY_WORDS = 10, 25
 # Share of the word frequencies mixed into every topic of every method.

@@ -11,7 +11,7 @@ from outcome import Clock
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, fit
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.quality.coherence import umass_coherence
+from streaming_moments.quality.coherences import umass_coherence
 
 COHERENCE_WORDS = 20
 GIBBS_SEED = 1

@@ -78,9 +78,7 @@ def problem(model, door):
     file, there = DOORS[door]
     declared = model.name in ABSENT.get(door, {})
     if there(model):
-        stale = (
-            f"model {model.name} has a row at {door}; take it out of ABSENT in the registry"
-        )
+        stale = f"model {model.name} has a row at {door}; take it out of ABSENT in the registry"
         return stale if declared else ""
     if declared:
         return ""

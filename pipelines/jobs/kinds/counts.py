@@ -95,8 +95,10 @@ def _begun(
     run: Run,
 ) -> MomentStore:
     pilot = draw_pilot(shards, store.form, store.policy, options, run)
-    words = pilot.vocabulary, store.policy, pilot.basis
-    return stage(store, *words, asdict(options), f"rebase: begin from {pilot.origin}", halves)
+    message = f"rebase: begin from {pilot.origin}"
+    return stage(
+        store, pilot.vocabulary, store.policy, pilot.basis, asdict(options), message, halves
+    )
 
 
 def _renewed(foundation: CountsFoundation) -> str:

@@ -94,17 +94,17 @@ def select_states(
     refused: list[StreamingMomentsError] = []
     for options in tried:
         begun = time.perf_counter()
-        told = options.topics, float(getattr(options, "alpha0", 0.0))
+        number, alpha0 = options.topics, float(getattr(options, "alpha0", 0.0))
         try:
             rows = refit_rows(store, model, options, run)
             held_out = _held_out(rows, model, options)
         except (NotIdentifiable, BoundExceeded) as error:
             refused.append(error)
-            found.append(Candidate(*told, refusal=str(error)))
+            found.append(Candidate(number, alpha0, refusal=str(error)))
             continue
         seconds = time.perf_counter() - begun
         rounds = getattr(options, "refine", None)
-        found.append(Candidate(*told, seconds=seconds, held_out=held_out, refined=rounds))
+        found.append(Candidate(number, alpha0, seconds=seconds, held_out=held_out, refined=rounds))
     if len(refused) == len(found):
         raise refused[0]
     held = "triples" if model.name in FITS_HALVES else "pairs"

@@ -57,9 +57,15 @@ def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
     rows, bad = pilot_of(samples, options.pilot_documents, options.seed, limits.pilot_bytes)
     few = len(rows) < options.pilot_documents
     most = cut_to_room(sum(one.values.nbytes for one in samples), limits) if few else ""
-    kept = shape.squares, shape.fourth, counting.halves
     _require_room(rows, shape, run.cluster.memory)
-    foundation = foundation_of(rows, shape.sketch_columns, options.seed, *kept)
+    foundation = foundation_of(
+        rows,
+        shape.sketch_columns,
+        options.seed,
+        squares=shape.squares,
+        fourth=shape.fourth,
+        halves=counting.halves,
+    )
     totals = foundation.prepared(VectorBatch.of(rows)).totals
     said = [
         f"a pilot of {len(rows):,} rows{most} in {len(samples)} shards: "

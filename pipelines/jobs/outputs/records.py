@@ -119,8 +119,9 @@ def _named(shard: Shard, context: OutputContext) -> Iterator[tuple[Any, dict[str
     if asked.id_column is None:
         yield from ((read, {}) for read in batches)
         return
-    told = reading.store.form, asked.id_column, reading.limits, reading.storage_options
-    named = with_names(batches, _records, ids_of(shard, *told), shard.url)
+    form, limits = reading.store.form, reading.limits
+    given = ids_of(shard, form, asked.id_column, limits, reading.storage_options)
+    named = with_names(batches, _records, given, shard.url)
     yield from ((read, {"id": ids}) for read, _, ids in named)
 
 

@@ -120,8 +120,8 @@ def write_each(
     run, cluster = job.run, job.run.cluster
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     # made by tasks, so that they outlive any worker
-    given, submit = (job.store, limits, run.storage_options), cluster.client.submit
-    reading = submit(ReadingContext.of, *given, pure=False)
+    submit = cluster.client.submit
+    reading = submit(ReadingContext.of, job.store, limits, run.storage_options, pure=False)
     held = submit(OutputContext, reading, job.model, folder, asked, pure=False)
     calls = [(shard, place, held) for place, shard in enumerate(job.shards)]
     in_flight = cluster.workers * plan.in_flight

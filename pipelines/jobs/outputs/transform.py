@@ -244,10 +244,10 @@ def write_proportions(job: OutputJob) -> TransformResult:
         labels=dict(options.labels),
         package=version("streaming-moments"),
     )
-    work = plan, transform_shard, folder, asked
+    written = write_each(job, "transforming shards", plan, transform_shard, folder, asked)
     results: list[tuple[str, Summary, bool]] = [("", Summary(), False)] * len(job.shards)
     best = Representatives(number)
-    with closing(write_each(job, "transforming shards", *work)) as finished:
+    with closing(written) as finished:
         for place, (url, summary, there) in finished:
             # more than a few numbers is held of no more shards than are at work
             best = best.joined(summary.representatives)

@@ -184,10 +184,21 @@ def _changes(
             changes.append(TopicChange(part.topic, name, None, part.weight, None, note))
             continue
         pair, move = kept[part.topic], moves[part.topic]
-        told = pair.distance, note, move.spreads, move.bars if isfinite(move.bars) else None
         before = float(weights[pair.before])
         bar = bar_of_difference(bars[0].get(pair.before), bars[1].get(part.topic))
-        changes.append(TopicChange(part.topic, name, before, part.weight, *told, bar=bar))
+        changes.append(
+            TopicChange(
+                part.topic,
+                name,
+                before=before,
+                now=part.weight,
+                distance=pair.distance,
+                note=note,
+                spreads=move.spreads,
+                bars=move.bars if isfinite(move.bars) else None,
+                bar=bar,
+            )
+        )
     for lone in matching.gone:
         gone = labels.get(lone.topic, f"cluster {lone.topic} before")  # another may have its number
         changes.append(TopicChange(None, gone, float(weights[lone.topic]), None, None, "gone"))

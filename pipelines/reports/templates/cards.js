@@ -84,7 +84,10 @@ const drawNearest = (card, nearest) => {
 
 const facts = (topic) => [
   percent(topic.weight),
-  ...(topic.npmi === null ? [] : [`NPMI ${topic.npmi.toFixed(2)}`]),
+  ...content.coherences.flatMap(({ key, name, digits }) => {
+    const value = coherenceOf(topic, key);
+    return value === null ? [] : [`${name} ${value.toFixed(digits)}`];
+  }),
   ...(topic.bar === null ? [] : [content.what === "topic" ? `L1 error ${topic.bar.toFixed(2)}` : `error bar ${short(topic.bar)}`]),
   ...Object.entries(topic.told).filter(([, value]) => value !== null).map(([name, value]) => `${name} ${short(value)}`),
 ];

@@ -70,7 +70,10 @@ const drawTried = (place, read, what, unit) => {
   });
 };
 
-const drawCoherence = (place) => drawTried(place, (one) => one.npmi, "coherence", "NPMI");
+const drawCoherence = (place) => {
+  const { column, name } = content.coherences.find((one) => one.key === place.dataset.coherence);
+  drawTried(place, (one) => coherenceOf(one, column), "coherence", name);
+};
 const drawHeldOut = (place) => drawTried(place, (one) => one.held_out && (one.held_out.even + one.held_out.odd) / 2, "likelihood held out", "log likelihood");
 
 const nothing = 0.1;  // bars that differ by less say nothing

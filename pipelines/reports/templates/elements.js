@@ -1,6 +1,9 @@
 // elements of the page and of charts, and how numbers and dates are written
 const content = JSON.parse(document.getElementById("content").textContent);
 
+// some have fields of their own
+const coherenceOf = (one, key) => one[key] ?? one.coherences?.[key] ?? null;
+
 const element = (name, text, attributes = {}) => {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);

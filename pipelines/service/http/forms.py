@@ -29,8 +29,13 @@ async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) 
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM:
         raise Problem(415, f"the content type is {kind[:60]!r}; send the form", "Content-Type")
-    told = most, service.config.limits.seconds.total_seconds(), service.budget
-    content = await read_body(request.stream(), request.headers, *told)
+    content = await read_body(
+        request.stream(),
+        request.headers,
+        most=most,
+        seconds=service.config.limits.seconds.total_seconds(),
+        budget=service.budget,
+    )
     try:
         text = content.decode("latin-1")
         found = parse_qs(text, keep_blank_values=True, max_num_fields=_FIELDS)

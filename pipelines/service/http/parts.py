@@ -24,6 +24,8 @@ from streaming_moments.pipelines.service.http.forms import form_token
 from streaming_moments.pipelines.service.http.pages import EACH, page, report_of
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.request_params import choice, named_number
+from streaming_moments.quality.coherences.base import coherence_of
+from streaming_moments.quality.coherences.registry import followed
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.staleness import forgotten_since
@@ -183,12 +185,19 @@ def _known(service: Service, view: View, published: Published) -> _Known:
 def _found(service: Service, view: View, published: Published) -> tuple[Mapping[int, Any], str]:
     """Documents, or rows, by number, and why there are none."""
     config = service.config
-    wanted = config.sample_documents, config.documents, config.storage_options or None
+    storage_options = config.storage_options or None
     try:
-        found = found_of(view.store, published.name, published.model, *wanted)
+        found = found_of(
+            view.store,
+            published.name,
+            published.model,
+            config.sample_documents,
+            config.documents,
+            storage_options,
+        )
         if config.documents is None:  # they are read from what is counted now
             return found, ""
-        kept, gone = still_counted(view.store, published.name, found, wanted[-1])
+        kept, gone = still_counted(view.store, published.name, found, storage_options)
         return kept, _LEFT_OUT if gone else ""
     except StreamingMomentsError as error:
         return {}, str(error)
@@ -227,8 +236,10 @@ def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[st
     if part is None or not report.topics:
         return {name: _short(values[number]) for name, values in report.states.items()}
     facts = {"share": f"{part.weight:.1%}"}
-    if part.npmi is not None:
-        facts["coherence, NPMI"] = f"{part.npmi:.2f}"
+    for one in followed():
+        value = coherence_of(part, one.key)
+        if value is not None:
+            facts[f"coherence, {one.name}"] = f"{value:.{one.digits}f}"
     if part.bar is not None:
         facts["error bar, L1" if part.words else "error bar"] = _short(part.bar)
     facts |= {name: _short(value) for name, value in part.told.items()}

@@ -56,8 +56,13 @@ async def transform(service: Service, request: Request) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
-    told = limits.body, limits.seconds.total_seconds(), service.budget
-    content = await read_body(request.stream(), request.headers, *told)
+    content = await read_body(
+        request.stream(),
+        request.headers,
+        most=limits.body,
+        seconds=limits.seconds.total_seconds(),
+        budget=service.budget,
+    )
 
     intake = service.current.intake
 

@@ -48,8 +48,13 @@ async def documents(service: Service, request: Request) -> Response:
         raise Problem(422, str(error), "Idempotency-Key") from error
     require_room(service)
     limits = service.config.limits
-    told = limits.body, limits.seconds.total_seconds(), service.budget
-    content = await read_body(request.stream(), request.headers, *told)
+    content = await read_body(
+        request.stream(),
+        request.headers,
+        most=limits.body,
+        seconds=limits.seconds.total_seconds(),
+        budget=service.budget,
+    )
     written: asyncio.Future[str] | None = None
     try:
         kind = request.headers.get("content-type", "")
@@ -107,8 +112,13 @@ async def forget_several(service: Service, request: Request) -> Response:
     if kind != JSON:
         raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
     limits = service.config.limits
-    told = limits.body, limits.seconds.total_seconds(), service.budget
-    content = await read_body(request.stream(), request.headers, *told)
+    content = await read_body(
+        request.stream(),
+        request.headers,
+        most=limits.body,
+        seconds=limits.seconds.total_seconds(),
+        budget=service.budget,
+    )
     try:
         given = json_in(content, limits.documents)
     finally:

@@ -115,8 +115,8 @@ class Communities(TopicModel):
             model = cls.of_form(known, form, options, last)
             if settled:
                 break
-            before, found = triples, (model.topics, model.weights, options.alpha0)
-            triples = triples_by_model(*found, float(lengths.C3))
+            before, total = triples, float(lengths.C3)
+            triples = triples_by_model(model.topics, model.weights, options.alpha0, total)
             settled = bool(np.abs(triples - before).sum() < _SETTLED * triples.sum())
         return model.likelier(pair_rows(known), options.refine) if options.refine else model
 

@@ -187,11 +187,12 @@ class IndependentFactors(StoredModel):
                 f"{moments.number:,} rows vary in no direction beside noise, so there are no "
                 "factors; add rows, or ask for a number of factors"
             )
-        asked = k, options.order, options.noise
-        found = independent_factors(moments, *asked)
+        found = independent_factors(moments, k, options.order, options.noise)
         if options.weak == "refuse":
             require_told_apart(found, options.order)
-        halves = fits_of_halves(whole, lambda half: independent_factors(half, *asked))
+        halves = fits_of_halves(
+            whole, lambda half: independent_factors(half, k, options.order, options.noise)
+        )
         bars = _bars(found, *halves) if halves else None
         grid, totals = moments.grid, whole.totals
         return cls(

@@ -70,8 +70,13 @@ class ExpectedRows:
         cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
     ) -> ExpectedRows:
         """The sums of `parts`."""
-        held = arrays["counts"], arrays["first"], arrays["squares"]
-        return cls(*held, numbers["log_likelihood"], numbers["rows"])
+        return cls(
+            arrays["counts"],
+            arrays["first"],
+            arrays["squares"],
+            numbers["log_likelihood"],
+            numbers["rows"],
+        )
 
     def add(self, other: ExpectedRows) -> ExpectedRows:
         """Add the sums of other rows to these in place; raises BoundExceeded above 2^62."""

@@ -132,8 +132,7 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     elif alpha and prior[-1] > 0:
         steps = model.alpha0 * prior[:-1] / prior[-1]
         changed |= {"alpha0": float(steps.sum()), "weights": steps / steps.sum()}
-    nothing = np.full(model.n_topics, np.nan)  # the coherence of other topics
-    return replace(model, **changed, umass=nothing, npmi=nothing.copy())
+    return replace(model, **changed).without_coherence()  # that was of other topics
 
 
 def require_alpha(model: TopicModel, alpha: bool) -> None:

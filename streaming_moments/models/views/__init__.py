@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from streaming_moments.lazy_imports import attach
 
-attach(__name__, modules=("decoding",))
+attach(__name__, modules=("triple_kernels",))
 
 if TYPE_CHECKING:
     from streaming_moments.models.views.hidden_markov import HiddenMarkovModel as HiddenMarkovModel

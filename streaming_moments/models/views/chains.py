@@ -48,8 +48,18 @@ def chain_of(
         return chain, float("nan"), untold, 0
     table = triple_table(rows)
     starts = [chain, *_of_sketch(foundation, table, options)]
-    told = triples_of(table), starts, options.refine, options.seed, True, type(options).refine
-    chain, score, rounds = rows.value(rows.once("refining", likelier, *told))
+    chain, score, rounds = rows.value(
+        rows.once(
+            "refining",
+            likelier,
+            triples_of(table),
+            starts,
+            options.refine,
+            options.seed,
+            True,
+            type(options).refine,
+        )
+    )
     return chain, score, 0, rounds
 
 

@@ -70,8 +70,9 @@ def view_columns(
     first = rows.gathered("records", _records)[0]
     width = [1 + sketch.columns for sketch in sketches]
     summed = rows.summed("pairs", _slice_sums, nbytes=8 * width[0] * width[1])
-    frames = frame(sketches[0].matrix), frame(sketches[1].matrix)
-    sides: SideWhitening = whiten_sides(rows.value(summed), *frames, k, alpha0)
+    sides: SideWhitening = whiten_sides(
+        rows.value(summed), frame(sketches[0].matrix), frame(sketches[1].matrix), k, alpha0
+    )
     pairs = rows.each("rows of pairs", _row_pairs, sides)
     whitened = rows.once("whitening", _whiten_rows, pairs, sides)
     nbytes = 8 * k * width[0] * width[1]

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.columns import Column, Columns
-from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
+from streaming_moments.models.chains.discrete import DiscreteEmission
+from streaming_moments.models.chains.hidden_chain import HiddenChain
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
-from streaming_moments.models.views import decoding
 from streaming_moments.models.views.chains import chain_of
 from streaming_moments.models.views.columns import (
     ViewColumns,
@@ -41,7 +42,6 @@ _BEGINNINGS = 10
 # Windows for each symbol below which operators are mostly noise (measured: good at 2,000, worse
 # than unigrams at 30).
 _RARE = 1000
-_SMOOTHING = 1e-4
 _UNIGRAMS = 1e-3  # of a prediction by operators
 
 
@@ -232,6 +232,12 @@ class HiddenMarkovModel(StoredModel):
         return (self.emission, *outer), middle, 0.0
 
     @property
+    def chain(self) -> HiddenChain[SymbolBatch]:
+        """The chain by which sequences of symbols are read."""
+        emission = DiscreteEmission(self.emission)
+        return HiddenChain(emission, self.moves, self.start, self.weights)
+
+    @property
     def rare(self) -> bool:
         """Whether symbols are so rare that operators are mostly noise."""
         return self.windows < _RARE * len(self.emission)
@@ -250,8 +256,7 @@ class HiddenMarkovModel(StoredModel):
 
         States are the likeliest together by "viterbi", each by itself by "posterior".
         """
-        posterior = np.empty((batch.symbols.size, self.n_topics))
-        logs = self._read(batch, posterior)
+        logs, posterior = self.chain.read(batch)
         if method == "viterbi":
             states = self.decode(batch)[1]
         else:
@@ -266,13 +271,11 @@ class HiddenMarkovModel(StoredModel):
 
     def posterior(self, batch: SymbolBatch) -> NDArray[np.float64]:
         """(symbols, k) probability of each state at each place, given the whole sequence."""
-        posterior = np.empty((batch.symbols.size, self.n_topics))
-        self._read(batch, posterior)
-        return posterior
+        return self.chain.posterior(batch)
 
     def log_likelihoods(self, batch: SymbolBatch) -> NDArray[np.float64]:
         """(chunks,) log probability of each sequence; a symbol outside the alphabet is not seen."""
-        return self._read(batch, np.empty((0, self.n_topics)))
+        return self.chain.log_likelihoods(batch)
 
     def perplexity(self, batch: SymbolBatch) -> float:
         """Of sequences, a symbol; lower is better.
@@ -289,11 +292,7 @@ class HiddenMarkovModel(StoredModel):
 
     def decode(self, batch: SymbolBatch) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         """Likeliest states of each sequence (Viterbi): log probabilities, and (symbols,) states."""
-        self._require(batch.symbols)
-        states = np.empty(batch.symbols.size, dtype=np.int32)
-        with np.errstate(divide="ignore"):
-            tables = np.log(self._starts(batch)), np.log(self.moves), np.log(self._smoothed)
-        return decoding.viterbi(batch.offsets, batch.symbols, *tables, states), states
+        return self.chain.decode(batch)
 
     def filtered(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
         """(t + 1, n) distribution of each next symbol by the observable operators, and restarts.
@@ -380,25 +379,6 @@ class HiddenMarkovModel(StoredModel):
             said.append("symbols are rare: read by the parameters, operators are mostly noise")
         return Description(facts, columns, "; ".join(said))
 
-    @property
-    def _smoothed(self) -> NDArray[np.float64]:
-        n = len(self.emission)
-        return np.asarray((1 - _SMOOTHING) * self.emission + _SMOOTHING / n)
-
-    def _read(self, batch: SymbolBatch, posterior: NDArray[np.float64]) -> NDArray[np.float64]:
-        self._require(batch.symbols)
-        chain = self._starts(batch), self.moves, self._smoothed
-        return decoding.forward_backward(batch.offsets, batch.symbols, *chain, posterior)
-
-    def _starts(self, batch: SymbolBatch) -> NDArray[np.float64]:
-        """(chunks, k) states of the first symbol of each, where a sequence may begin or not."""
-        return np.where(batch.begins[:, None], self._smooth_start, self.weights)
-
-    @property
-    def _smooth_start(self) -> NDArray[np.float64]:
-        # a state in which no sequence seen has begun is not ruled out
-        return (1 - _SMOOTHING) * self.start + _SMOOTHING / self.n_topics
-
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
         """Operators, and by symbol those of all; the last may be of a symbol that was not seen."""
         if self.observable is None:
@@ -407,19 +387,10 @@ class HiddenMarkovModel(StoredModel):
                 f"{self.n_topics} states make too many numbers; read by its parameters"
             )
         given, each = np.asarray(symbols), self.observable.symbols
-        self._require(given)
+        DiscreteEmission(self.emission).require(given)
         if given.size and given.min() < 0:
             each = np.concatenate([each, each.sum(axis=0, keepdims=True)])
         return self.observable, each
-
-    def _require(self, symbols: NDArray[Any]) -> None:
-        n = len(self.emission)
-        if symbols.size and not -1 <= symbols.min() <= symbols.max() < n:
-            strange = symbols.max() if symbols.max() >= n else symbols.min()
-            raise ForeignStatistics(
-                f"symbol {strange} is not of the model's alphabet of {n}; give -1 for what lies "
-                "outside"
-            )
 
 
 def window_perplexity(held_out: HeldOut) -> float:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.views.triples import Triples, triple_table, triples_of
-from streaming_moments.models.views.triples_em import as_columns, likelier
+from streaming_moments.models.views.triples_em import likelier
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.simplex import as_columns
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 
 # Cells of a table of triples, as of 128 words in each view.
@@ -74,8 +75,16 @@ def likelier_mixture(
     cells = prod(basis.n_words for basis in foundation.bases)
     if not (options.refine and foundation.whole and cells <= _MOST_CELLS) or options.alpha0:
         return given[0], None, 0
-    told = given, options.refine, options.seed, drawn, type(options).refine
     found: tuple[Mixture, float, int] = rows.value(
-        rows.once("refining", likelier, triples_of(triple_table(rows)), *told)
+        rows.once(
+            "refining",
+            likelier,
+            triples_of(triple_table(rows)),
+            given,
+            options.refine,
+            options.seed,
+            drawn,
+            type(options).refine,
+        )
     )
     return found

@@ -218,8 +218,7 @@ class MultiViewMixture(StoredModel):
         views = dict(zip(VIEWS, batch.views, strict=True))
         if self.alpha0:
             found = self._stacked(views)
-            weights = self.weights, self.alpha0
-            return inferred_proportions(*found, *weights, method, seed, iterations)
+            return inferred_proportions(*found, self.weights, self.alpha0, method, seed, iterations)
         return self.posterior(views)
 
     def read(
@@ -333,9 +332,9 @@ def _other_view(
     """(n, k) columns of another view, on the simplex."""
     totals = rows.value(rows.summed("totals", _totals, name, nbytes=8 * (1 + own.columns)))
     turned = frame(own.matrix)
-    shared = name, totals, turned, sketched, alpha0
     parts: Sequence[NDArray[np.float64]] = [
-        rows.value(part) for part in rows.each("other views", _side_rows, *shared)
+        rows.value(part)
+        for part in rows.each("other views", _side_rows, name, totals, turned, sketched, alpha0)
     ]
     columns = interleaved(parts)
     sums = columns.sum(axis=0)

@@ -69,8 +69,9 @@ def by_surroundings(
     nbytes = 8 * k * (k + width)
     sums = rows.value(rows.summed("surroundings", _by_state, name, metrics, shares, nbytes=nbytes))
     around = np.linalg.pinv(sums[:, :k], hermitian=True) @ sums[:, k:]
-    told = name, metrics, around, weights
-    found = interleaved(rows.gathered("shares of states", _on_simplex, *told))
+    found = interleaved(
+        rows.gathered("shares of states", _on_simplex, name, metrics, around, weights)
+    )
     total = found.sum(axis=0)
     read = np.where(total > 0, found / np.where(total > 0, total, 1), columns)
     return read, total / total.sum()

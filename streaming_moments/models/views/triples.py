@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views import decoding
+from streaming_moments.models.views import triple_kernels
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
@@ -96,8 +96,9 @@ class ListedTriples:
     ) -> Posteriors:
         """As of `Triples`."""
         left, own, right = (np.zeros_like(one) for one in (before, middle, after))
-        cells = self.cells, self.counts
-        score = decoding.triple_posteriors(*cells, before, middle, after, left, own, right)
+        score = triple_kernels.triple_posteriors(
+            self.cells, self.counts, before, middle, after, left, own, right
+        )
         return Posteriors(left, own, right, float(score / self.counts.sum()))
 
 

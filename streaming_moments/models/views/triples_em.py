@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.views.triples import Triples
+from streaming_moments.numerics.simplex import as_columns
 
 FEWEST, MOST = 3, 24  # random starts beside the spectral ones
 # Triples times states times rounds of a start, of which a second has room for some 10^8.
@@ -103,12 +104,6 @@ def after_rounds(
 def spread(hidden: _Hidden) -> _Hidden:
     """With a small share of everything, so that what was estimated as 0 can grow."""
     return _each(lambda table: (1 - _SPREAD) * table + _SPREAD / len(table), hidden)
-
-
-def as_columns(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each column divided by its sum; what nothing is of any longer is as any other could be."""
-    sums = table.sum(axis=0)
-    return np.asarray(np.where(sums > 0, table / np.where(sums > 0, sums, 1), 1 / len(table)))
 
 
 def _further(hidden: _Hidden, following: _Hidden, reach: float) -> _Hidden:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.views.triples import Triples
-from streaming_moments.models.views.triples_em import as_columns
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.simplex import as_columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,8 +51,9 @@ class BlockSums:
 
     def __post_init__(self) -> None:
         rows = len(self.arrays["pair_counts"])
-        gathered = ("even_pair_counts" in self.arrays, "codocuments" in self.arrays)
-        self._fields = cell_kernels.CellFields(*gathered)
+        self._fields = cell_kernels.CellFields(
+            "even_pair_counts" in self.arrays, "codocuments" in self.arrays
+        )
         self._closed = np.ones(rows, dtype=np.bool_)
         self._gained = np.zeros(rows, dtype=np.int64)
 
@@ -63,7 +64,6 @@ class BlockSums:
         """
         arrays, block = self.arrays, self.block
         for projected in of_basis(self.basis, batches):
-            by_word = (projected.starts, projected.documents, projected.values)
             word_counts, frequencies = arrays["word_counts"], arrays["document_frequencies"]
             np.add(word_counts, projected.word_counts[block.rows], out=word_counts)
             if "weighted_counts" in arrays:
@@ -71,10 +71,20 @@ class BlockSums:
                 np.add(weighted, projected.weighted_counts[block.rows], out=weighted)
             np.add(frequencies, np.diff(projected.starts)[block.rows], out=frequencies)
             self._add_pairs(projected)
-            sketch = (projected.projections, projected.long, arrays["triple_sketch"])
-            triple_kernels.add_triples(block.index, block.step, *by_word, *sketch)
+            steps = [triple_kernels.add_triples]
             if projected.long.any():
-                triple_kernels.add_long_triples(block.index, block.step, *by_word, *sketch)
+                steps.append(triple_kernels.add_long_triples)
+            for step in steps:
+                step(
+                    block.index,
+                    block.step,
+                    projected.starts,
+                    projected.documents,
+                    projected.values,
+                    projected.projections,
+                    projected.long,
+                    arrays["triple_sketch"],
+                )
 
     def take_away(self, batches: Iterable[ProjectedBatch]) -> None:
         """Take batches away that were added; errors as `add`."""
@@ -110,8 +120,13 @@ class BlockSums:
         else:
             self.opened()
         if not self._closed.all():
-            optional = (arrays.get("codocuments"), arrays.get("even_pair_counts"))
-            projected.add_pairs(block, arrays["pair_counts"], *optional, chosen=~self._closed)
+            projected.add_pairs(
+                block,
+                arrays["pair_counts"],
+                arrays.get("codocuments"),
+                arrays.get("even_pair_counts"),
+                chosen=~self._closed,
+            )
 
     def _add_cells(self, projected: ProjectedBatch) -> None:
         fields, cells = self._fields, self.arrays["pair_counts"].view(np.uint64)
@@ -134,8 +149,9 @@ class BlockSums:
     def _split(self, cells: NDArray[np.int64], rows: NDArray[np.bool_], into: Arrays) -> None:
         none = np.zeros((0, cells.shape[1]), dtype=np.int64)
         found = (into.get(name, none) for name in ("even_pair_counts", "codocuments"))
-        pairs = (into["pair_counts"], *found)
-        cell_kernels.split_cells(cells.view(np.uint64), self._fields.bits, rows, *pairs)
+        cell_kernels.split_cells(
+            cells.view(np.uint64), self._fields.bits, rows, into["pair_counts"], *found
+        )
 
     def _open(self, rows: NDArray[np.bool_]) -> None:
         # cells with one field are the pair counts; rows of no document are zeros, and to write

@@ -235,8 +235,9 @@ def _leading_eigenvectors(
 
     def product(block: NDArray[np.float64]) -> NDArray[np.float64]:
         total = -singles[:, None] * block
-        entries = (batch.indptr, batch.words, batch.counts)
-        row_kernels.add_gram_product(*entries, weights, np.ascontiguousarray(block), total)
+        row_kernels.add_gram_product(
+            batch.indptr, batch.words, batch.counts, weights, np.ascontiguousarray(block), total
+        )
         return total
 
     if core <= 2 * number + 2 or core <= 256:

@@ -181,8 +181,9 @@ class CountsFoundation:
         self, batches: Iterable[ProjectedBatch], block: RowBlock = RowBlock()
     ) -> MomentStatistics:
         """The statistics of projected batches; zero without any."""
-        kept = (self.codocuments, self.halves)
-        return MomentStatistics.of_projected(batches, self.basis, block, *kept)
+        return MomentStatistics.of_projected(
+            batches, self.basis, block, self.codocuments, self.halves
+        )
 
     def require_own(self, statistics: MomentStatistics) -> None:
         """Refuse statistics of another basis, of fewer words, or with other arrays.

@@ -90,18 +90,26 @@ class ProjectedBatch:
             values = _weighted(values, weights[documents])
             weighted_counts = row_kernels.run_sums(starts, values)
         projections = np.empty((batch.documents, basis.columns), dtype=np.float32)
-        entries = (batch.indptr, batch.words, batch.counts)
         bounds = np.empty(batch.documents)
         narrow = int(batch.lengths.max(initial=0)) < _LONGEST_NARROW
         total = np.empty(basis.columns, dtype=np.int32 if narrow else np.int64)
         tokens = weights * batch.lengths
-        row_kernels.project(*entries, tokens, basis.matrix, total, projections, bounds)
+        row_kernels.project(
+            batch.indptr,
+            batch.words,
+            batch.counts,
+            tokens,
+            basis.matrix,
+            total,
+            projections,
+            bounds,
+        )
         _refuse_endless(batch.lengths, bounds)
         largest = int(batch.counts.max(initial=0))
         packs = basis.core <= _LARGEST_PACKED
         packs = packs and fits_cells(weighted_counts, largest, batch.documents)
         core_starts, packed = (
-            pair_kernels.pack_core(*entries, basis.core)
+            pair_kernels.pack_core(batch.indptr, batch.words, batch.counts, basis.core)
             if packs
             else (np.zeros((1, 2), dtype=np.int64), np.zeros(0, dtype=np.uint16))
         )
@@ -169,14 +177,15 @@ class ProjectedBatch:
             half
         chosen : (r,) bool, rows to add to, by default all; a batch that is not packed adds to all
         """
-        rows, by_word = (block.index, block.step), (self.documents, self.values)
         if self.batch is None:
             none = np.zeros((0, pair_counts.shape[1]), dtype=np.int64)
             pair_kernels.add_pairs_together(
-                *rows,
+                block.index,
+                block.step,
                 self.starts,
                 self.odd_starts,
-                *by_word,
+                self.documents,
+                self.values,
                 self.core_starts,
                 self.packed,
                 _count_bits(self.lengths.size),
@@ -186,13 +195,30 @@ class ProjectedBatch:
                 none if codocuments is None else codocuments,
             )
             return
-        words = (self.batch.indptr, self.batch.words)
         for stops, sums in ((self.starts[1:], pair_counts), (self.odd_starts, even_pair_counts)):
             if sums is not None:
-                runs = (self.starts[:-1], stops)
-                pair_kernels.add_pairs(*rows, *runs, *by_word, *words, self.batch.counts, sums)
+                pair_kernels.add_pairs(
+                    block.index,
+                    block.step,
+                    self.starts[:-1],
+                    stops,
+                    self.documents,
+                    self.values,
+                    self.batch.indptr,
+                    self.batch.words,
+                    self.batch.counts,
+                    sums,
+                )
         if codocuments is not None:
-            pair_kernels.add_codocuments(*rows, self.starts, self.documents, *words, codocuments)
+            pair_kernels.add_codocuments(
+                block.index,
+                block.step,
+                self.starts,
+                self.documents,
+                self.batch.indptr,
+                self.batch.words,
+                codocuments,
+            )
 
     def largest_products(self, block: RowBlock) -> NDArray[np.int64]:
         """(r,) that the products of no two words gain more than, a row of the first word's."""
@@ -295,8 +321,15 @@ class _Size:
 
     @classmethod
     def of(cls, batch: ProjectedBatch) -> _Size:
-        sums = (batch.triple_bound, batch.word_counts, batch.weighted_counts)
-        return cls(batch.nbytes, *sums, batch.largest, batch.lengths.size, batch.batch is None)
+        return cls(
+            batch.nbytes,
+            batch.triple_bound,
+            batch.word_counts,
+            batch.weighted_counts,
+            batch.largest,
+            batch.lengths.size,
+            batch.batch is None,
+        )
 
     def __add__(self, other: _Size) -> _Size:
         return _Size(
@@ -331,9 +364,17 @@ def _join(batches: Sequence[ProjectedBatch], size: _Size) -> ProjectedBatch:
     values = np.empty(starts[-1], dtype=np.int32)
     free, odd_free, before = starts[:-1].copy(), odd_starts.copy(), 0
     for batch in batches:
-        own = (batch.starts, batch.odd_starts, batch.documents, batch.values)
-        frees = (free, odd_free, documents, values)
-        row_kernels.append_runs(*own, before, *frees)
+        row_kernels.append_runs(
+            batch.starts,
+            batch.odd_starts,
+            batch.documents,
+            batch.values,
+            before,
+            free,
+            odd_free,
+            documents,
+            values,
+        )
         before += batch.lengths.size
     ends = np.cumsum([0, *(batch.packed.size for batch in batches)])
     core_starts = [

@@ -90,7 +90,8 @@ class WeightedStatistics:
             if first is None:
                 first = part.basis, part.block
                 totals = {name: np.zeros(array.shape) for name, array in part.arrays().items()}
-            part.require_same(*first, "codocuments" in totals, "even_pair_counts" in totals)
+            basis, block = first
+            part.require_same(basis, block, "codocuments" in totals, "even_pair_counts" in totals)
             for name, array in part.arrays().items():
                 totals[name] += weight * array
             lengths.append((weight, part.row_lengths))

@@ -162,13 +162,29 @@ class PreparedEdges:
         """Add the edges to the row arrays of a block."""
         for part, first in enumerate(self.bounds[:-1]):
             own = slice(first, self.bounds[part + 1])
-            ends = self.nodes[own], self.others[own], self.even[own]
             sums = arrays[part_name(part)]
-            both = sums, arrays.get(EVEN + part_name(part), sums[:0])
+            even_sums = arrays.get(EVEN + part_name(part), sums[:0])
             if self.sketch is None:
-                kernels.add_neighbours(*ends, block.index, block.step, *both)
+                kernels.add_neighbours(
+                    self.nodes[own],
+                    self.others[own],
+                    self.even[own],
+                    block.index,
+                    block.step,
+                    sums,
+                    even_sums,
+                )
             else:
-                kernels.add_sketches(*ends, self._sketch, block.index, block.step, *both)
+                kernels.add_sketches(
+                    self.nodes[own],
+                    self.others[own],
+                    self.even[own],
+                    self._sketch,
+                    block.index,
+                    block.step,
+                    sums,
+                    even_sums,
+                )
 
     @cached_property
     def _sketch(self) -> NDArray[np.int8]:

@@ -142,8 +142,14 @@ class PreparedVectors:
 
     def _sums(self, part: Any) -> dict[str, NDArray[np.int64]]:
         base = self.foundation
-        rows = self.rows[part], self.sketches[part], self.norms[part]
-        return sums_of(*rows, base.largest_gain, base.squares, base.fourth)
+        return sums_of(
+            self.rows[part],
+            self.sketches[part],
+            self.norms[part],
+            base.largest_gain,
+            base.squares,
+            base.fourth,
+        )
 
 
 @dataclass(frozen=True, eq=False)

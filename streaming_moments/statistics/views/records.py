@@ -203,9 +203,17 @@ def _only(batch: ViewBatch, held: NDArray[np.bool_]) -> ViewBatch:
     views = []
     for view in batch.views:
         csr = view.to_csr()[held]
-        arrays = csr.indptr.astype(np.int64), csr.indices.astype(np.int32)
         counts = csr.data.astype(np.int32)
-        views.append(CountBatch(*arrays, counts, view.n_words, view.vocabulary, odd))
+        views.append(
+            CountBatch(
+                csr.indptr.astype(np.int64),
+                csr.indices.astype(np.int32),
+                counts,
+                view.n_words,
+                view.vocabulary,
+                odd,
+            )
+        )
     return ViewBatch(*views)
 
 

@@ -17,7 +17,7 @@ from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.refit import coherence, refit
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
+from streaming_moments.quality.coherences import npmi_coherence, umass_coherence
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy

@@ -26,7 +26,7 @@ from streaming_moments.pipelines.jobs.refit import refit, refit_by
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.model_options import requested
-from streaming_moments.quality.coherence import npmi_coherence, umass_coherence
+from streaming_moments.quality.coherences import npmi_coherence, umass_coherence
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat

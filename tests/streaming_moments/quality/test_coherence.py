@@ -7,7 +7,8 @@ from streaming_moments import Basis, CountBatch, MomentStatistics, TopicModel
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.quality.agreement import adjusted_rand_index
-from streaming_moments.quality.coherence import npmi_coherence, topic_diversity, umass_coherence
+from streaming_moments.quality.coherences import npmi_coherence, umass_coherence
+from streaming_moments.quality.diversity import topic_diversity
 from streaming_moments.synthetic.corpora import single_topic_corpus
 
 

@@ -176,8 +176,9 @@ class LengthHistogram:
         """`sum (w c(c-1)...)^power` with `order` factors after w, exactly."""
         total = 0
         weights = self.weights.at(self.lengths).tolist()
-        columns = self.lengths.tolist(), self.documents.tolist(), weights
-        for length, documents, weight in zip(*columns, strict=True):
+        for length, documents, weight in zip(
+            self.lengths.tolist(), self.documents.tolist(), weights, strict=True
+        ):
             term = weight
             for step in range(order):
                 term *= length - step

@@ -140,8 +140,8 @@ def test_reading_agrees_with_all_paths_of_states():
     sequences = [[0, 2, 2, 1], [1], [2, -1, 0]]
     batch = SymbolBatch.of(sequences)
     found = model.log_likelihoods(batch)
-    O, T = model._smoothed, model.moves
-    start = model._smooth_start
+    O, T = model.chain.emission.smoothed, model.moves
+    start = model.chain.smooth_start
     assert found[0] == pytest.approx(np.log(forward(O, T, start, sequences[0])), rel=1e-12)
     unseen = sum(forward(O, T, start, [2, x, 0]) for x in range(3))
     assert found[2] == pytest.approx(np.log(unseen), rel=1e-12)

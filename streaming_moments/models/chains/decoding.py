@@ -1,4 +1,8 @@
-"""Numba kernels that read sequences by a hidden Markov model: likelihood, posteriors, Viterbi."""
+"""Numba kernels that read sequences by a hidden Markov model: likelihood, posteriors, Viterbi.
+
+A place of a sequence has a row of a table of likelihoods, or none (below 0) where it was not seen:
+rows are symbols of an alphabet, or the places themselves.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from numpy.typing import NDArray
 @njit(cache=True, nogil=True)
 def forward_backward(
     offsets: NDArray[np.int64],
-    symbols: NDArray[np.int32],
+    rows: NDArray[np.int32],
     start: NDArray[np.float64],
     moves: NDArray[np.float64],
     emission: NDArray[np.float64],
@@ -19,7 +23,7 @@ def forward_backward(
     """Log likelihood of each sequence; posteriors of the states, where there is room for them.
 
     `start` is (sequences, k), `moves` (k, k) has a row for each state gone to, `emission` (n, k) is
-    positive; a symbol below 0 is one that was not seen. `posterior` (symbols, k) may have no rows.
+    positive. `posterior` (places, k) may have no rows.
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
@@ -30,7 +34,7 @@ def forward_backward(
     for number in range(offsets.size - 1):
         begin, end = offsets[number], offsets[number + 1]
         for place in range(begin, end):
-            symbol = symbols[place]
+            row = rows[place]
             total = 0.0
             for j in range(k):
                 if place == begin:
@@ -39,7 +43,7 @@ def forward_backward(
                     value = 0.0
                     for i in range(k):
                         value += moves[j, i] * state[i]
-                ahead[j] = value if symbol < 0 else value * emission[symbol, j]
+                ahead[j] = value if row < 0 else value * emission[row, j]
                 total += ahead[j]
             for j in range(k):
                 state[j] = ahead[j] / total
@@ -50,10 +54,10 @@ def forward_backward(
             continue
         backward[:] = 1.0
         for place in range(end - 2, begin - 1, -1):
-            symbol = symbols[place + 1]
-            if symbol >= 0:
+            row = rows[place + 1]
+            if row >= 0:
                 for j in range(k):
-                    backward[j] *= emission[symbol, j]
+                    backward[j] *= emission[row, j]
             largest = 0.0
             for i in range(k):
                 value = 0.0
@@ -64,23 +68,27 @@ def forward_backward(
             total = 0.0
             for i in range(k):
                 backward[i] = ahead[i] / largest
-                posterior[place, i] *= backward[i]
-                total += posterior[place, i]
-            for i in range(k):
-                posterior[place, i] /= total
+                state[i] = posterior[place, i] * backward[i]
+                total += state[i]
+            if total > 0:
+                for i in range(k):
+                    posterior[place, i] = state[i] / total
+            else:
+                # what follows is impossible from here to rounding: it says nothing of this place
+                backward[:] = 1.0
     return found
 
 
 @njit(cache=True, nogil=True)
 def viterbi(
     offsets: NDArray[np.int64],
-    symbols: NDArray[np.int32],
+    rows: NDArray[np.int32],
     start: NDArray[np.float64],
     moves: NDArray[np.float64],
     emission: NDArray[np.float64],
     states: NDArray[np.int32],
 ) -> NDArray[np.float64]:
-    """Likeliest states of each sequence, into `states`, and their log probability with symbols.
+    """Likeliest states of each sequence, into `states`, and their log probability with the rows.
 
     All tables are logarithms; others as `forward_backward`.
     """
@@ -97,7 +105,7 @@ def viterbi(
         if begin == end:
             continue
         for place in range(begin, end):
-            symbol = symbols[place]
+            row = rows[place]
             for j in range(k):
                 if place == begin:
                     value, origin = start[number, j], 0
@@ -107,7 +115,7 @@ def viterbi(
                         if best[i] + moves[j, i] > value:
                             value, origin = best[i] + moves[j, i], i
                 came[place - begin, j] = origin
-                ahead[j] = value if symbol < 0 else value + emission[symbol, j]
+                ahead[j] = value if row < 0 else value + emission[row, j]
             for j in range(k):
                 best[j] = ahead[j]
         last = 0
@@ -121,48 +129,41 @@ def viterbi(
     return found
 
 
-# Sums may be taken in another order, and products with them: vectors of the processor's own width.
-_REORDERED = {"reassoc", "contract", "nsz"}
-
-
-@njit(cache=True, nogil=True, fastmath=_REORDERED)
-def triple_posteriors(
-    cells: NDArray[np.int64],
-    counts: NDArray[np.float64],
-    before: NDArray[np.float64],
+@njit(cache=True, nogil=True)
+def expected_moves(
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    start: NDArray[np.float64],
+    moves: NDArray[np.float64],
     emission: NDArray[np.float64],
-    after: NDArray[np.float64],
-    left: NDArray[np.float64],
-    middle: NDArray[np.float64],
-    right: NDArray[np.float64],
-) -> float:
-    """Add the posteriors of the middle state of triples to the rows of their words.
+    posterior: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(k, k) how often each state is expected to follow each, a row for each state gone to.
 
-    `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`; `cells` (triples, 3) with
-    their counts, quickest where those of one x1 and x2 lie together. What is added to `left` and
-    `right` is over `before` and `after`. Returns the log likelihood of all.
+    As `forward_backward`, whose posteriors these are.
     """
-    k = emission.shape[1]
-    pair, share = np.empty(k), np.empty(k)
-    likelihood = 0.0
-    cell = 0
-    while cell < cells.shape[0]:
-        x1, x2 = cells[cell, 0], cells[cell, 1]
-        for j in range(k):
-            pair[j] = before[x1, j] * emission[x2, j]
-            share[j] = 0.0
-        while cell < cells.shape[0] and cells[cell, 0] == x1 and cells[cell, 1] == x2:
-            x3 = cells[cell, 2]
+    k = start.shape[1]
+    found = np.zeros((k, k))
+    state = np.empty(k)
+    ahead = np.empty(k)
+    for number in range(offsets.size - 1):
+        begin, end = offsets[number], offsets[number + 1]
+        for place in range(begin, end):
+            row = rows[place]
             total = 0.0
             for j in range(k):
-                total += pair[j] * after[x3, j]
-            likelihood += counts[cell] * np.log(total)
-            factor = counts[cell] / total
+                if place == begin:
+                    value = start[number, j]
+                else:
+                    value = 0.0
+                    for i in range(k):
+                        value += moves[j, i] * state[i]
+                    if value > 0:
+                        factor = posterior[place, j] / value
+                        for i in range(k):
+                            found[j, i] += moves[j, i] * state[i] * factor
+                ahead[j] = value if row < 0 else value * emission[row, j]
+                total += ahead[j]
             for j in range(k):
-                share[j] += factor * after[x3, j]
-                right[x3, j] += factor * pair[j]
-            cell += 1
-        for j in range(k):
-            left[x1, j] += emission[x2, j] * share[j]
-            middle[x2, j] += pair[j] * share[j]
-    return likelihood
+                state[j] = ahead[j] / total
+    return found

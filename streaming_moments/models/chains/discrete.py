@@ -1,0 +1,83 @@
+"""DiscreteEmission: states that emit symbols of an alphabet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics
+from streaming_moments.models.chains.emission import Likelihoods
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.simplex import as_columns
+from streaming_moments.statistics.sequences.windows import SymbolBatch
+
+_SMOOTHING = 1e-4  # of a column, spread over all symbols: one never seen is not ruled out
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteEmission:
+    """Symbols of each state: `Emission` of `SymbolBatch`.
+
+    Parameters
+    ----------
+    columns : (n, k) float64
+        On the simplex; read with a ten thousandth of any other symbol.
+
+    Examples
+    --------
+    >>> emission = DiscreteEmission(np.array([[0.9, 0.2], [0.1, 0.8]]))
+    >>> emission.likelihoods(SymbolBatch.of([[1, 0]])).rows
+    array([1, 0], dtype=int32)
+    """
+
+    columns: NDArray[np.float64]
+
+    __sizeof__ = held_bytes
+
+    @property
+    def smoothed(self) -> NDArray[np.float64]:
+        """(n, k) columns without zeros."""
+        return np.asarray((1 - _SMOOTHING) * self.columns + _SMOOTHING / len(self.columns))
+
+    def likelihoods(self, sequences: SymbolBatch) -> Likelihoods:
+        """Of each symbol in each state; one of -1 was not seen.
+
+        Raises
+        ------
+        ForeignStatistics
+            A symbol outside the alphabet.
+        """
+        self.require(sequences.symbols)
+        return Likelihoods(sequences.symbols, self.smoothed)
+
+    def log_likelihoods(self, sequences: SymbolBatch) -> Likelihoods:
+        """As logarithms; errors as `likelihoods`."""
+        self.require(sequences.symbols)
+        return Likelihoods(sequences.symbols, np.log(self.smoothed))
+
+    def maximised(self, sequences: SymbolBatch, posterior: NDArray[np.float64]) -> DiscreteEmission:
+        """The shares of the symbols in each state."""
+        self.require(sequences.symbols)
+        seen = sequences.symbols >= 0
+        counts = np.zeros_like(self.columns)
+        np.add.at(counts, sequences.symbols[seen], posterior[seen])
+        return DiscreteEmission(np.where(counts.sum(axis=0) > 0, as_columns(counts), self.columns))
+
+    def require(self, symbols: NDArray[Any]) -> None:
+        """Refuse symbols outside the alphabet.
+
+        Raises
+        ------
+        ForeignStatistics
+            Names one.
+        """
+        n = len(self.columns)
+        if symbols.size and not -1 <= symbols.min() <= symbols.max() < n:
+            strange = symbols.max() if symbols.max() >= n else symbols.min()
+            raise ForeignStatistics(
+                f"symbol {strange} is not of the model's alphabet of {n}; give -1 for what lies "
+                "outside"
+            )

@@ -1,0 +1,114 @@
+"""GaussianEmission: states that emit rows of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.models.chains.emission import Likelihoods
+from streaming_moments.models.chains.vector_sequences import VectorSequences
+from streaming_moments.numerics.held_bytes import held_bytes
+
+# Of the mean variance of all rows, below which no state is narrower in any direction.
+_FLOOR = 1e-6
+# Of a row's likeliest state, below which no state is less likely: a sequence may leave no other.
+_LEAST = 1e-200
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianEmission:
+    """A Gaussian of rows for each state: `Emission` of `VectorSequences`.
+
+    Parameters
+    ----------
+    means : (k, d) float64
+        Of the rows.
+    covariances : (k, d, d) float64
+        Positive definite.
+
+    Raises
+    ------
+    InvalidInput
+        Shapes that do not fit, or covariances that are not positive definite.
+
+    Examples
+    --------
+    >>> emission = GaussianEmission(np.array([[0.0, 0.0]]), np.eye(2)[None])
+    >>> emission.log_likelihoods(VectorSequences.of([[[0.0, 1.0]]])).table.round(3)
+    array([[-2.338]])
+    """
+
+    means: NDArray[np.float64]
+    covariances: NDArray[np.float64]
+
+    __sizeof__ = held_bytes
+
+    def __post_init__(self) -> None:
+        if self.covariances.shape != (*self.means.shape, *self.means.shape[1:]):
+            raise InvalidInput(
+                f"means of shape {self.means.shape}, covariances of {self.covariances.shape}; give "
+                "(k, d) and (k, d, d)"
+            )
+        if not (np.linalg.eigvalsh(self.covariances) > 0).all():
+            raise InvalidInput("a covariance is not positive definite")
+
+    def likelihoods(self, sequences: VectorSequences) -> Likelihoods:
+        """Of each row in each state, over that of its likeliest state.
+
+        A state that is less likely than that by more than 460 nats is read as if it were not.
+
+        Raises
+        ------
+        ForeignStatistics
+            Rows of another width.
+        """
+        found = self.log_likelihoods(sequences)
+        scale = found.table.max(axis=1, initial=-np.inf)
+        table = np.maximum(np.exp(found.table - scale[:, None]), _LEAST)
+        return Likelihoods(found.rows, table, scale)
+
+    def log_likelihoods(self, sequences: VectorSequences) -> Likelihoods:
+        """Log densities; errors as `likelihoods`."""
+        d = self.means.shape[1]
+        if sequences.values.shape[1] != d:
+            raise ForeignStatistics(f"rows of {sequences.values.shape[1]} numbers; give {d}")
+        seen = sequences.seen
+        rows = np.where(seen, np.cumsum(seen) - 1, -1).astype(np.int32)
+        values, roots = sequences.values[seen], np.linalg.cholesky(self.covariances)
+        logs = np.empty((len(values), len(self.means)))
+        for state, (mean, root) in enumerate(zip(self.means, roots, strict=True)):
+            squares = np.square((values - mean) @ np.linalg.inv(root).T).sum(axis=1)
+            norm = np.log(np.diag(root)).sum() + d * np.log(2 * np.pi) / 2
+            logs[:, state] = -squares / 2 - norm
+        return Likelihoods(rows, logs)
+
+    def maximised(
+        self, sequences: VectorSequences, posterior: NDArray[np.float64]
+    ) -> GaussianEmission:
+        """Mean and covariance of the rows in each state; none narrower than a millionth of all."""
+        values, shares = sequences.values[sequences.seen], posterior[sequences.seen]
+        least = _FLOOR * values.var(axis=0).mean() if len(values) else 0.0
+        means, covariances = self.means.copy(), self.covariances.copy()
+        for state, weights in enumerate(shares.T):
+            total = weights.sum()
+            if total > 0 and least > 0:
+                means[state] = weights @ values / total
+                apart = values - means[state]
+                covariances[state] = no_narrower((weights * apart.T) @ apart / total, least)
+        return GaussianEmission(means, covariances)
+
+
+def no_narrower(covariance: NDArray[np.float64], least: float) -> NDArray[np.float64]:
+    """A symmetric matrix with no eigenvalue below the least one.
+
+    Examples
+    --------
+    >>> no_narrower(np.diag([2.0, -1.0]), 0.5)
+    array([[2. , 0. ],
+           [0. , 0.5]])
+    """
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)

@@ -1,0 +1,182 @@
+"""Chains of rows of numbers, from cross moments of three rows in a row, and rounds on sequences.
+
+Given the middle state the three rows are independent, so that the sums
+
+    T = sum [1; x2; upper(x2 x2')] (x) [1; x1] (x) [1; x3]
+
+are those of a mixture of three views (`decompositions.views`), whose columns are means and second
+moments of the states, each under a 1 that tells their scale. T is additive, but of a kind that no
+store keeps: sums of rows (kind "vectors") do not say which row follows which, and windows of
+symbols (kind "sequences") have no numbers. T has `(d + 1)^3 (d + 2) / 2` entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.rotation import by_joint_diagonalization
+from streaming_moments.decompositions.views import (
+    contracted,
+    row_pairs,
+    whiten_row_view,
+    whiten_sides,
+    whitened_tensor,
+)
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.models.chains.gaussian import GaussianEmission, no_narrower
+from streaming_moments.models.chains.hidden_chain import HiddenChain
+from streaming_moments.models.chains.vector_sequences import VectorSequences
+
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+else:
+    optimize = LazyModule("scipy.optimize")
+
+# Of the variance of all rows, which moments of a state are not below in any direction: they err.
+_LEAST = 0.1
+_PART = 1 << 13  # windows multiplied at a time
+# Of the moves, spread over all before the first round: what is 0 would stay 0.
+_SPREAD = 1e-2
+# Nats a row that a round must gain, or rounds end.
+_GAIN = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class RowWindows:
+    """Sums over windows of three rows, of numbers in standard deviations from their means.
+
+    centre, scale : (d,) float64, means and standard deviations
+    sums : (1 + d + d (d + 1) / 2, 1 + d, 1 + d) float64, T: middle row, row before, row after
+    firsts : (1 + d,) float64, of the first rows of the sequences
+    """
+
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    firsts: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, sequences: VectorSequences) -> RowWindows:
+        """Of whole sequences; refuses (InvalidInput) a column that is constant."""
+        seen, offsets = sequences.seen, sequences.offsets
+        rows = sequences.values[seen]
+        centre, scale = rows.mean(axis=0), rows.std(axis=0)
+        if not (scale > 0).all():
+            constant = np.flatnonzero(~(scale > 0)).tolist()
+            raise InvalidInput(f"columns {constant} of the rows are constant; leave them out")
+        wide = np.ones((len(seen), 1 + scale.size))
+        wide[:, 1:] = np.where(seen[:, None], (sequences.values - centre) / scale, 0.0)
+        last = np.arange(len(seen))
+        inside = last - np.repeat(offsets[:-1], np.diff(offsets)) >= 2
+        places = last[inside & seen & np.roll(seen, 1) & np.roll(seen, 2)]
+        one, two = np.triu_indices(scale.size)
+        sums = np.zeros((1 + scale.size + one.size, wide.shape[1] ** 2))
+        for part in np.split(places, range(_PART, places.size, _PART)):
+            middle = wide[part - 1]
+            features = np.hstack([middle, middle[:, 1 + one] * middle[:, 1 + two]])
+            outer = wide[part - 2][:, :, None] * wide[part][:, None, :]
+            sums += features.T @ outer.reshape(part.size, sums.shape[1])
+        begun = offsets[:-1][np.diff(offsets) > 0]
+        firsts = wide[begun[seen[begun]]].sum(axis=0)
+        return cls(centre, scale, sums.reshape(len(sums), *[wide.shape[1]] * 2), firsts)
+
+    def chain(self, k: int) -> HiddenChain[VectorSequences]:
+        """The chain of k states with these moments.
+
+        Raises NotIdentifiable for more than d + 1 states, or if their means depend on one another.
+        """
+        d = self.scale.size
+        if k > d + 1:
+            raise NotIdentifiable(
+                f"{k} states need rows of {k - 1} numbers, these have {d}; ask for {d + 1} states "
+                "at most"
+            )
+        # sketches with the constant once more: centred means of k states have k - 1 directions
+        twice = np.r_[0, : d + 1]
+        slices = self.sums[:, twice][:, :, twice]
+        sides = whiten_sides(slices[0], np.eye(d + 1), np.eye(d + 1), k)
+        pairs = row_pairs(slices, sides)
+        whitened = whiten_row_view(pairs[: d + 1], sides)
+        means = contracted(slices[: d + 1], whitened.W) / sides.triples
+        rotation = by_joint_diagonalization(whitened_tensor(whitened, means))
+        before, after = pairs[:, :k], pairs[:, k:]
+        columns = before @ (pairs[: d + 1, k:].T @ whitened.W)
+        columns += after @ (pairs[: d + 1, :k].T @ whitened.W)
+        columns = columns @ rotation
+        shares = columns[0] ** 2
+        if not (shares > 0).all():
+            raise NotIdentifiable(f"some of {k} states have no share; ask for fewer states")
+        columns = columns / columns[0]
+        order = np.argsort(-shares, kind="stable")
+        return self._of_columns(columns[:, order], shares[order] / shares.sum())
+
+    def _of_columns(
+        self, columns: NDArray[np.float64], shares: NDArray[np.float64]
+    ) -> HiddenChain[VectorSequences]:
+        """The chain whose middle rows have these first and second moments."""
+        d, k = self.scale.size, shares.size
+        means = columns[: d + 1]
+        one, two = np.triu_indices(d)
+        seconds = np.empty((k, d, d))
+        seconds[:, one, two] = seconds[:, two, one] = columns[d + 1 :].T
+        spread = seconds - means[1:].T[:, :, None] * means[1:].T[:, None, :]
+        spread = np.stack([no_narrower(each, _LEAST) for each in spread])
+        emission = GaussianEmission(
+            self.centre + means[1:].T * self.scale, spread * np.outer(self.scale, self.scale)
+        )
+        # middle by before: `M J M'`, J the shares of pairs of states
+        pairs = self.sums[: d + 1, :, 0] / self.sums[0, 0, 0]
+        joint = optimize.nnls(np.kron(means, means), pairs.ravel())[0].reshape(k, k)
+        left = joint.sum(axis=0)
+        moves = np.where(left > 0, joint / np.where(left > 0, left, 1), 1 / k)
+        start = optimize.nnls(means, self.firsts / max(self.firsts[0], 1))[0]
+        start = start / start.sum() if start.sum() > 0 else shares
+        return HiddenChain(emission, moves, start, shares)
+
+
+def gaussian_chain(
+    sequences: VectorSequences, k: int, rounds: int = 100
+) -> HiddenChain[VectorSequences]:
+    """The chain of k states behind sequences of rows of numbers.
+
+    From cross moments of three rows in a row, then by rounds of Baum and Welch until a round gains
+    less than a ten millionth of a nat a row.
+
+    Parameters
+    ----------
+    sequences : VectorSequences
+        Whole ones.
+    k : int
+        States, at most one more than numbers in a row.
+    rounds : int
+        At most; 0 for the moments alone.
+
+    Raises
+    ------
+    NotIdentifiable
+        The moments do not hold as many states: says how many.
+    InvalidInput
+        A column that is constant.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> states = np.cumsum(rng.random((50, 40)) < 0.1, axis=1) % 2
+    >>> rows = [4 * one[:, None] + rng.normal(size=(40, 1)) for one in states]
+    >>> gaussian_chain(VectorSequences.of(rows), 2).moves.diagonal().round(1)
+    array([0.9, 0.9])
+    """
+    chain, before = RowWindows.of(sequences).chain(k), -np.inf
+    if rounds:
+        chain = replace(chain, moves=(1 - _SPREAD) * chain.moves + _SPREAD / k)
+    for _ in range(rounds):
+        following, score = chain.after_round(sequences)
+        if score - before < _GAIN * sequences.seen.sum():
+            break
+        chain, before = following, score
+    return chain

@@ -1,0 +1,76 @@
+"""Sequences of vectors, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class VectorSequences:
+    """Whole sequences of rows of numbers, one after another.
+
+    Parameters
+    ----------
+    offsets : (sequences + 1,) int64
+        Where the rows of each begin.
+    values : (rows, d) float64
+        A row with a NaN is one that was not seen.
+
+    Raises
+    ------
+    InvalidInput
+        Arrays that do not fit, or infinite numbers.
+
+    Examples
+    --------
+    >>> sequences = VectorSequences.of([[[0.0], [1.0]], [[2.0], [np.nan], [3.0]]])
+    >>> sequences.offsets, sequences.seen.tolist()
+    (array([0, 2, 5]), [True, True, True, False, True])
+    """
+
+    offsets: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        shape, offsets = self.values.shape, self.offsets
+        fits = self.values.ndim == 2 and offsets.size and offsets[0] == 0
+        if not fits or offsets[-1] != shape[0] or (np.diff(offsets) < 0).any():
+            raise InvalidInput(f"rows of shape {shape} are not sequences up to {offsets[-1:]}")
+        if np.isinf(self.values).any():
+            raise InvalidInput("a row has an infinite number; give NaN for a row not seen")
+
+    @classmethod
+    def of(cls, sequences: Sequence[Any]) -> VectorSequences:
+        """Of (t, d) numbers each.
+
+        Raises
+        ------
+        InvalidInput
+            None, or rows of different widths.
+        """
+        given = [np.asarray(one, dtype=np.float64) for one in sequences]
+        shapes = {one.shape[1:] for one in given}
+        if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+            raise InvalidInput(
+                f"sequences of rows of shapes {sorted(shapes)}; give (t, d) numbers of one d each"
+            )
+        sizes = [len(one) for one in given]
+        return cls(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(given))
+
+    @property
+    def begins(self) -> NDArray[np.bool_]:
+        """(sequences,) bool, as each begins here."""
+        return np.ones(self.offsets.size - 1, dtype=np.bool_)
+
+    @cached_property
+    def seen(self) -> NDArray[np.bool_]:
+        """(rows,) bool, those without a NaN."""
+        return np.asarray(~np.isnan(self.values).any(axis=1))

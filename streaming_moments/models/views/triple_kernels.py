@@ -1,0 +1,53 @@
+"""Numba kernel that reads triples of words by the hidden states of three views."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# Sums may be taken in another order, and products with them: vectors of the processor's own width.
+_REORDERED = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=_REORDERED)
+def triple_posteriors(
+    cells: NDArray[np.int64],
+    counts: NDArray[np.float64],
+    before: NDArray[np.float64],
+    emission: NDArray[np.float64],
+    after: NDArray[np.float64],
+    left: NDArray[np.float64],
+    middle: NDArray[np.float64],
+    right: NDArray[np.float64],
+) -> float:
+    """Add the posteriors of the middle state of triples to the rows of their words.
+
+    `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`; `cells` (triples, 3) with
+    their counts, quickest where those of one x1 and x2 lie together. What is added to `left` and
+    `right` is over `before` and `after`. Returns the log likelihood of all.
+    """
+    k = emission.shape[1]
+    pair, share = np.empty(k), np.empty(k)
+    likelihood = 0.0
+    cell = 0
+    while cell < cells.shape[0]:
+        x1, x2 = cells[cell, 0], cells[cell, 1]
+        for j in range(k):
+            pair[j] = before[x1, j] * emission[x2, j]
+            share[j] = 0.0
+        while cell < cells.shape[0] and cells[cell, 0] == x1 and cells[cell, 1] == x2:
+            x3 = cells[cell, 2]
+            total = 0.0
+            for j in range(k):
+                total += pair[j] * after[x3, j]
+            likelihood += counts[cell] * np.log(total)
+            factor = counts[cell] / total
+            for j in range(k):
+                share[j] += factor * after[x3, j]
+                right[x3, j] += factor * pair[j]
+            cell += 1
+        for j in range(k):
+            left[x1, j] += emission[x2, j] * share[j]
+            middle[x2, j] += pair[j] * share[j]
+    return likelihood

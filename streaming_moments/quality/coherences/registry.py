@@ -1,0 +1,22 @@
+"""COHERENCES: all coherences, one line each, as people read them from left to right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from streaming_moments.quality.coherences.base import Coherence
+from streaming_moments.quality.coherences.npmi import NPMI
+from streaming_moments.quality.coherences.umass import UMASS
+
+COHERENCES: Mapping[str, Coherence] = MappingProxyType(
+    {
+        NPMI.key: NPMI,
+        UMASS.key: UMASS,
+    }
+)
+
+
+def followed() -> list[Coherence]:
+    """Those that pages and nights show."""
+    return [one for one in COHERENCES.values() if one.followed]
