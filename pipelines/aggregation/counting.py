@@ -36,7 +36,7 @@ def count_bundle(
         if bundle.taken is None:
             receipt = count_shards(bundle.shards, context, sums, lump_bytes)
         else:
-            receipt = _take_away(bundle.shards[0], bundle.taken, context, sums, lump_bytes)
+            receipt = _subtract(bundle.shards[0], bundle.taken, context, sums, lump_bytes)
         held.finished(sums, opening, number, receipt)
         return receipt
 
@@ -130,7 +130,7 @@ class _Reading:
             own.append(prepared)
             self.totals = self.totals + prepared.totals if number else prepared.totals
             self.outside += read.outside
-        reason = foundation.why_not_counted(self.totals)
+        reason = foundation.rejection_reason(self.totals)
         # of many that are a document each, or what came by chance, some may have no known word
         if reason is not None and not shard.url.endswith((DOCUMENT, SEALED_NAME)):
             raise ShardError(shard.url, reason)
@@ -143,7 +143,7 @@ class _Reading:
         )
 
 
-def _take_away(
+def _subtract(
     shard: Shard, taken: Spoilt, context: ReadingContext, sums: GroupSums, lump_bytes: int
 ) -> Receipt:
     """Read once more what was added of a shard, which must be the same, and take it away."""
@@ -152,11 +152,11 @@ def _take_away(
     content = content_of(shard, context.storage_options)
     for prepared, _ in islice(context.prepared(shard, content), taken.batches):
         if lump.batches and lump.nbytes + prepared.nbytes > lump_bytes:
-            sums.take_away(lump.batches, lump_bytes)
+            sums.subtract(lump.batches, lump_bytes)
             lump = _Lump()
         lump.append(prepared)
         totals = totals + prepared.totals
-    sums.take_away(lump.batches, lump_bytes)
+    sums.subtract(lump.batches, lump_bytes)
     # the beginning alone was read: nobody has looked yet whether it changed meanwhile
     marks = {content.mark, content_of(shard, context.storage_options).mark}
     if marks != {taken.mark} or (totals.n_documents, totals.n_tokens) != taken.numbers:

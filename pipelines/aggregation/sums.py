@@ -106,9 +106,9 @@ class GroupSums:
         """
         self._each_lump(batches, most_bytes, lambda block, lump: block.add([lump]))
 
-    def take_away(self, batches: Sequence[Prepared], most_bytes: int) -> None:
+    def subtract(self, batches: Sequence[Prepared], most_bytes: int) -> None:
         """Take batches away again, exactly; other errors as `add`."""
-        self._each_lump(batches, most_bytes, lambda block, lump: block.take_away([lump]))
+        self._each_lump(batches, most_bytes, lambda block, lump: block.subtract([lump]))
 
     def give_up(self) -> None:
         """Hold nothing any more, so that others may be held: who adds to a block is waited for."""

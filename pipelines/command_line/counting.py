@@ -131,7 +131,7 @@ def refit(
     if few:
         tell(f"warning: {few}")
     after = succession(opened.latest(), model)
-    kept = opened.save_model(chosen, model, f"refit: {asked.options.said}", after=after)
+    kept = opened.save_model(chosen, model, f"refit: {asked.options.summary}", after=after)
     view = model_view(opened, model, words, labels=kept.models[chosen].labels)
     if json_output:
         print_json(

@@ -142,7 +142,7 @@ def _add_to_opened(store: MomentStore) -> None:
     )
     sums = store.foundation.sums(store.layout.block(0))
     sums.add([prepared])
-    sums.take_away([prepared])
+    sums.subtract([prepared])
 
 
 def _written(folder: Path) -> tuple[list[Path], list[Path]]:

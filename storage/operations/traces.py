@@ -76,7 +76,7 @@ def beyond(foundation: Foundation) -> tuple[str, ...]:
     """Where nobody here can look in a store of that foundation, a line each."""
     others = (
         "`rebase` chooses others, and the files of the old ones stay"
-        if foundation.redrawn
+        if foundation.can_rebase
         else "others take a store of their own, by `streaming-moments create`"
     )
     held = "they were chosen from a sample that may have held these documents"

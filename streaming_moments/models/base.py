@@ -74,7 +74,7 @@ class FitOptions:
                 check(getattr(self, one.name))
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """What a log says of the fit."""
         return f"{self.topics} topics"
 

@@ -71,13 +71,13 @@ class TopicOptions(FitOptions):
             )
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """What a log says of the fit."""
         how = "" if self.rows == "third" else f", {self.rows} rows"
         rounds = "" if self.refine == ROUNDS else f", refined {self.refine} rounds"
         read = "" if self.alpha == "given" else f", alpha {self.alpha}"
         alpha0 = self.alpha0 if self.alpha0 == AUTO else f"{self.alpha0:g}"
-        return f"{super().said}, alpha0 {alpha0}{how}{rounds}{read}"
+        return f"{super().summary}, alpha0 {alpha0}{how}{rounds}{read}"
 
     @property
     def label(self) -> str:

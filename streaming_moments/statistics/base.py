@@ -13,7 +13,7 @@ from streaming_moments.statistics.row_block import RowBlock
 Arrays = Mapping[str, NDArray[np.int64]]
 
 
-def take_away_by_adding(
+def subtract_by_adding(
     arrays: Arrays, add: Callable[[Iterable[Any]], None], batches: Iterable[Any]
 ) -> None:
     """Take batches away from arrays that `add` adds them to, in no more memory than adding takes.
@@ -75,7 +75,7 @@ class Sums(Protocol):
     def add(self, batches: Iterable[Any]) -> None:
         """Add prepared batches."""
 
-    def take_away(self, batches: Iterable[Any]) -> None:
+    def subtract(self, batches: Iterable[Any]) -> None:
         """Take prepared batches away, exactly, in no more memory than adding takes."""
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
@@ -109,7 +109,7 @@ class Foundation(Protocol):
     A kind is a class of this shape and a line in `kinds.KINDS`: layout, blocks, verification and
     memory plans of a store ask nothing else.
 
-    `drawn` says in words what of it is chosen from records, `redrawn` whether a store of the kind
+    `drawn` says in words what of it is chosen from records, `can_rebase` whether a store of the kind
     can be given another, and count anew. `one_place` says whether models are fitted on the sums of
     all rows in one place, and not block by block. `told_halves` says whether segments and
     lineages must note that halves are kept apart, as the fingerprint does not say it. `since_first`
@@ -120,7 +120,7 @@ class Foundation(Protocol):
 
     kind: ClassVar[str]
     drawn: ClassVar[str]
-    redrawn: ClassVar[bool]
+    can_rebase: ClassVar[bool]
     one_place: ClassVar[bool]
     by_length: ClassVar[bool]
     adds_words: ClassVar[bool]
@@ -190,7 +190,7 @@ class Foundation(Protocol):
             One record alone could pass 2^62: names it.
         """
 
-    def why_not_counted(self, totals: Any) -> str | None:
+    def rejection_reason(self, totals: Any) -> str | None:
         """Why records with such totals are nothing to count, and what to do; None where they are.
 
         A shard of nothing else is a bad one.

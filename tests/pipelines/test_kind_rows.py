@@ -53,7 +53,7 @@ def test_every_option_of_create_is_of_all_kinds_or_of_some():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_can_be_made_anew_says_how(kind):
-    assert (KIND_JOBS[kind].redraw is not None) == KINDS[kind].redrawn
+    assert (KIND_JOBS[kind].redraw is not None) == KINDS[kind].can_rebase
 
 
 @pytest.mark.parametrize("kind", KINDS)

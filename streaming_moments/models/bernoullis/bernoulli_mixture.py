@@ -37,7 +37,7 @@ class BernoulliOptions(FitOptions):
         require_joint(self.method, "moments of sets")
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """What a log says of the fit."""
         return f"{self.topics} components"
 

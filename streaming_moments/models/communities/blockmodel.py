@@ -42,7 +42,7 @@ class BlockmodelOptions(FitOptions):
         require_joint(self.method, "three views")
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """What a log says of the fit."""
         return f"{self.topics} communities"
 

@@ -77,7 +77,7 @@ class LatentTreeOptions(FitOptions):
             )
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """What a log says of the fit."""
         return f"hidden nodes of {self.topics} states"
 

@@ -64,7 +64,7 @@ class MixtureOptions(FitOptions):
         require_joint(self.method, "moments of vectors")
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """What a log says of the fit."""
         return f"{self.topics or 'as many as there are'} components"
 

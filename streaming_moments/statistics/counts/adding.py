@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, SumExceeded, short
-from streaming_moments.statistics.base import Arrays, take_away_by_adding
+from streaming_moments.statistics.base import Arrays, subtract_by_adding
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.kernels import cell_kernels, triple_kernels
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
@@ -86,9 +86,9 @@ class BlockSums:
                     arrays["triple_sketch"],
                 )
 
-    def take_away(self, batches: Iterable[ProjectedBatch]) -> None:
+    def subtract(self, batches: Iterable[ProjectedBatch]) -> None:
         """Take batches away that were added; errors as `add`."""
-        take_away_by_adding(self.opened(), self.add, batches)
+        subtract_by_adding(self.opened(), self.add, batches)
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
         """Some rows of all arrays, for reading: views, but new arrays of what is in cells."""

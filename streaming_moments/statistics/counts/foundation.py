@@ -55,7 +55,7 @@ class CountsFoundation:
     halves: bool = True
     kind: ClassVar[str] = "counts"
     drawn: ClassVar[str] = "vocabulary and basis"
-    redrawn: ClassVar[bool] = True
+    can_rebase: ClassVar[bool] = True
     joined_bytes: ClassVar[int] = 0
     one_place: ClassVar[bool] = False
     by_length: ClassVar[bool] = True
@@ -145,7 +145,7 @@ class CountsFoundation:
         """The batch projected on the basis; errors as `ProjectedBatch.of`."""
         return ProjectedBatch.of(batch, self.basis)
 
-    def why_not_counted(self, totals: RowLengths[LengthHistogram]) -> str | None:
+    def rejection_reason(self, totals: RowLengths[LengthHistogram]) -> str | None:
         """Documents without a word of the vocabulary are nothing to count."""
         if totals.n_tokens:
             return None

@@ -146,7 +146,7 @@ class EdgesFoundation(ThreeViews):
         """The ends of a batch; errors as `PreparedEdges.of`."""
         return PreparedEdges.of(batch, self.rows, self.sketch, self.directed, self.halves)
 
-    def why_not_counted(self, totals: EdgeTotals) -> str | None:
+    def rejection_reason(self, totals: EdgeTotals) -> str | None:
         """Edges none of which joins two known nodes are nothing to count."""
         if totals.edges:
             return None

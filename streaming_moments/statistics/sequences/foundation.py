@@ -146,7 +146,7 @@ class SequencesFoundation(ThreeViews):
         """The windows of a batch; errors as `PreparedWindows.of`."""
         return PreparedWindows.of(batch, self.sketch, self.halves)
 
-    def why_not_counted(self, totals: ViewTotals) -> str | None:
+    def rejection_reason(self, totals: ViewTotals) -> str | None:
         """Sequences without a window of three known symbols are nothing to count.
 
         Where they may go on in other shards, those without a known symbol.

@@ -60,7 +60,7 @@ class SetsFoundation:
     halves: bool = True
     kind: ClassVar[str] = "sets"
     drawn: ClassVar[str] = "features and sketch"
-    redrawn: ClassVar[bool] = False
+    can_rebase: ClassVar[bool] = False
     one_place: ClassVar[bool] = True
     by_length: ClassVar[bool] = False
     adds_words: ClassVar[bool] = False
@@ -146,7 +146,7 @@ class SetsFoundation:
         """The rows, each feature once, projected on the sketch; errors as of counts."""
         return self._counted.prepared(self.distinct(batch))
 
-    def why_not_counted(self, totals: RowLengths[LengthHistogram]) -> str | None:
+    def rejection_reason(self, totals: RowLengths[LengthHistogram]) -> str | None:
         """Rows without features are counted as any."""
         return None
 

@@ -94,7 +94,7 @@ class VectorsFoundation:
     halves: bool = True
     kind: ClassVar[str] = "vectors"
     drawn: ClassVar[str] = "grid and sketch"
-    redrawn: ClassVar[bool] = True
+    can_rebase: ClassVar[bool] = True
     joins: ClassVar[bool] = False
     one_place: ClassVar[bool] = True
     by_length: ClassVar[bool] = False
@@ -275,7 +275,7 @@ class VectorsFoundation:
         """The batch on the grid, with its sketches; errors as `PreparedVectors.of`."""
         return PreparedVectors.of(batch, self)
 
-    def why_not_counted(self, totals: VectorTotals) -> str | None:
+    def rejection_reason(self, totals: VectorTotals) -> str | None:
         """Records of which none is a row of numbers are nothing to count."""
         if totals.n_tokens:
             return None

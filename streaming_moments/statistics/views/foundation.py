@@ -134,7 +134,7 @@ class ViewsFoundation(ThreeViews):
         """Tokens of all views, whose products are largest where they have the same number."""
         return min(most, 3 * int((bound / PEAK) ** (1 / 3)))
 
-    def why_not_counted(self, totals: ViewTotals) -> str | None:
+    def rejection_reason(self, totals: ViewTotals) -> str | None:
         """Records none of which has a known word in each view are nothing to count."""
         if totals.triples:
             return None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.statistics.base import Arrays, take_away_by_adding
+from streaming_moments.statistics.base import Arrays, subtract_by_adding
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -34,7 +34,7 @@ class ThreeViews:
     adds_words: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False
     since_first: ClassVar[frozenset[str]] = frozenset()
-    redrawn: ClassVar[bool] = False
+    can_rebase: ClassVar[bool] = False
 
     @staticmethod
     def join(prepared: Sequence[Any]) -> Any:
@@ -136,9 +136,9 @@ class ViewSums:
         for batch in batches:
             batch.add(self.arrays, self.block)
 
-    def take_away(self, batches: Iterable[Any]) -> None:
+    def subtract(self, batches: Iterable[Any]) -> None:
         """Take prepared batches away that were added."""
-        take_away_by_adding(self.arrays, self.add, batches)
+        subtract_by_adding(self.arrays, self.add, batches)
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
         """Some rows of all arrays, for reading."""

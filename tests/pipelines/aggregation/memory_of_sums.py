@@ -67,7 +67,7 @@ def main(url, shards):
     context = ReadingContext.of(store, LIMITS, None)
     [prepared, *_] = [one for one, _ in context.prepared(list_shards([shards])[0])]
     sums = GroupSums(store.layout, opening, 0)
-    peaks = [(taken(sums.add, prepared), taken(sums.take_away, prepared)) for _ in range(5)]
+    peaks = [(taken(sums.add, prepared), taken(sums.subtract, prepared)) for _ in range(5)]
     left = [block.rows(slice(None)) for block in sums.blocks.values()]
     ways = {way: given_up(way, store, opening, prepared) for way in WAYS}
     told = {

@@ -172,11 +172,11 @@ opening, held = Opening("client/job", 1, 0, blocks), ProcessSums()
 held.setup(SimpleNamespace(handlers={}))
 try:
     with held.counting(opening, layout, 1) as late:
-        late.take_away([batch], plan.lump_bytes)
+        late.subtract([batch], plan.lump_bytes)
         # the next group begins, while a task of this one adds what nobody waits for
         with held.counting(replace(opening, group=2), layout, 2) as sums:
-            sums.take_away([batch], plan.lump_bytes)
-            late.take_away([batch], plan.lump_bytes)
+            sums.subtract([batch], plan.lump_bytes)
+            late.subtract([batch], plan.lump_bytes)
 except SumsAstray:
     pass
 held = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]

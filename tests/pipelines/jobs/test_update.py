@@ -136,9 +136,9 @@ def test_a_shard_that_turns_out_bad_late_is_left_out_whole(
     tmp_path, embedded, shards, planted, passes, monkeypatch
 ):
     taken: list[int | None] = []
-    take_away = counting._take_away
+    subtract = counting._subtract
     monkeypatch.setattr(
-        counting, "_take_away", lambda *a: taken.append(a[1].batches) or take_away(*a)
+        counting, "_subtract", lambda *a: taken.append(a[1].batches) or subtract(*a)
     )
     store = new_store(tmp_path / "store", shards, embedded)
     (tmp_path / "late.txt").write_bytes("\n".join(planted[:300]).encode() + b"\n\xff\n")

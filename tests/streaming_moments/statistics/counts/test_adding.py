@@ -69,7 +69,7 @@ def test_cells_hold_what_is_added_and_not_taken_away(corpus, block, kept, weight
         for place, batch in enumerate(batches):
             if held and data.draw(st.booleans()):
                 gone = held.pop(data.draw(st.integers(0, len(held) - 1)))
-                sums.take_away([batches[gone]])
+                sums.subtract([batches[gone]])
             sums.add([batch])
             held.append(place)
             expected = by_hand([corpus[one] for one in held], basis, block, *kept)

@@ -138,7 +138,7 @@ def test_batches_joined_and_sums_taken_away_give_the_same_bits():
     assert len(list(foundation.joined(prepared, 1))) == 6
     sums = foundation.sums(RowBlock())
     sums.add(prepared)
-    sums.take_away(foundation.joined(prepared[2:], 10**9))
+    sums.subtract(foundation.joined(prepared[2:], 10**9))
     left = foundation.of(prepared[:2])
     assert all(np.array_equal(sums.arrays[name], left.sums[name]) for name in left.sums)
 
@@ -206,9 +206,9 @@ def test_rows_that_are_no_numbers_are_left_out_and_counted():
     assert batch.odd.tolist() == [False, False, False]
     totals = made().of_vectors(batch).totals
     assert (totals.n_documents, totals.n_tokens, totals.even_documents) == (5, 3, 3)
-    reason = made().why_not_counted(made().of_vectors(VectorBatch.of(values[[1]])).totals)
+    reason = made().rejection_reason(made().of_vectors(VectorBatch.of(values[[1]])).totals)
     assert "finite" in reason
-    assert made().why_not_counted(totals) is None
+    assert made().rejection_reason(totals) is None
 
 
 def test_the_largest_numbers_there_are_are_drawn_in():
