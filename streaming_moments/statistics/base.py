@@ -110,8 +110,8 @@ class Foundation(Protocol):
     memory plans of a store ask nothing else.
 
     `drawn` says in words what of it is chosen from records, `can_rebase` whether a store of the
-    kind can be given another, and count anew. `one_place` says whether models are fitted on the sums of
-    all rows in one place, and not block by block. `told_halves` says whether segments and
+    kind can be given another, and count anew. `one_place` says whether models are fitted on the
+    sums of all rows in one place, and not block by block. `told_halves` says whether segments and
     lineages must note that halves are kept apart, as the fingerprint does not say it. `since_first`
     names the features that the first format of stores lacks. `by_length` says whether records count
     by their lengths, which totals then tell, and may by their age, and whether models are fitted by
