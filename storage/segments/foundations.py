@@ -94,7 +94,7 @@ def read_vocabulary(folder: Folder, fingerprint: str) -> tuple[Vocabulary, Token
 
 def write_foundation(folder: Folder, foundation: Foundation) -> None:
     """Write what statistics are gathered on, named by its fingerprint."""
-    name, description = _place(foundation.names()["vocabulary"], foundation.fingerprint)
+    name, description = _place(foundation, foundation.fingerprint)
     arrays, attributes = foundation.parts()
     contents = {f"{key}.npy": _npy(array) for key, array in arrays.items()}
     records = files_to_json(FileRecord.of(*content) for content in contents.items())
@@ -115,7 +115,7 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
             f"streaming-moments knows {', '.join(KINDS)}; install a newer one"
         )
     fingerprint = lineage.basis if era is None else era.basis
-    name, description = _place(lineage.vocabulary, fingerprint)
+    name, description = _place(KINDS[kind], fingerprint)
     where = f"{folder.url}/{name}/{description}"
     content = unseal(folder.read(f"{name}/{description}"), where)
     files = files_from_json(content.pop("files", None), where)
@@ -139,12 +139,12 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
     return foundation
 
 
-def _place(vocabulary: str, fingerprint: str) -> tuple[str, str]:
+def _place(kind: Foundation | type[Foundation], fingerprint: str) -> tuple[str, str]:
     """Folder of a foundation and the file in it that describes it.
 
-    One whose vocabulary is kept apart is where stores of the first format have it.
+    The first format of stores knew documents by their lengths alone, and has theirs elsewhere.
     """
-    if vocabulary:
+    if kind.by_length:
         return basis_folder(fingerprint), "basis.json"
     return f"foundations/{fingerprint}", "foundation.json"
 

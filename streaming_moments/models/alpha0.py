@@ -92,7 +92,7 @@ class Alpha0Search:
         Examples
         --------
         >>> Alpha0Search((0.3, 0.5, 1.0), (-8.2, -8.0, -8.1), (0.0, 0.0, 0.0)).alpha0
-        0.61
+        0.6
         >>> Alpha0Search().alpha0
         0.1
         """

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from streaming_moments.arguments import require_fitting
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.fit import fit_by
@@ -172,6 +173,7 @@ class MomentTopics(MomentTransformer):
         >>> MomentTopics(2, alpha0=0).fit(rows).top_words(2, names=["law", "tax", "sea", "ship"])
         [['sea', 'ship'], ['law', 'tax']]
         """
+        require_fitting(MomentTopics.top_words, number=number, names=names, by=by)
         check_is_fitted(self)
         if names is None:
             names = getattr(self, "feature_names_in_", [*map(str, range(self.n_features_in_))])

@@ -18,9 +18,10 @@ def both(words):
     return words.together.mean(axis=(1, 2)) / words.documents
 
 
-# before anything else reads it, as a line of the registry would be
 PLANTED = Coherence("both", "Both", both, compared=(10, 15))
-registry.COHERENCES = MappingProxyType({**registry.COHERENCES, PLANTED.key: PLANTED})
+if __name__ == "__main__":
+    # before anything else reads it, as a line of the registry would be; not where tests import this
+    registry.COHERENCES = MappingProxyType({**registry.COHERENCES, PLANTED.key: PLANTED})
 
 
 def printed(*arguments):

@@ -22,12 +22,17 @@ from streaming_moments.synthetic import lda_corpus
 from streaming_moments.synthetic.graphs import community_graph
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
 from streaming_moments.synthetic.mixtures import factor_rows, mixture_rows
+from streaming_moments.synthetic.sets import feature_sets
 from streaming_moments.synthetic.tables import latent_tree_table
 
 RECORDS = 600
 SIZES = (9, 8, 7)
 # What it takes, and how it is made; of views one matrix, as searches split rows.
 SPLIT = {
+    "MomentBernoulliMixture": lambda: (
+        sklearn.MomentBernoulliMixture(2),
+        feature_sets(2 * RECORDS, 12, 2, seed=1).batch.to_csr(),
+    ),
     "MomentCommunities": lambda: (
         sklearn.MomentCommunities(2, alpha0=0.0),
         community_graph(100, 2, inside=0.5, outside=0.05, alpha0=0.0).batch.to_csr(),

@@ -36,6 +36,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.grid import Grid
 from streaming_moments.statistics.views.foundation import ViewsFoundation
@@ -298,6 +299,12 @@ def of_edges():
     return EdgesFoundation(words(2000))
 
 
+def of_sets():
+    features = words(3000)
+    signs = np.eye(3000, 30, dtype=np.int8)
+    return SetsFoundation(features, Basis(signs, 3000, features.fingerprint))
+
+
 def of_vectors():
     grid = Grid(np.zeros(64), 1.0, 16_000)
     return VectorsFoundation(grid, np.eye(64, 20, dtype=np.int8), np.zeros(20, np.uint8))
@@ -313,6 +320,7 @@ PLANNED = [
     (of_views, "views", 523_230_816, 2),
     (of_sequences, "hmm", 966_678_336, 2),
     (of_edges, "blockmodel", 872_067_136, 2),
+    (of_sets, "bernoulli_mixture", 1_641_672_416, 1),
     (of_vectors, "gaussian_mixture", 437_399_071, 1),
     (of_vectors, "factors", 437_399_071, 1),
 ]

@@ -350,6 +350,10 @@ def test_a_rebase_is_named_for_words_and_grids_alone_that_it_makes_anew(run, kin
     else:
         shard.write_text("\n".join(["a,b,c", *map(",".join, rows)]))
         names = ("--columns", "a,b" if kind == "edges" else "a,b,c")
+    if kind == "sets":
+        shard.write_text(
+            "\n".join(["a,b,c", *(f"{a:d},{b:d},{c:d}" for a, b, c in rng.random((60, 3)) < 0.5)])
+        )
     least = () if kind in ("edges", "vectors") else ("--min-documents", "1")
     given = ("--kind", kind, *names, *least, "--date-pattern", "none")
     assert run("create", store, shard, *given)[0] == 0

@@ -68,7 +68,7 @@ def read(shard, column, bounds=ReadLimits()):
     found = list(read_named(shard, FORM, INDEX, column, bounds))
     assert [one.first for one in found] == [
         0,
-        *itertools.accumulate(one.documents for one in found[:-1]),
+        *itertools.accumulate(one.counted.documents for one in found[:-1]),
     ]
     return found
 
@@ -99,8 +99,10 @@ def test_names_and_passages_are_those_of_their_documents(texts, data, bounds, fo
     assert [n for one in found for n in one.counted.outside.tolist()] == [
         n for each in outside for n in each
     ]
-    assert [n for one in found for n in one.summed(one.counted.outside)] == list(map(sum, outside))
-    known = [n for one in found for n in one.summed(one.counted.batch.lengths).tolist()]
+    assert [n for one in found for n in one.counted.summed(one.counted.outside)] == list(
+        map(sum, outside)
+    )
+    known = [n for one in found for n in one.counted.summed(one.counted.batch.lengths).tolist()]
     assert known == [
         sum(map(len, each)) - sum(out) for each, out in zip(passages, outside, strict=True)
     ]
@@ -125,7 +127,7 @@ def test_token_ids_outside_the_vocabulary_are_counted_by_document():
     [found] = read_named(shard, FORM, IdIndex.of(ID_VOCABULARY))
     assert found.counted.outside.tolist() == [3, 0, 7]
     assert found.counted.batch.lengths.tolist() == [2, 0, 0]
-    assert np.array_equal(found.begins, [0, 1, 2])
+    assert np.array_equal(found.counted.begins, [0, 1, 2])
 
 
 @pytest.mark.parametrize(
