@@ -59,8 +59,9 @@ TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= SEED=$(SEED)
 quick: install
 	$(TESTING) $(BIN)/python .ci/quick.py
 
-# One process more than there are cores, four at most: many tests wait, for a worker or a server.
-PROCESSES := import os; print(min((os.cpu_count() or 1) + 1, 4))
+# Two processes more than there are cores, eight at most: tests wait for workers and servers, so
+# that with one more two cores were idle for a third of the time.
+PROCESSES := import os; print(min((os.cpu_count() or 1) + 2, 8))
 test: install
 	+@$(MAKE) --no-print-directory --jobs=2 lint collect
 	$(TESTING) $(BIN)/python -m pytest --dist=worksteal \

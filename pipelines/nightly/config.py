@@ -28,6 +28,7 @@ from streaming_moments.pipelines.jobs.grow import WORDS
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
+from streaming_moments.pipelines.nightly.gates import GatesSection
 from streaming_moments.pipelines.nightly.keys import (
     STRICT,
     Expiry,
@@ -39,7 +40,6 @@ from streaming_moments.pipelines.nightly.keys import (
     listed,
     tag_name,
 )
-from streaming_moments.pipelines.nightly.measures import GatesSection
 from streaming_moments.pipelines.nightly.refit_config import RefitSection
 from streaming_moments.pipelines.quantities import Count, Number, Share
 from streaming_moments.pipelines.toml_files import from_toml, read_toml

@@ -1,120 +1,306 @@
-"""Judging: which of some models is taken."""
+"""Measures: numbers of a night's model, one row each, by which its publication may be refused."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
-from itertools import product
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, make_dataclass
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
-from streaming_moments.errors import InvalidInput
-from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.candidates import Candidate
-from streaming_moments.pipelines.jobs.choose import chosen_options
-from streaming_moments.pipelines.jobs.kinds.select_states import select_states, with_held_out
-from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
-from streaming_moments.pipelines.jobs.select import select
+from pydantic import Field
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from streaming_moments.models.base import Model
+from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.states import Clusters, compares_states, states_of
+from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, window_perplexity
+from streaming_moments.pipelines.nightly.keys import STRICT
 from streaming_moments.pipelines.nightly.refit_config import RefitSection
-from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
-from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.pipelines.quantities import Number, Share
+from streaming_moments.pipelines.reports.page import Gate
+from streaming_moments.quality.clusters import furthest_move
+from streaming_moments.quality.coherences.registry import followed
+from streaming_moments.quality.drift import Drift
+from streaming_moments.statistics.kinds import KINDS
+
+_Distance = Annotated[float, Field(ge=0)]
+_Perplexity = Annotated[float, Field(ge=1)]
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """The model of a night.
+class Night:
+    """What is known when a model is judged.
 
-    model : topics with their coherence, or states with their held-out log-likelihood
-    tried : all candidates that were compared
-    why : reason for the choice; empty where nothing was compared
+    model : the night's, with its coherence or held-out values
+    published : the model published before; None on the first night
+    drift : of the night
     """
 
     model: Any
-    tried: tuple[Candidate, ...]
-    why: str = ""
+    published: Any
+    drift: Drift
 
 
-def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
-    """The whole store, or the days at its end that are asked for."""
-    since = None
-    if section.window_days is not None:
-        days = [part.dates.last for part in store.commit.segments if part.dates is not None]
-        if days:  # without any, the window says what is lacking
-            since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
-        else:
-            since = datetime.now(UTC).date()
-    window = Window(since, None, section.half_life_days)
-    return windowed(store, window)
+class Better(Enum):
+    """Which values a bound admits, and whether it admits an unknown one."""
+
+    LESS = "at most the bound; an unknown value is refused"
+    LESS_THAN_BEFORE = "at most the bound; an unknown value is admitted, as on a first night"
+    MORE = "at least the bound; an unknown value is admitted where the bound is 0"
+
+    def holds(self, value: float | None, bound: float) -> bool:
+        """Whether a bound admits a value."""
+        if self is Better.MORE:
+            return not bound if value is None else value >= bound
+        if value is None:
+            return self is Better.LESS_THAN_BEFORE
+        return value <= bound
 
 
-def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
-    """Fit the model that `select` chooses among all pairs of k and alpha0, and `auto` options.
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A number of a night's model, and the key of `[gates]` that bounds it.
 
-    It compares the held-out log-likelihood of word pairs where the statistics keep halves of the
-    documents, else the mean NPMI; for states that of held-out triples. InvalidInput if several are
-    to be compared without co-document counts, or an option is auto without halves. If none can be
-    fitted, NotIdentifiable or BoundExceeded says why.
+    name : as reports and refusals print it, with its unit
+    bound : type of its bound, as the configuration checks it
+    of : computes its value; None where it is unknown
+    known : whether the requested model has it
+    default : bound without one in the configuration; if None, the measure is not judged
+    held_out : whether it needs held-out records, so that the store must keep halves apart
+    coherence : whether it needs co-document counts
     """
-    if not section.topical:
-        return _chosen_states(source, section, run)
-    if section.auto and not source.halves:
-        keys = " and ".join(section.auto)
-        raise InvalidInput(
-            "the store keeps no halves of the documents, by which auto chooses; give a number to "
-            f"{keys} in [refit], or rebase the store with halves"
+
+    key: str
+    name: str
+    better: Better
+    bound: Any
+    of: Callable[[Night], float | None]
+    known: Callable[[RefitSection], bool]
+    default: float | None = None
+    held_out: bool = False
+    coherence: bool = False
+
+
+def _coherence_drop(night: Night, key: str) -> float | None:
+    now = night.model.mean_coherences.get(key)
+    before = None if night.published is None else night.published.mean_coherences.get(key)
+    return None if now is None or before is None else before - now
+
+
+def _held_out_drop(night: Night) -> float | None:
+    """Of a pair of words, or a triple; None where nothing is held out, or it is of other words."""
+    model, published = night.model, night.published
+    if published is None or published.vocabulary != model.vocabulary:
+        return None
+    now, before = (getattr(one, "held_out", None) for one in (model, published))
+    if now is None or before is None:
+        return None
+    return float(before.mean - now.mean)
+
+
+def _move(night: Night) -> float | None:
+    """Of the mean of a cluster, at most; None where there are none, or of rows of another width."""
+    if night.published is None:
+        return None
+    after, before = states_of(night.model), states_of(night.published)
+    if not isinstance(before, Clusters) or not isinstance(after, Clusters):
+        return None
+    alike = before.means.shape[1] == after.means.shape[1]
+    return furthest_move(before, after) if alike else None
+
+
+def _perplexity(night: Night) -> float | None:
+    held_out = getattr(night.model, "held_out", None)
+    chain = isinstance(night.model, HiddenMarkovModel)
+    return window_perplexity(held_out) if chain and held_out is not None else None
+
+
+def _smallest_weight(night: Night) -> float | None:
+    weights = getattr(night.model, "weights", None)
+    return None if weights is None else float(weights.min())
+
+
+def _of_topics(refit: RefitSection) -> bool:
+    return refit.topical
+
+
+def _by_length(refit: RefitSection) -> bool:
+    return bool(KINDS[refit.family.kind].by_length)
+
+
+def _of_clusters(refit: RefitSection) -> bool:
+    return refit.family is GaussianMixture
+
+
+def _held_out_of(refit: RefitSection) -> bool:
+    return (refit.topical and refit.family.compares_halves) or compares_states(refit.family)
+
+
+def _has_weights(refit: RefitSection) -> bool:
+    return refit.topical or _of_clusters(refit) or compares_states(refit.family)
+
+
+MEASURES: tuple[Measure, ...] = (
+    *(
+        Measure(
+            one.gate,
+            one.gate_name,
+            Better.LESS_THAN_BEFORE,
+            _Distance,
+            partial(_coherence_drop, key=one.key),
+            _of_topics,
+            coherence=True,
         )
-    pairs = list(product(section.topics, section.alpha0))
-    tried: tuple[Candidate, ...] = ()
-    why = ""
-    if len(pairs) > 1:
-        if not source.codocuments:
-            raise InvalidInput(
-                f"{len(pairs)} models cannot be compared, as the store keeps no co-document "
-                "counts; give one number of topics and one alpha0, or create a store with them"
+        for one in followed()
+    ),
+    Measure(
+        "max_held_out_drop",
+        "drop of held-out likelihood",
+        Better.LESS_THAN_BEFORE,
+        _Distance,
+        _held_out_drop,
+        _held_out_of,
+        held_out=True,
+    ),
+    Measure(
+        "max_pair_distance",
+        "distance of pair distributions",
+        Better.LESS_THAN_BEFORE,
+        Share,
+        lambda night: night.drift.pair_distance,
+        _by_length,
+    ),
+    Measure(
+        "max_mean_move",
+        "furthest move of a mean, in spreads",
+        Better.LESS_THAN_BEFORE,
+        _Distance,
+        _move,
+        _of_clusters,
+    ),
+    Measure(
+        "max_perplexity",
+        "perplexity of a symbol held out",
+        Better.LESS,
+        _Perplexity,
+        _perplexity,
+        lambda refit: refit.family is HiddenMarkovModel,
+        held_out=True,
+    ),
+    Measure(
+        "max_behind",
+        "nats a pair behind Chow-Liu's tree",
+        Better.LESS,
+        _Distance,
+        lambda night: getattr(night.model, "behind", None),
+        lambda refit: refit.family is LatentTree,
+    ),
+    Measure(
+        "min_captured",
+        "captured spectrum",
+        Better.MORE,
+        Share,
+        lambda night: getattr(night.model, "captured", None),
+        _of_topics,
+    ),
+    Measure(
+        "min_documents",
+        "documents",
+        Better.MORE,
+        Number,
+        lambda night: night.model.documents,
+        lambda refit: True,
+        default=0,
+    ),
+    Measure(
+        "min_effective_documents",
+        "effective documents",
+        Better.MORE,
+        _Distance,
+        lambda night: night.drift.effective_documents,
+        _by_length,
+    ),
+    Measure(
+        "min_topic_weight",
+        "weight of the smallest topic",
+        Better.MORE,
+        Share,
+        _smallest_weight,
+        _has_weights,
+        default=0.0,
+    ),
+)
+
+
+class _Bounds:
+    """Bounds that a model must hold to be published; a bound of None asks for nothing."""
+
+    @property
+    def given(self) -> tuple[Measure, ...]:
+        """Measures whose bound is not the default."""
+        return tuple(one for one in MEASURES if getattr(self, one.key) != one.default)
+
+    @property
+    def held_out(self) -> tuple[str, ...]:
+        """Bounds given of what is held out."""
+        return tuple(one.key for one in self.given if one.held_out)
+
+    @property
+    def coherences(self) -> tuple[str, ...]:
+        """Bounds given of coherences."""
+        return tuple(one.key for one in self.given if one.coherence)
+
+    def require_known(self, refit: RefitSection) -> None:
+        """Refuse bounds on measures that a model does not have; the ValueError names them."""
+        idle = [one.key for one in self.given if not one.known(refit)]
+        if idle:
+            raise ValueError(
+                f"[gates] {', '.join(idle)}: model {refit.model!r} knows nothing of it; leave it "
+                "out"
             )
-        selection = select(
-            source,
-            section.topics,
-            section.alpha0,
-            run,
-            method=section.method,
-            seed=section.seed,
-            refine=section.further.get("refine", ROUNDS),
-        )
-        tried = selection.candidates
-        best = selection.taken or next(one for one in tried if not one.refusal)
-        why = selection.why or (
-            f"the most coherent, as no pairs are held out: {best.n_topics} topics, "
-            f"alpha0 {best.alpha0:g}"
-        )
-        run.tell(why)
-        pairs = [(best.n_topics, best.alpha0)]
-    options = section.options(*pairs[0])
-    if section.auto:
-        options = chosen_options(source, cast("TopicOptions", options), section.auto, run)
-    model = with_coherence(source, refit_by(source, section.family, options, run), run)
-    means = {key: mean for key, mean in model.mean_coherences.items() if mean is not None}
-    npmi, held_out = means.pop("npmi", None), model.held_out
-    only = Candidate(model.n_topics, model.alpha0, npmi, held_out=held_out, coherences=means)
-    return Chosen(model, tried or (only,), why)
 
 
-def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
-    pairs = list(product(section.topics, section.alpha0))
-    tried = [section.options(*pair) for pair in pairs]
-    if len(tried) == 1:
-        model = refit_by(source, section.family, tried[0], run)
-        model = with_held_out(source, model, tried[0], run)
-        known = getattr(model, "held_out", None)
-        number, alpha0 = pairs[0]
-        number = model.n_topics if "topics" in section.auto else number
-        alpha0 = cast("float", getattr(model, "alpha0", alpha0))
-        only = Candidate(number, alpha0, held_out=known)
-        return Chosen(model, (only,))
-    selection = select_states(source, section.family, tried, run)
-    run.tell(selection.why)
-    best = selection.likely[0]
-    options = tried[selection.candidates.index(best)]
-    model = refit_by(source, section.family, options, run)
-    return Chosen(replace(model, held_out=best.held_out), selection.candidates, selection.why)
+def _section() -> Any:
+    """The section `[gates]` of a night, a key for each measure."""
+    keys = [
+        (one.key, one.bound if one.default is not None else one.bound | None, one.default)
+        for one in MEASURES
+    ]
+    made = make_dataclass("GatesSection", keys, bases=(_Bounds,), frozen=True)
+    return checked_dataclass(frozen=True, config=STRICT)(made)
+
+
+if TYPE_CHECKING:
+    GatesSection = Any
+else:
+    GatesSection = _section()
+
+
+def judged(
+    model: Model, published: Model | None, drift: Drift, gates: GatesSection
+) -> tuple[Gate, ...]:
+    """Compare a model with each bound that was given; arguments as of `Night`."""
+    night = Night(model, published, drift)
+    asked = ((one, getattr(gates, one.key)) for one in MEASURES)
+    found = [(one, one.of(night), bound) for one, bound in asked if bound is not None]
+    return tuple(
+        Gate(one.name, value, bound, one.better.holds(value, bound)) for one, value, bound in found
+    )
+
+
+def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
+    """What does not hold, in words.
+
+    Examples
+    --------
+    >>> reasons_of([Gate("documents", 12, 100, False), Gate("captured spectrum", 0.9, 0.5, True)])
+    ('documents: 12, the bound is 100',)
+    """
+    told = ((gate, "not known" if gate.value is None else f"{gate.value:.6g}") for gate in gates)
+    return tuple(
+        f"{gate.name}: {value}, the bound is {gate.bound:g}"
+        for gate, value in told
+        if not gate.holds
+    )

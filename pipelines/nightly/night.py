@@ -18,10 +18,10 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import compact_when_many
 from streaming_moments.pipelines.jobs.update import UpdateResult, update
 from streaming_moments.pipelines.nightly.config import NightlyConfig
+from streaming_moments.pipelines.nightly.gates import judged, reasons_of
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
-from streaming_moments.pipelines.nightly.measures import judged, reasons_of
 from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport, filed_after
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of, status_of_any
@@ -139,7 +139,7 @@ def _night(
     if not news and store.commit.staged is None:
         return _of_store(idle, store)
     # what follows is loaded by a night with something to do
-    from streaming_moments.pipelines.nightly.gates import (
+    from streaming_moments.pipelines.nightly.chosen_model import (
         chosen_model,
         source_of,
     )

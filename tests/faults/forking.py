@@ -29,7 +29,7 @@ _IMPORTED = [
             "pipelines.command_line.night",
             "pipelines.command_line.polishing",
             "pipelines.aggregation.group_runner",
-            "pipelines.nightly.gates",
+            "pipelines.nightly.chosen_model",
             "pipelines.command_line.service.serving",
             "pipelines.service.ingest_worker.accumulator",
             "pipelines.service.http.app",

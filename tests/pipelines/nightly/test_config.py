@@ -11,7 +11,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.nightly.config import config_of, read_config
-from streaming_moments.pipelines.nightly.measures import GatesSection
+from streaming_moments.pipelines.nightly.gates import GatesSection
 
 LEAST = {"store": "s", "shards": ["a/*.txt"], "output": "r", "refit": {"topics": 5}}
 

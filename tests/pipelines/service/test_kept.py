@@ -7,7 +7,7 @@ from time import monotonic
 import fsspec
 import pytest
 
-from streaming_moments.pipelines.service.budget import Budget
+from streaming_moments.pipelines.service.body_bytes import Budget
 from streaming_moments.pipelines.service.counting_progress import Counting
 from streaming_moments.pipelines.service.gauges import Gauges
 from streaming_moments.pipelines.service.ingest_worker.steps import NAMES, FailingStep

@@ -1,0 +1,120 @@
+"""Judging: which of some models is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from itertools import product
+from typing import Any, cast
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.candidates import Candidate
+from streaming_moments.pipelines.jobs.choose import chosen_options
+from streaming_moments.pipelines.jobs.kinds.select_states import select_states, with_held_out
+from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
+from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.nightly.refit_config import RefitSection
+from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The model of a night.
+
+    model : topics with their coherence, or states with their held-out log-likelihood
+    tried : all candidates that were compared
+    why : reason for the choice; empty where nothing was compared
+    """
+
+    model: Any
+    tried: tuple[Candidate, ...]
+    why: str = ""
+
+
+def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
+    """The whole store, or the days at its end that are asked for."""
+    since = None
+    if section.window_days is not None:
+        days = [part.dates.last for part in store.commit.segments if part.dates is not None]
+        if days:  # without any, the window says what is lacking
+            since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
+        else:
+            since = datetime.now(UTC).date()
+    window = Window(since, None, section.half_life_days)
+    return windowed(store, window)
+
+
+def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
+    """Fit the model that `select` chooses among all pairs of k and alpha0, and `auto` options.
+
+    It compares the held-out log-likelihood of word pairs where the statistics keep halves of the
+    documents, else the mean NPMI; for states that of held-out triples. InvalidInput if several are
+    to be compared without co-document counts, or an option is auto without halves. If none can be
+    fitted, NotIdentifiable or BoundExceeded says why.
+    """
+    if not section.topical:
+        return _chosen_states(source, section, run)
+    if section.auto and not source.halves:
+        keys = " and ".join(section.auto)
+        raise InvalidInput(
+            "the store keeps no halves of the documents, by which auto chooses; give a number to "
+            f"{keys} in [refit], or rebase the store with halves"
+        )
+    pairs = list(product(section.topics, section.alpha0))
+    tried: tuple[Candidate, ...] = ()
+    why = ""
+    if len(pairs) > 1:
+        if not source.codocuments:
+            raise InvalidInput(
+                f"{len(pairs)} models cannot be compared, as the store keeps no co-document "
+                "counts; give one number of topics and one alpha0, or create a store with them"
+            )
+        selection = select(
+            source,
+            section.topics,
+            section.alpha0,
+            run,
+            method=section.method,
+            seed=section.seed,
+            refine=section.further.get("refine", ROUNDS),
+        )
+        tried = selection.candidates
+        best = selection.taken or next(one for one in tried if not one.refusal)
+        why = selection.why or (
+            f"the most coherent, as no pairs are held out: {best.n_topics} topics, "
+            f"alpha0 {best.alpha0:g}"
+        )
+        run.tell(why)
+        pairs = [(best.n_topics, best.alpha0)]
+    options = section.options(*pairs[0])
+    if section.auto:
+        options = chosen_options(source, cast("TopicOptions", options), section.auto, run)
+    model = with_coherence(source, refit_by(source, section.family, options, run), run)
+    means = {key: mean for key, mean in model.mean_coherences.items() if mean is not None}
+    npmi, held_out = means.pop("npmi", None), model.held_out
+    only = Candidate(model.n_topics, model.alpha0, npmi, held_out=held_out, coherences=means)
+    return Chosen(model, tried or (only,), why)
+
+
+def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
+    pairs = list(product(section.topics, section.alpha0))
+    tried = [section.options(*pair) for pair in pairs]
+    if len(tried) == 1:
+        model = refit_by(source, section.family, tried[0], run)
+        model = with_held_out(source, model, tried[0], run)
+        known = getattr(model, "held_out", None)
+        number, alpha0 = pairs[0]
+        number = model.n_topics if "topics" in section.auto else number
+        alpha0 = cast("float", getattr(model, "alpha0", alpha0))
+        only = Candidate(number, alpha0, held_out=known)
+        return Chosen(model, (only,))
+    selection = select_states(source, section.family, tried, run)
+    run.tell(selection.why)
+    best = selection.likely[0]
+    options = tried[selection.candidates.index(best)]
+    model = refit_by(source, section.family, options, run)
+    return Chosen(replace(model, held_out=best.held_out), selection.candidates, selection.why)
