@@ -50,7 +50,7 @@ def telling_words(
     >>> telling_words(topics, topics.mean(axis=1), 1, by="probability").ravel()
     array([0, 0])
     """
-    if by not in WEIGHTS:
+    if not isinstance(by, str) or by not in WEIGHTS:
         raise InvalidInput(f"words are ranked by {by!r}; choose {', '.join(WEIGHTS)}")
     if number < 1:
         raise InvalidInput(f"{number!r} words; give a whole number of at least 1")

@@ -173,7 +173,7 @@ class MomentTopics(MomentTransformer):
         >>> MomentTopics(2, alpha0=0).fit(rows).top_words(2, names=["law", "tax", "sea", "ship"])
         [['sea', 'ship'], ['law', 'tax']]
         """
-        require_fitting(MomentTopics.top_words, number=number, names=names, by=by)
+        require_fitting(MomentTopics.top_words, number=number, names=names)
         check_is_fitted(self)
         if names is None:
             names = getattr(self, "feature_names_in_", [*map(str, range(self.n_features_in_))])
