@@ -25,7 +25,11 @@ from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
 _MEMBERS = 1_000_000
 _ENCRYPTED = 1
-_OF_SHARDS = (".parquet", ".pq", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".ldac", ".lda-c")
+# those of all formats but texts, and of which a text has none; ".dat" may be a text
+_OF_SHARDS = (
+    *(".parquet", ".pq", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".ldac", ".lda-c"),
+    *(".arrow", ".feather", ".ipc", ".npy"),
+)
 _PACKED = (".zip", ".gz", ".zst", ".bz2", ".xz", ".7z", ".tar", ".rar")
 # what the members' decompressors raise beside what the system does
 _BROKEN = (BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, lzma.LZMAError)

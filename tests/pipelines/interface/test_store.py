@@ -8,6 +8,7 @@ import textwrap
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from typing import get_args
 
 import dask
 import dask.bag
@@ -18,11 +19,12 @@ import pyarrow as pa
 import pytest
 from distributed import Client, LocalCluster
 
-from streaming_moments import MomentStatistics, create_store, fit, open_store
+from streaming_moments import METHODS, MomentStatistics, create_store, fit, open_store
 from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError
 from streaming_moments.models import halves
 from streaming_moments.pipelines import PilotOptions
 from streaming_moments.pipelines.interface import partitions
+from streaming_moments.pipelines.interface.store import Method
 from streaming_moments.pipelines.jobs.create import CountingOptions
 from streaming_moments.storage.counting.reading import count_texts
 
@@ -418,3 +420,7 @@ def test_the_wrong_type_anywhere_is_an_error_of_ours(wrong, empty, tmp_path):
             call()
         assert "\n" not in str(caught.value), number
     assert not (tmp_path / "none").exists()
+
+
+def test_a_store_takes_every_decomposition_there_is():
+    assert get_args(Method) == METHODS

@@ -216,6 +216,8 @@ BAD = [
     ("a.zip", archived(), {}, "is empty; leave it out"),
     ("a.zip", archived(a=b"law", b=b"l\xe9w"), {}, "file b is not UTF-8: byte 1 of it is 0xe9"),
     ("a.zip", archived(**{"a.csv": b"text\nlaw\n"}), {}, r"a\.csv, which is no text; unpack"),
+    ("a.zip", archived(**{"a.arrow": b"law"}), {}, r"a\.arrow, which is no text; unpack"),
+    ("a.zip", archived(**{"a.npy": b"law"}), {}, r"a\.npy, which is no text; unpack"),
     ("a.zip", archived(**{"b/a.zip": archived()}), {}, r"b/a\.zip, which is no text; unpack"),
     ("a.zip", archived(a=b"law").replace(PLAIN, ENCRYPTED), {}, "a, which is encrypted; unpack"),
     (
