@@ -441,7 +441,7 @@ class TopicModel(StoredModel):
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
             facts["implied_alpha0"] = self.implied_alpha0
             sentence += f"; refined {self.refined} rounds by the pairs of words"
-            # by Omega alone, which hardly differs from what was put in: it would contradict a search
+            # Omega hardly differs from what was put in, so that this would contradict a search
             if self.implied_alpha0 is not None and self.alpha0_search is None:
                 sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
         columns = {} if self.topic_bars is None else {"error bar": self.topic_bars}
