@@ -205,7 +205,8 @@ def known_alpha0(store: StatisticsSource, options: TopicOptions, run: Run) -> fl
         return float(options.alpha0)
     rows = refit_rows(store, TopicModel, options, run)
     search = TopicModel.likeliest_alpha0(rows, options)
-    run.tell(search.sentence)
+    # the fit that follows searches again, with its own number of topics
+    run.tell(f"for this comparison: {search.sentence}")
     return search.alpha0
 
 
