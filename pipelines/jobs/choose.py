@@ -63,7 +63,7 @@ def chosen_options(
         options = replace(options, topics=number)
     if "refine" in auto:
         rows = refit_rows(store, TopicModel, options, run)
-        alpha0 = known_alpha0(store, options, run)
+        alpha0 = known_alpha0(rows, options, run)
         as_decomposed = replace(options, alpha0=alpha0, refine=0, alpha="given")
         start = TopicModel.fit(replace(rows, halves=False), as_decomposed)
         rounds = predicting_rounds(HalfRows.of(rows), start.pair_topics(store.basis.core))

@@ -199,11 +199,10 @@ def _plain_rows(
     return OnCluster.of(store, store.totals(), run, per_worker, keep, keep_prepared=False)
 
 
-def known_alpha0(store: StatisticsSource, options: TopicOptions, run: Run) -> float:
-    """The alpha0 of the options, or where it is "auto" what a fit with them finds; tells it."""
+def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
+    """Return the alpha0 of the options; search for "auto" on the rows of a refit, and report it."""
     if options.alpha0 != AUTO:
         return float(options.alpha0)
-    rows = refit_rows(store, TopicModel, options, run)
     search = TopicModel.likeliest_alpha0(rows, options)
     # the fit that follows searches again, with its own number of topics
     run.tell(f"for this comparison: {search.sentence}")

@@ -129,15 +129,12 @@ def select(
         raise InvalidInput("nothing to fit; give numbers of topics and an alpha0")
     require_topics(numbers[0])
     lengths = counted_lengths(store)
-    served = [k for k in numbers if k <= store.basis.columns] or numbers[:1]
-    middle = served[len(served) // 2]
+    plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole), refine)
+    possible = [k for k in numbers if k not in too_large]
+    middle = possible[len(possible) // 2]
     given = [
         TopicOptions(topics=middle, alpha0=alpha0, method=method, seed=seed) for alpha0 in alphas
     ]
-    known = [known_alpha0(store, options, run) for options in given]
-    forms = [form_of(alpha0) for alpha0 in dict.fromkeys(known)]
-    plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole), refine)
-    possible = [k for k in numbers if k not in too_large]
     rows = OnCluster.of(
         store,
         lengths,
@@ -148,6 +145,8 @@ def select(
         keep_prepared=plan.keep_pairs,
         keeps_halves=plan.kept_pairs >= 3,
     )
+    known = [known_alpha0(rows, options, run) for options in given]
+    forms = [form_of(alpha0) for alpha0 in dict.fromkeys(known)]
     halves = HalfRows.of(rows) if rows.halves else None
     refining = _Refining(pair_rows(rows) if refine else rows, refine, halves, seed)
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {

@@ -1,17 +1,18 @@
-"""Alpha0: the sum of the Dirichlet parameters of which pairs held out are likeliest."""
+"""Alpha0: find the sum of the Dirichlet parameters with the best held-out likelihood."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.decompositions.evidence import Directions
-from streaming_moments.decompositions.forms import Form, form_of
+from streaming_moments.decompositions.forms import form_of
 from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import NotIdentifiable
@@ -23,9 +24,8 @@ from streaming_moments.models.refinement import (
 )
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import TopicRows, seen_by, solved_by, topic_rows
-from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.numerics.unimodal import highest_place
 from streaming_moments.statistics.counts.pair_rows import PairRows
-from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import (
     SeenMoments,
     Whitening,
@@ -42,7 +42,6 @@ TRIAL_ROUNDS = 2
 # Most frequent words, of which trials read the pairs: they tell as much as all, and cost little.
 LEADING_WORDS = 1000
 _BETWEEN = 2001  # places at which the curve is looked at
-_FIBONACCI = (1, 2, 3, 5, 8, 13)
 
 
 @dataclass(frozen=True)
@@ -116,11 +115,11 @@ class Alpha0Search:
 
     @property
     def sentence(self) -> str:
-        """What people should know of it."""
+        """Which alpha0 was chosen and why, for people."""
         if not self.tried:
             return (
                 f"alpha0 is {WITHOUT_HALVES:g} by default: the statistics keep no halves of the "
-                "documents, by which a fit would choose it"
+                "documents with pairs of words, by which a fit would choose it"
             )
         chosen = (
             f"chose alpha0 {self.alpha0:g}: best held-out likelihood of {len(self.tried)} values"
@@ -133,60 +132,27 @@ class Alpha0Search:
         return f"{chosen}; {min(near):g} to {max(near):g} are within the noise"
 
 
-def highest_place(number: int, value: Callable[[int], float]) -> int:
-    """Place of the highest of so many values that rise, then fall, by a Fibonacci search.
-
-    Both neighbours of the highest are looked at.
-
-    Examples
-    --------
-    >>> looked_at = []
-    >>> highest_place(12, lambda place: looked_at.append(place) or -abs(place - 7))
-    7
-    >>> len(set(looked_at))
-    5
-    """
-    size = next(place for place, one in enumerate(_FIBONACCI) if one > number)
-    known: dict[int, float] = {}
-
-    def at(place: int) -> float:
-        if place >= number:
-            return -math.inf
-        if place not in known:
-            known[place] = value(place)
-        return known[place]
-
-    low, high = -1, _FIBONACCI[size] - 1
-    while size > 1:
-        left, right = low + _FIBONACCI[size - 2], low + _FIBONACCI[size - 1]
-        if at(left) >= at(right):
-            high = right
-        else:
-            low = left
-        size -= 1
-    return (low + high) // 2
-
-
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A fit with one alpha0: what it predicts, and its (words, k) topics of the leading words."""
+    """A fit with one alpha0: its held-out likelihood, and a handle of its (words, k) topics."""
 
     held_out: HeldOut
-    topics: NDArray[np.float64]
+    topics: Any
 
 
 def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Trial, ...]]:
-    """Find alpha0 by fits of the leading words; give them: the likeliest, then those in its noise.
+    """Find alpha0 by trial fits; returns the best trial too, then those within its noise.
 
-    The moments through the basis are made once. Each trial diagonalises the slices of all words,
-    and takes the topics of the most frequent words alone, their rounds and those of the halves.
+    All trials share the moments through the basis. Each diagonalises the slices of all words, and
+    refines and scores topics of the most frequent words alone.
 
     Raises NotIdentifiable where topics cannot be told apart with any alpha0 that was tried.
     """
     words = min(rows.basis.core, LEADING_WORDS)
-    pairs, even, odd = (
-        rows.prepared("pair counts", one, halves=one is not leading_pairs)
-        for one in (leading_pairs, leading_even_pairs, leading_odd_pairs)
+    pairs = rows.prepared("pair counts", partial(PairRows.of, leading=words))
+    even, odd = (
+        rows.prepared("pair counts", partial(PairRows.of, half=half, leading=words), halves=True)
+        for half in (0, 1)
     )
     halves, seen = HalfRows(rows, (even, odd)), seen_by(rows)
     k, method, seed = options.topics, options.method, options.seed
@@ -196,7 +162,7 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Trial, 
     def likelihood(place: int) -> float:
         form = form_of(TRIED[place])
         try:
-            whitened = rows.once("whitening", whitened_seen, seen, rows.basis, k, form)
+            whitened = rows.once("whitening", SeenMoments.whitened, seen, rows.basis, k, form)
             solved = solved_by(rows, whitened, k, method, seed)
             parts = rows.each("topic rows", topic_rows, whitened, solved, words)
             start = rows.once(STEP, leading_topics, whitened, solved, parts)
@@ -208,11 +174,11 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Trial, 
             return -math.inf
         if fits is None:
             return -math.inf
-        topics = rows.value(rows.once(STEP, topics_of, whole))
-        trials[TRIED[place]] = Trial(scored(halves, fits), topics)
+        trials[TRIED[place]] = Trial(scored(halves, fits), rows.once(STEP, topics_of, whole))
         return trials[TRIED[place]].held_out.mean
 
-    require_topics_of(rows, k)
+    require_topics(k)
+    require_columns(k, rows.basis)
     highest_place(len(TRIED), likelihood)
     if not trials:
         if refusals:
@@ -229,36 +195,10 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Trial, 
     return search, (best, *near)
 
 
-def require_topics_of(rows: Rows, n_topics: int) -> None:
-    """Refuse numbers of topics that no alpha0 can give."""
-    require_topics(n_topics)
-    require_columns(n_topics, rows.basis)
-
-
-def leading_pairs(statistics: Statistics) -> PairRows:
-    """Pair counts of the leading words."""
-    return PairRows.of(statistics, leading=min(statistics.basis.core, LEADING_WORDS))
-
-
-def leading_even_pairs(statistics: Statistics) -> PairRows:
-    """Those of the even half of the documents."""
-    return PairRows.of(statistics, half=0, leading=min(statistics.basis.core, LEADING_WORDS))
-
-
-def leading_odd_pairs(statistics: Statistics) -> PairRows:
-    """Those of the odd half of the documents."""
-    return PairRows.of(statistics, half=1, leading=min(statistics.basis.core, LEADING_WORDS))
-
-
-def whitened_seen(seen: SeenMoments, basis: Basis, n_topics: int, form: Form) -> Whitening:
-    """The whitening of a form, by moments that all forms share."""
-    return seen.whitened(basis, n_topics, form)
-
-
 def leading_topics(
     whitening: Whitening, directions: Directions, parts: Sequence[TopicRows]
 ) -> PairTopics:
-    """What a decomposition says of the leading words, as if there were no others."""
+    """Topics of the leading words from a decomposition, as if there were no other words."""
     rows = interleaved([rows for rows, _ in parts])
     counts = interleaved([counts for _, counts in parts]).astype(np.float64)
     recovered = recover(rows, (directions.vectors.T @ whitening.first) ** 2)
@@ -272,12 +212,11 @@ def topics_of(state: PairTopics) -> NDArray[np.float64]:
 
 
 def with_alpha0_search(model: Any, search: Alpha0Search, *topics: NDArray[np.float64]) -> Any:
-    """The model with how its alpha0 was found, and bars that hold what that adds.
+    """Add the search to a model, and widen its error bars by the uncertainty of alpha0.
 
-    `topics` of the leading words, (words, k), are those with the likeliest alpha0, then those with
-    others within the noise. How far they move is added to the bars in squares: the largest of these
-    moves, of a topic and of each probability. The other words of a topic are taken to move as it
-    does in the mean.
+    `topics` are (words, k) of the leading words: with the best alpha0, then with others within the
+    noise. The largest distance between them is added to the bars in squares, by topic and by word.
+    The other words of a topic are assumed to move as much as its leading words on average.
     """
     if len(topics) < 2 or model.topic_bars is None:
         return replace(model, alpha0_search=search)
@@ -305,8 +244,3 @@ def _matched(topics: NDArray[np.float64], others: NDArray[np.float64]) -> NDArra
     affinity = np.sqrt(topics).T @ np.sqrt(others)
     columns: NDArray[np.intp] = linear_sum_assignment(-affinity)[1]
     return columns
-
-
-def _topics_of(model: Any) -> NDArray[np.float64]:
-    topics: NDArray[np.float64] = model.topics
-    return topics

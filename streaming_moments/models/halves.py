@@ -24,6 +24,7 @@ from streaming_moments.models.refinement import (
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import nearest_distributions
+from streaming_moments.numerics.unimodal import highest_place
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.pair_rows import PairRows
 from streaming_moments.statistics.counts.weighted import Statistics
@@ -450,26 +451,17 @@ def predicting_alpha0_there(halves: HalfRows, whole: Any) -> float:
     them less surely. The pairs that they were fitted on give one near 0. `whole` is a handle of the
     refined topics. Raises InvalidInput if a half has no pair of words.
     """
-    rows, known = halves.rows, dict[int, float]()
+    rows = halves.rows
     fits = fits_of(halves, whole, BAR_ROUNDS)
     if fits is None:
         raise InvalidInput(f"{_NO_PAIRS}; fit with alpha given")
 
     def likelihood(place: int) -> float:
-        if place not in known:
-            mixed = [rows.once(STEP, with_dirichlet, one, TRIED_ALPHA0S[place]) for one in fits]
-            known[place] = scored(halves, mixed).mean
-        return known[place]
+        mixed = [rows.once(STEP, with_dirichlet, one, TRIED_ALPHA0S[place]) for one in fits]
+        return scored(halves, mixed).mean
 
     # of a mixture of two it rises, then falls
-    low, high = 0, len(TRIED_ALPHA0S) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if likelihood(middle) < likelihood(middle + 1):
-            low = middle + 1
-        else:
-            high = middle
-    return TRIED_ALPHA0S[low]
+    return TRIED_ALPHA0S[highest_place(len(TRIED_ALPHA0S), likelihood)]
 
 
 def with_dirichlet(state: PairTopics, alpha0: float) -> PairTopics:

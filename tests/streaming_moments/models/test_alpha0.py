@@ -5,15 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, fit_by
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.alpha0 import (
     TRIED,
     Alpha0Search,
-    highest_place,
     with_alpha0_search,
 )
 from streaming_moments.models.rows import InMemory
@@ -144,26 +141,6 @@ def test_bars_hold_how_far_topics_move_within_the_noise():
     alone = with_alpha0_search(model, search, best)
     assert np.array_equal(alone.topic_bars, model.topic_bars)
     assert alone.alpha0_search == search
-
-
-@given(st.integers(1, 12), st.data())
-def test_the_highest_of_what_rises_then_falls_is_found(number, data):
-    top = data.draw(st.integers(0, number - 1))
-    steps = data.draw(st.lists(st.floats(0.1, 9), min_size=number, max_size=number))
-    values = [0.0] * number
-    for place in range(top + 1, number):
-        values[place] = values[place - 1] - steps[place]
-    for place in range(top - 1, -1, -1):
-        values[place] = values[place + 1] - steps[place]
-    looked_at = set()
-
-    def value(place):
-        looked_at.add(place)
-        return values[place]
-
-    assert highest_place(number, value) == top
-    assert len(looked_at) <= 5
-    assert {one for one in (top - 1, top + 1) if 0 <= one < number} <= looked_at
 
 
 def test_at_either_end_the_end_is_taken():
