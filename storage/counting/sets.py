@@ -16,6 +16,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
+from streaming_moments.storage.counting.halves import odd_half
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
@@ -95,7 +96,7 @@ class SetReader:
     ) -> Iterator[ReadBatch[CountBatch]]:
         number = shard.size
         for table, after in tables:
-            odd = (np.arange(table.num_rows) + number) % 2 == 1
+            odd = odd_half(number, table.num_rows)
             number += table.num_rows
             batch, outside = counted(table, self.sets, self.features, shard.url)
             yield ReadBatch(replace(batch, halves=odd), outside, after)

@@ -13,6 +13,7 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.halves import odd_half
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.views import sample_rows
 from streaming_moments.storage.documents import read_tables
@@ -134,7 +135,7 @@ class VectorReader:
             bad = np.flatnonzero(~kept)
             if bad.size and self.vectors.bad == "refuse":
                 self._refuse(rows, int(bad[0]), start.passed + number, shard.url)
-            odd = (np.arange(kept.size) + number + shard.size) % 2 == 1
+            odd = odd_half(number + shard.size, kept.size)
             number += kept.size
             yield ReadVectors(VectorBatch(values, odd[kept], bad.size), bad.size, after, kept)
 

@@ -18,6 +18,7 @@ from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
 from streaming_moments.storage.counting.counting import SpelledTexts, WordIndex
+from streaming_moments.storage.counting.halves import odd_half
 from streaming_moments.storage.counting.passages import Passages
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -141,7 +142,7 @@ class ViewReader:
     ) -> Iterator[ReadBatch[ViewBatch]]:
         number = shard.size
         for table, after in tables:
-            odd = (np.arange(table.num_rows) + number) % 2 == 1
+            odd = odd_half(number, table.num_rows)
             number += table.num_rows
             batch, outside = self.counted(table, odd, shard.url)
             yield ReadBatch(batch, outside, after)

@@ -9,8 +9,6 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
-from sklearn.base import DensityMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
@@ -20,7 +18,7 @@ from streaming_moments.models.bernoullis.distinct import SetMoments
 from streaming_moments.models.bernoullis.halves import predicting_components
 from streaming_moments.models.bernoullis.passes import polished
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.estimator import MomentEstimator
+from streaming_moments.sklearn.estimator import MomentMixture
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
@@ -31,7 +29,7 @@ from streaming_moments.statistics.views.sketches import sketch_of
 _PILOT = 20_000  # rows
 
 
-class MomentBernoulliMixture(DensityMixin, MomentEstimator):  # type: ignore[misc]
+class MomentBernoulliMixture(MomentMixture):
     """A mixture of Bernoullis (latent classes), from statistics that are exact and can be added up.
 
     `X` is (n, d) array_like or sparse: a value above `binarize` is a feature of its row. `fit`
@@ -97,25 +95,6 @@ class MomentBernoulliMixture(DensityMixin, MomentEstimator):  # type: ignore[mis
         self.sketch_columns = sketch_columns
         self.random_state = random_state
         self.keep_statistics = keep_statistics
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """(n,) the likeliest component of each row."""
-        records = self._read(X)
-        return self.model_.assign(records)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(n, k) probability of each component given each row."""
-        records = self._read(X)
-        return self.model_.posterior(records)
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """(n,) logarithm of the probability of each row."""
-        records = self._read(X)
-        return self.model_.log_likelihoods(records)
-
-    def score(self, X: Any, y: object = None) -> float:
-        """Mean logarithm of the probability of a row."""
-        return float(self.score_samples(X).mean())
 
     def _begin(self, records: CountBatch) -> None:
         n = records.n_words

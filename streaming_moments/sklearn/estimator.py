@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
+    DensityMixin,
     TransformerMixin,
     clone,
 )
@@ -186,6 +187,32 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
                 f"polish is {passes}, and passes need all {self._seen} again; fit them at once, or "
                 "give polish 0"
             )
+
+
+class MomentMixture(DensityMixin, MomentEstimator):  # type: ignore[misc]
+    """An estimator of a mixture: what its `model_` says of rows."""
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """(n,) the likeliest component of each row."""
+        records = self._read(X)
+        found: NDArray[np.int64] = self.model_.assign(records)
+        return found
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(n, k) probability of each component given each row."""
+        records = self._read(X)
+        found: NDArray[np.float64] = self.model_.posterior(records)
+        return found
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """(n,) log-likelihood of each row."""
+        records = self._read(X)
+        found: NDArray[np.float64] = self.model_.log_likelihoods(records)
+        return found
+
+    def score(self, X: Any, y: object = None) -> float:
+        """Mean log-likelihood of a row."""
+        return float(self.score_samples(X).mean())
 
 
 class MomentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):  # type: ignore[misc]

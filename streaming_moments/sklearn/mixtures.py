@@ -5,9 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, Literal, Self
 
-import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import DensityMixin
 
 from streaming_moments.models.mixtures.gaussian_mixture import (
     GaussianMixture,
@@ -15,11 +13,12 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
 )
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.rows import InMemory
+from streaming_moments.sklearn.estimator import MomentMixture
 from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 
-class MomentGaussianMixture(DensityMixin, VectorEstimator):  # type: ignore[misc]
+class MomentGaussianMixture(MomentMixture, VectorEstimator):
     """A mixture of Gaussians, from statistics of rows that are exact and can be added up.
 
     `X` is (n, d) array_like of finite numbers. `fit` warns where variances came out near 0 or
@@ -83,25 +82,6 @@ class MomentGaussianMixture(DensityMixin, VectorEstimator):  # type: ignore[misc
         self.sketch_columns = sketch_columns
         self.random_state = random_state
         self.keep_statistics = keep_statistics
-
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """(n,) the likeliest component of each row."""
-        records = self._read(X)
-        return self.model_.assign(records)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(n, k) probability of each component given each row."""
-        records = self._read(X)
-        return self.model_.posterior(records)
-
-    def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """(n,) logarithm of the density of each row."""
-        records = self._read(X)
-        return self.model_.log_likelihoods(records)
-
-    def score(self, X: Any, y: object = None) -> float:
-        """Mean logarithm of the density of a row."""
-        return float(self.score_samples(X).mean())
 
     def _begin(self, records: NDArray[Any]) -> None:
         self._foundation = self._foundation_of(records, squares=self.covariance_type == "diag")

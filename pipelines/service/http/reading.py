@@ -19,9 +19,14 @@ from streaming_moments.pipelines.reports.tables import (
     periods_as_json,
 )
 from streaming_moments.pipelines.service.gauges import CONTENT_TYPE
-from streaming_moments.pipelines.service.http.bodies import JSON, json_in, read_body
+from streaming_moments.pipelines.service.http.bodies import JSON, json_in
 from streaming_moments.pipelines.service.http.problems import Problem
-from streaming_moments.pipelines.service.http.request_params import choice, json_answer, number
+from streaming_moments.pipelines.service.http.request_params import (
+    body_of,
+    choice,
+    json_answer,
+    number,
+)
 from streaming_moments.pipelines.service.published import answering
 from streaming_moments.pipelines.service.schemas import (
     DocumentsRead,
@@ -56,13 +61,7 @@ async def transform(service: Service, request: Request) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
-    content = await read_body(
-        request.stream(),
-        request.headers,
-        most=limits.body,
-        seconds=limits.seconds.total_seconds(),
-        budget=service.budget,
-    )
+    content = await body_of(service, request)
 
     intake = service.current.intake
 

@@ -1,4 +1,4 @@
-"""Asking: parts of a request as values, and values as answers."""
+"""Request parameters: parts of a request as values, and values as answers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from streaming_moments.pipelines.service.http.bodies import JSON
+from streaming_moments.pipelines.service.http.bodies import JSON, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.service import Service
 from streaming_moments.pipelines.service.tokens import Principal
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
@@ -22,6 +23,18 @@ def principal(request: Request) -> Principal:
     """Who asks."""
     found: Principal = request.state.principal
     return found
+
+
+async def body_of(service: Service, request: Request) -> bytes:
+    """Read the body within the limits of the service; the caller gives its bytes back."""
+    limits = service.config.limits
+    return await read_body(
+        request.stream(),
+        request.headers,
+        most=limits.body,
+        seconds=limits.seconds.total_seconds(),
+        budget=service.budget,
+    )
 
 
 def flag(request: Request, name: str) -> bool:

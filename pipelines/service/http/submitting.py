@@ -15,9 +15,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.service.http.bodies import JSON, documents_in, json_in, read_body
+from streaming_moments.pipelines.service.http.bodies import JSON, documents_in, json_in
 from streaming_moments.pipelines.service.http.problems import Problem
-from streaming_moments.pipelines.service.http.request_params import flag, json_answer, principal
+from streaming_moments.pipelines.service.http.request_params import (
+    body_of,
+    flag,
+    json_answer,
+    principal,
+)
 from streaming_moments.pipelines.service.schemas import Forgetting, Receipt
 from streaming_moments.pipelines.service.state_view import OWNER
 from streaming_moments.storage.inbox.batches import Submission
@@ -48,13 +53,7 @@ async def documents(service: Service, request: Request) -> Response:
         raise Problem(422, str(error), "Idempotency-Key") from error
     require_room(service)
     limits = service.config.limits
-    content = await read_body(
-        request.stream(),
-        request.headers,
-        most=limits.body,
-        seconds=limits.seconds.total_seconds(),
-        budget=service.budget,
-    )
+    content = await body_of(service, request)
     written: asyncio.Future[str] | None = None
     try:
         kind = request.headers.get("content-type", "")
@@ -112,13 +111,7 @@ async def forget_several(service: Service, request: Request) -> Response:
     if kind != JSON:
         raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
     limits = service.config.limits
-    content = await read_body(
-        request.stream(),
-        request.headers,
-        most=limits.body,
-        seconds=limits.seconds.total_seconds(),
-        budget=service.budget,
-    )
+    content = await body_of(service, request)
     try:
         given = json_in(content, limits.documents)
     finally:
