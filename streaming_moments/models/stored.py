@@ -101,10 +101,12 @@ class StoredModel:
                 object.__setattr__(self, name, view)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # a pickle of an earlier version lacks the fields that are new
-        new = {one.name: one.default_factory for one in fields(self) if one.name not in state}
+        # a pickle of an earlier version may have the names that stores have, and lacks new fields
+        named = {how.name: one.name for one, how in _parts_of(type(self)) if how.name}
+        held = {named.get(name, name): value for name, value in state.items()}
+        new = {one.name: one.default_factory for one in fields(self) if one.name not in held}
         made = {name: make() for name, make in new.items() if make is not MISSING}
-        vars(self).update(made, **state)
+        vars(self).update(made, **held)
         StoredModel.__post_init__(self)
 
     def __repr__(self) -> str:

@@ -165,7 +165,7 @@ class MomentHMM(MomentEstimator):
         self.model_ = HiddenMarkovModel.fit(InMemory((statistics,)), options)
         self.statistics_ = statistics
         self.startprob_ = self.model_.start.copy()
-        self.transmat_ = np.ascontiguousarray(self.model_.moves.T)
+        self.transmat_ = np.ascontiguousarray(self.model_.transition.T)
         self.emissionprob_ = np.ascontiguousarray(self.model_.emission.T)
         return self
 

@@ -17,7 +17,7 @@ def test_the_truth_errs_nothing():
     drawn = sequences.load()
     turned = HiddenMarkovModel(
         drawn.truth.emission[:, ::-1],
-        drawn.truth.moves[::-1, ::-1],
+        drawn.truth.transition[::-1, ::-1],
         drawn.truth.start[::-1],
         drawn.truth.start[::-1],
     )

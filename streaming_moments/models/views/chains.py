@@ -36,7 +36,7 @@ def chain_of(
     emission: NDArray[np.float64],
     options: Any,
 ) -> tuple[Chain, float, int, int]:
-    """Emission and moves, maybe refined: with the score, states without moves, and rounds.
+    """Emission and transition, maybe refined: with the score, states without moves, and rounds.
 
     Raises
     ------
@@ -68,13 +68,13 @@ def _decomposed(
 ) -> tuple[Chain, int]:
     k = emission.shape[1]
     try:
-        moves, shares, untold = transitions(rows, sketch, metric, emission)
+        transition, shares, untold = transitions(rows, sketch, metric, emission)
     except np.linalg.LinAlgError as error:
         raise NotIdentifiable(
             f"the symbols of the {k} states depend on one another, so nothing tells "
             "how states follow; ask for fewer states, or count more sequences"
         ) from error
-    return Chain(emission, moves, shares), untold
+    return Chain(emission, transition, shares), untold
 
 
 def _of_sketch(

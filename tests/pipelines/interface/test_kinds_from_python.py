@@ -122,7 +122,7 @@ def test_views_of_a_frame_are_counted_as_from_a_file(tmp_path):
     assert np.array_equal(store.snapshot.load().sums["triple_sketch"], file.sums["triple_sketch"])
     model = store.refit_as(MultiViewMixture, topics=2, name="first")
     assert model.columns == ("a", "b", "c")
-    assert model.without == 1
+    assert model.n_missing == 1
     selection = store.select_as(MultiViewMixture, [1, 2])
     assert selection.taken.n_topics == 2
     named = store.label(0, "the larger")
