@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.views.multi_view import MultiViewMixture, ViewOptions
+from streaming_moments.models.three_view.multi_view import MultiViewMixture, ViewOptions
 from streaming_moments.sklearn.estimator import MomentEstimator
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary

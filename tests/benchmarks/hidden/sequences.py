@@ -14,7 +14,7 @@ from hidden.beside import Figure
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.synthetic.hidden import SyntheticSequences, markov_sequences
 

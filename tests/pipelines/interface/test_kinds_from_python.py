@@ -9,10 +9,11 @@ import pytest
 from streaming_moments import create_store, open_store
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
+from streaming_moments.models.chains import HiddenMarkovModel
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.three_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
 from streaming_moments.pipelines import PilotOptions
 from streaming_moments.pipelines.jobs.create import CountingOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions

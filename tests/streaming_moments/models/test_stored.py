@@ -8,13 +8,13 @@ import pytest
 
 from streaming_moments.deprecation import Deprecated
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.stored import StoredModel, stored_as
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.multi_view import MultiViewMixture
+from streaming_moments.models.three_view.multi_view import MultiViewMixture
 
 SHARES = np.array([0.7, 0.3])
 COLUMNS = np.array([[0.9, 0.2], [0.1, 0.8]])

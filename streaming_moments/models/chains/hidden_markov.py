@@ -14,25 +14,25 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.chains.discrete import DiscreteEmission
 from streaming_moments.models.chains.hidden_chain import HiddenChain
+from streaming_moments.models.chains.transitions import (
+    Operators,
+    first_states,
+    operators,
+    symbol_shares,
+)
+from streaming_moments.models.chains.windows_fit import chain_of
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
-from streaming_moments.models.views.chains import chain_of
-from streaming_moments.models.views.columns import (
+from streaming_moments.models.three_view.columns import (
     ViewColumns,
     half_bars,
     half_rows,
     said_of_turned,
     view_columns,
 )
-from streaming_moments.models.views.surroundings import by_surroundings, sketch_metric
-from streaming_moments.models.views.transitions import (
-    Operators,
-    first_states,
-    operators,
-    symbol_shares,
-)
+from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch

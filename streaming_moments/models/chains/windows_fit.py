@@ -1,4 +1,4 @@
-"""The chain behind sequences: how states follow, and refinement from several starts."""
+"""The chain behind windows of three symbols: by moments, and refined from several starts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.models.chains.transitions import transitions
+from streaming_moments.models.chains.windows_em import Chain
 from streaming_moments.models.rows import InMemory, Rows
-from streaming_moments.models.views.columns import view_columns
-from streaming_moments.models.views.surroundings import sketch_metric
-from streaming_moments.models.views.transitions import transitions
-from streaming_moments.models.views.triples import triple_table, triples_of
-from streaming_moments.models.views.triples_em import likelier
-from streaming_moments.models.views.windows_em import Chain
+from streaming_moments.models.three_view.columns import view_columns
+from streaming_moments.models.three_view.em_starts import likelier
+from streaming_moments.models.three_view.surroundings import sketch_metric
+from streaming_moments.models.three_view.triples import triple_table, triples_of
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation

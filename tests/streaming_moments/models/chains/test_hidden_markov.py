@@ -7,17 +7,18 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.chains.windows_em import Chain
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.views import triples, triples_em
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.triples import (
+from streaming_moments.models.three_view import em_starts, triples
+from streaming_moments.models.three_view.em_starts import likelier
+from streaming_moments.models.three_view.triples import (
     ListedTriples,
     TripleTable,
     triple_table,
     triples_of,
 )
-from streaming_moments.models.views.triples_em import after_rounds, likelier, spread
-from streaming_moments.models.views.windows_em import Chain
+from streaming_moments.models.three_view.triples_em import after_rounds, spread
 from streaming_moments.sklearn import MomentHMM
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -309,7 +310,7 @@ def test_of_many_starts_the_likelier_go_on(monkeypatch):
     again = likelier(windows, [start], 70)
     assert again[1:] == (scores[1], 70)
     # of more triples than a second has room for as many rounds less, and more are had by asking
-    monkeypatch.setattr(triples_em, "_MOST_WORK", windows.work(3) * (0.5 * 25 + 7 + 2 * 3) * 10)
+    monkeypatch.setattr(em_starts, "_MOST_WORK", windows.work(3) * (0.5 * 25 + 7 + 2 * 3) * 10)
     fewer = [likelier(windows, [start], rounds, usual=70)[2] for rounds in (35, 70, 140)]
     assert fewer == [5, 10, 20]
 

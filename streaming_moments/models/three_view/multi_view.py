@@ -30,15 +30,15 @@ from streaming_moments.models.inference import (
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
-from streaming_moments.models.views.columns import (
+from streaming_moments.models.three_view.columns import (
     ViewColumns,
     half_bars,
     half_rows,
     said_of_turned,
     view_columns,
 )
-from streaming_moments.models.views.mixture_em import Mixture, likelier_mixture
-from streaming_moments.models.views.surroundings import by_surroundings, sketch_metric
+from streaming_moments.models.three_view.mixture_em import Mixture, likelier_mixture
+from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.row_block import interleaved

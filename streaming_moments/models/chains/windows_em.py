@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.views.triples import Triples
+from streaming_moments.models.three_view.triples import Triples
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import as_columns
 
