@@ -17,7 +17,10 @@ def model_repr(model: object, own: Iterable[Field[Any]]) -> str:
 
 
 def _is_shown(one: Field[Any], value: Any) -> bool:
-    return isinstance(value, np.ndarray | str | int | float) and value is not one.default
+    if not isinstance(value, str | int | float):
+        return isinstance(value, np.ndarray)
+    # as texts, since NaN is not equal to itself
+    return repr(value) != repr(one.default)
 
 
 def _shown(value: Any) -> str:
