@@ -177,7 +177,11 @@ def test_a_renamed_field_has_its_old_name_in_stores_and_for_a_release_in_python(
     assert not renamed.keys() & (stored["arrays"].keys() | stored["attributes"].keys())
     again = type(model).from_parts(*model.parts())
     assert repr(again) == repr(model)
-    assert again.described().facts == model.described().facts
+    facts = model.described().facts
+    assert again.described().facts == facts
+    # what commands print as JSON
+    told = {old: np.transpose(getattr(model, new)).tolist() for new, old in renamed.items()}
+    assert told == {old: facts[old] for old in renamed.values()}
 
 
 @pytest.mark.parametrize("model", RENAMED_MODELS, ids=lambda one: one.name)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+from streaming_moments.deprecation import Deprecated
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.chains.windows_em import Chain
@@ -285,6 +286,12 @@ def test_what_the_statistics_do_not_hold_is_not_identifiable():
         fitted(same, 2)
     with pytest.raises(NotIdentifiable, match="sketches of as many columns"):
         fitted(same, 5)
+
+
+def test_what_drew_sequences_has_the_old_name_of_its_transition_for_a_release():
+    drawn = markov_sequences(2, length=3, k=2)
+    with pytest.warns(Deprecated, match=r"^SyntheticSequences\.moves is .* use transition$"):
+        assert drawn.moves is drawn.transition
 
 
 def test_one_long_sequence_begins_as_the_states_are_everywhere():
