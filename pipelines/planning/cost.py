@@ -11,7 +11,7 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import number_of_strips, strip_sums_held
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_reading, plan_update
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_kind, plan_refit
-from streaming_moments.pipelines.cluster.rows_here import RowsHere, rows_for
+from streaming_moments.pipelines.cluster.rows_on_cluster import RowsHere, rows_for
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS
 from streaming_moments.pipelines.planning.job import Job

@@ -17,7 +17,7 @@ from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster import rows_here
+from streaming_moments.pipelines.cluster import rows_on_cluster
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import (
     MEBIBYTE,
@@ -137,13 +137,13 @@ from pathlib import Path
 from planted_moments import Planted
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster import rows_here
+from streaming_moments.pipelines.cluster import rows_on_cluster
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.refit import refit
 
-rows_here.SMALL = int(sys.argv[1])
+rows_on_cluster.SMALL = int(sys.argv[1])
 held, k = Planted(topics=160, row_blocks=80), 160
 with connect() as cluster:
     shape = cluster.workers, cluster.threads, cluster.memory
@@ -232,7 +232,7 @@ with TemporaryDirectory() as folder, connect() as cluster:
 
 @pytest.mark.parametrize(
     "work",
-    [[REFIT, "-1"], [REFIT, str(rows_here.SMALL)], [COUNTING], [SHARING]],
+    [[REFIT, "-1"], [REFIT, str(rows_on_cluster.SMALL)], [COUNTING], [SHARING]],
     ids=["many topics by tasks", "many topics", "counting", "shares of many topics"],
 )
 def test_work_holds_no_more_than_its_plan(work, tmp_path):
