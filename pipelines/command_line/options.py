@@ -21,7 +21,7 @@ from streaming_moments.pipelines.cluster.lazy_cluster import late_cluster
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import step_progress
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY, Run
-from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
+from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
 from streaming_moments.pipelines.cluster.watching import dashboard_link, reported, require_report
 from streaming_moments.pipelines.option_types import NUMBER, Bytes, Duration, HalfLife, Parsed
 from streaming_moments.pipelines.quantities import alpha0_of
