@@ -12,99 +12,91 @@ import click
 
 from streaming_moments.startup import begun
 
-# Each with the module it is in, and the first line of its help.
+_PACKAGE = "streaming_moments.pipelines.command_line"
+# Each with the folder of its file, which bears its name, and the first line of its help.
 _COMMANDS = {
     "accumulate": (
-        "service.serving",
+        "service",
         "Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers.",
     ),
     "compact": (
-        "history",
+        "stores",
         "Replace the segments of STORE by their sums; older versions keep theirs.",
     ),
     "create": (
-        "counting",
+        "stores",
         "Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet.",
     ),
-    "demo": ("history", "Find the topics of the State of the Union addresses, from scratch."),
-    "diff": ("history", "Show what changed in STORE from version BEFORE to version AFTER."),
-    "expire": ("expiry", "Drop old versions of STORE, and delete what only they hold."),
+    "demo": ("", "Find the topics of the State of the Union addresses, from scratch."),
+    "diff": ("stores", "Show what changed in STORE from version BEFORE to version AFTER."),
+    "expire": ("stores", "Drop old versions of STORE, and delete what only they hold."),
     "forget": (
-        "history",
+        "stores",
         "Take counted SHARDS out of STORE, as if they had never come; reads them once more.",
     ),
-    "gc": ("history", "Delete what writers that died have left in STORE."),
-    "grow": ("growth", "Add to STORE the words that became frequent, found in a sample of SHARDS."),
+    "gc": ("stores", "Delete what writers that died have left in STORE."),
+    "grow": ("stores", "Add to STORE the words that became frequent, found in a sample of SHARDS."),
     "inbox": (
-        "service.inboxes",
+        "service",
         "Say which store an inbox of the service belongs to, and assign it to another.",
     ),
-    "kernels": ("kernels", "Compile the kernels now, so that no later command has to wait for it."),
-    "label": ("history", "Let TOPIC of a model of STORE be called TEXT, wherever it is shown."),
-    "log": (
-        "showing",
-        "Show the commits of STORE, the latest first, and where its history begins.",
-    ),
+    "kernels": ("", "Compile the kernels now, so that no later command has to wait for it."),
+    "label": ("models", "Let TOPIC of a model of STORE be called TEXT, wherever it is shown."),
+    "log": ("stores", "Show the commits of STORE, the latest first, and where its history begins."),
     "memberships": (
-        "transforming",
+        "models",
         "Write the memberships of all nodes by a model of STORE, of edges, as Parquet.",
     ),
     "neighbours": (
-        "counting",
+        "",
         "Group the edges in SHARDS by node, into lists of neighbours: documents for a store.",
     ),
     "nightly": (
-        "night",
+        "",
         "Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.",
     ),
-    "page": ("showing", "Write a page of a model of STORE: one HTML file that loads nothing."),
+    "page": ("models", "Write a page of a model of STORE: one HTML file that loads nothing."),
     "plan": (
-        "planning",
+        "",
         "Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes.",
     ),
     "polish": (
-        "polishing",
+        "models",
         "Polish a model of STORE by passes over SHARDS, and keep the new one beside it.",
     ),
     "purge": (
-        "expiry",
+        "stores",
         "Let no version, model or file of STORE keep anything of SHARDS, as the law may ask.",
     ),
     "rebase": (
-        "night",
+        "stores",
         "Give STORE new words and a new basis, and count the shards it holds once more.",
     ),
-    "refit": ("counting", "Fit a model to STORE, without the documents, and keep it there."),
+    "refit": ("models", "Fit a model to STORE, without the documents, and keep it there."),
     "rollback": (
-        "history",
+        "stores",
         "Make STORE again what it was at VERSION, or a tag what it was, by a new commit.",
     ),
     "select": (
         "models",
         "Compare numbers of topics, or states, on STORE by what is held out; keeps no model.",
     ),
-    "serve": (
-        "service.serving",
-        "Take documents and answer for topics over HTTP, as CONFIG (TOML) says.",
-    ),
+    "serve": ("service", "Take documents and answer for topics over HTTP, as CONFIG (TOML) says."),
     "set-aside": (
-        "service.setting_aside",
+        "service",
         "Show the shards that cannot be counted, count them again, or refuse their documents.",
     ),
-    "status": ("showing", "Show what STORE holds."),
-    "tag": ("history", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),
-    "token": (
-        "service.tokens",
-        "Make and remove the tokens by which callers of the service are known.",
-    ),
-    "topics": ("showing", "Show the topics of a model of STORE."),
+    "status": ("stores", "Show what STORE holds."),
+    "tag": ("models", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),
+    "token": ("service", "Make and remove the tokens by which callers of the service are known."),
+    "topics": ("models", "Show the topics of a model of STORE."),
     "transform": (
-        "transforming",
+        "models",
         "Write topic proportions of each document of SHARDS, or completed rows, as Parquet.",
     ),
-    "update": ("updating", "Count the SHARDS that STORE has not counted yet."),
+    "update": ("stores", "Count the SHARDS that STORE has not counted yet."),
     "verify": (
-        "history",
+        "stores",
         "Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound.",
     ),
 }
@@ -121,9 +113,10 @@ class _LateGroup(click.Group):
         cmd_name = _ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in _COMMANDS:
             return None
-        module = _loaded(f"streaming_moments.pipelines.command_line.{_COMMANDS[cmd_name][0]}")
+        own = cmd_name.replace("-", "_")
+        module = _loaded(".".join(filter(None, (_PACKAGE, _COMMANDS[cmd_name][0], own))))
         begun()
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        command: click.Command = getattr(module, own)
         return command
 
     def resolve_command(

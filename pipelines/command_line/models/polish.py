@@ -12,13 +12,10 @@ from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.pipelines.command_line.options import (
     SHARD_URL,
     Session,
-    cluster_options,
     console,
-    json_option,
-    limit_options,
+    job_options,
     print_json,
     running,
-    storage_option,
     store_argument,
     words_option,
 )
@@ -49,10 +46,7 @@ from streaming_moments.storage.store.store import MomentStore
     "--allow-missing", is_flag=True, help="Leave out counted shards that are gone or changed."
 )
 @words_option
-@limit_options
-@cluster_options
-@storage_option
-@json_option
+@job_options
 def polish(
     store: str,
     shards: tuple[str, ...],

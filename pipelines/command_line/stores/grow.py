@@ -9,12 +9,9 @@ import click
 from streaming_moments.pipelines.command_line.options import (
     SHARD_URL,
     Session,
-    cluster_options,
-    json_option,
-    limit_options,
+    job_options,
     print_json,
     running,
-    storage_option,
     store_argument,
 )
 from streaming_moments.pipelines.jobs.grow import WORDS, recent_shards
@@ -39,10 +36,7 @@ _SHOWN = 10
     help="At most so many words, the most frequent.",
 )
 @click.option("--message", default="", help="For the log.")
-@limit_options
-@cluster_options
-@storage_option
-@json_option
+@job_options
 def grow(
     store: str,
     shards: tuple[str, ...],

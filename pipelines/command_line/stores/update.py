@@ -17,13 +17,10 @@ from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.command_line.options import (
     SHARD_URL,
     Session,
-    cluster_options,
-    json_option,
-    limit_options,
+    job_options,
     print_json,
     running,
     shards_argument,
-    storage_option,
     store_argument,
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
@@ -73,10 +70,7 @@ _SHOWN = 20
     default=timedelta(seconds=COMMIT_EVERY),
     help="Commit so often, at least 1m and 20 times what a commit takes [10m].",
 )
-@limit_options
-@cluster_options
-@storage_option
-@json_option
+@job_options
 def update(
     store: str,
     shards: tuple[str, ...],
