@@ -12,7 +12,8 @@ from structlog.testing import LogCapture
 
 from streaming_moments.errors import StoreError
 from streaming_moments.pipelines.service.http import reading
-from streaming_moments.pipelines.service.http.app import _Door, _Logged, by_path, password_in
+from streaming_moments.pipelines.service.http.admission import Door, password_in
+from streaming_moments.pipelines.service.http.app import _Answers, _Logged, by_path
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.routes import CALLS
 from streaming_moments.pipelines.service.tokens import Role, add_token
@@ -146,12 +147,12 @@ def test_where_the_file_of_tokens_cannot_be_read_nobody_is_let_in(call_at, token
 
 def test_as_many_calls_are_worked_on_at_once_as_are_allowed(call_at):
     with call_at("night", limits={"requests": 3}) as caller:
-        door = _Door(caller.service, None)
-        door._within = 3
-        door._require_room()
-        door._within = 4
+        door = Door(caller.service)
+        door.within = 3
+        door.require_room()
+        door.within = 4
         with pytest.raises(Problem, match="too many calls") as crowded:
-            door._require_room()
+            door.require_room()
         assert (crowded.value.status, crowded.value.retry_after) == (503, 1)
 
 
@@ -166,7 +167,7 @@ def test_a_call_is_answered_in_time_and_counts_until_it_ends(call_at, monkeypatc
 
     monkeypatch.setattr(asyncio, "wait", without_waiting)
     with call_at("night", limits={"seconds": "3s"}) as caller:
-        door = _Door(caller.service, None)
+        door = Door(caller.service)
 
         async def asked(fails):
             goes_on = asyncio.Event()
@@ -175,13 +176,12 @@ def test_a_call_is_answered_in_time_and_counts_until_it_ends(call_at, monkeypatc
                 await goes_on.wait()
                 return 1 // (not fails)
 
-            call = next(one for one in CALLS if one.method == method)
             with pytest.raises(Problem, match="no answer within 3 seconds") as late:
-                await door._in_time(hanging(), call)
+                await door.in_time(hanging(), method)
             assert (late.value.status, late.value.retry_after) == (503, 30)
-            assert door._within == 1
+            assert door.within == 1
             goes_on.set()
-            while door._within:
+            while door.within:
                 await asyncio.sleep(0)
 
         for fails in (False, True):
@@ -190,25 +190,26 @@ def test_a_call_is_answered_in_time_and_counts_until_it_ends(call_at, monkeypatc
 
 
 def test_a_call_counts_while_it_is_worked_on(caller):
-    door, seen = _Door(caller.service, None), []
+    door, seen = Door(caller.service), []
+    answers = _Answers(door, None)
 
     async def noting(service, request):
-        seen.append(door._within)
+        seen.append(door.within)
         return Response()
 
     call = replace(by_path()["/v1/models"]["GET"], handler=noting)
     scope = {"type": "http", "method": "HEAD", "request_id": "a"}
     request = Request({**scope, "headers": [(b"host", b"localhost")]})
-    asyncio.run(door.endpoint({"GET": call})(request))
-    assert (seen, door._within, request.scope["call"]) == ([1], 0, "GET /v1/models")
-    door._within = caller.service.config.limits.requests
-    crowded = asyncio.run(door.endpoint({"GET": call})(request))
+    asyncio.run(answers.endpoint({"GET": call})(request))
+    assert (seen, door.within, request.scope["call"]) == ([1], 0, "GET /v1/models")
+    door.within = caller.service.config.limits.requests
+    crowded = asyncio.run(answers.endpoint({"GET": call})(request))
     assert (crowded.status_code, len(seen)) == (503, 1)
-    assert door._within == caller.service.config.limits.requests
+    assert door.within == caller.service.config.limits.requests
 
 
 def test_a_call_whose_server_ends_is_given_up(caller):
-    door, ended = _Door(caller.service, None), []
+    door, ended = Door(caller.service), []
 
     async def given_up():
         began = asyncio.Event()
@@ -220,7 +221,7 @@ def test_a_call_whose_server_ends_is_given_up(caller):
             finally:
                 ended.append(1)
 
-        task = asyncio.create_task(door._in_time(hanging(), CALLS[0]))
+        task = asyncio.create_task(door.in_time(hanging(), CALLS[0].method))
         await began.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -232,7 +233,7 @@ def test_a_call_whose_server_ends_is_given_up(caller):
 
 
 def test_what_becomes_of_a_call_that_was_too_late_is_no_fault_of_the_loop(caller):
-    door, told = _Door(caller.service, None, 2), []
+    door, told = Door(caller.service, 2), []
 
     async def failing():
         raise OSError("away")
@@ -248,7 +249,7 @@ def test_what_becomes_of_a_call_that_was_too_late_is_no_fault_of_the_loop(caller
             door._ended(task)
 
     asyncio.run(late())
-    assert (door._within, told) == (0, [])
+    assert (door.within, told) == (0, [])
 
 
 def test_a_client_that_goes_away_is_told_so_and_no_fault(caller):
