@@ -31,7 +31,8 @@ from streaming_moments.pipelines.service.http.request_params import (
 from streaming_moments.pipelines.service.schemas import Forgetting, Receipt
 from streaming_moments.storage.inbox.batches import Submission
 from streaming_moments.storage.inbox.deletions import Deletion
-from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key, require_receipt
+from streaming_moments.storage.inbox.idempotency import receipt_of_key
+from streaming_moments.storage.inbox.receipts import new_receipt, require_receipt
 from streaming_moments.storage.inbox.records import RecordRefused
 from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out
 
