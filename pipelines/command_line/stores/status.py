@@ -52,7 +52,7 @@ def status(
     if model is not None:
         if not opened.foundation.by_length:
             raise click.UsageError(f"--drift is of documents, the store of kind {opened.kind}.")
-        from streaming_moments.pipelines.jobs.measure_drift import drift_since
+        from streaming_moments.pipelines.jobs.drift.measure_drift import drift_since
 
         with running(session) as run:
             shown = replace(shown, drift=drift_since(opened, model, run))
