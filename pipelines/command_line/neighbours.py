@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import click
 
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
-    Session,
+    JobSetup,
     job_options,
     print_json,
-    running,
     shards_argument,
 )
 from streaming_moments.pipelines.jobs.create import PilotOptions
@@ -21,7 +19,7 @@ from streaming_moments.pipelines.option_types import COUNT
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.storage.counting.graphs.edges import NEIGHBOURS, EdgeColumns
-from streaming_moments.storage.formats import FORMATS, ReadLimits
+from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 
@@ -43,17 +41,14 @@ def neighbours(
     directed: bool,
     parts: int | None,
     kind: str | None,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
+    job: JobSetup,
 ) -> None:
     """Group the edges in SHARDS by node, into lists of neighbours: documents for a store."""
-    listed = list_shards(shards, storage_options, kind, tell=tell)
+    listed = list_shards(shards, job.storage_options, kind, tell=tell)
     columns = EdgeColumns(source, target, directed)
-    with running(session, storage_options, limits) as run:
+    with job.running() as run:
         found = group_edges(listed, output, run, columns, ShardFormat(kind), parts)
-    if json_output:
+    if job.json_output:
         print_json(asdict(found))
         return
     words = PilotOptions().vocabulary_size

@@ -197,11 +197,6 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return limited
 
 
-def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a job that reads shards: bounds, where to run, the storage, and JSON."""
-    return limit_options(cluster_options(storage_option(json_option(command))))
-
-
 @contextmanager
 def running(
     session: Session,
@@ -217,6 +212,36 @@ def running(
         with reported(session.performance_report), step_progress() as progress:
             seconds = commit_every.total_seconds()
             yield Run(cluster, progress, limits, storage_options, seconds, tell)
+
+
+@dataclass(frozen=True)
+class JobSetup:
+    """Where a job that reads shards runs, what it accepts, and how its command answers."""
+
+    session: Session
+    limits: ReadLimits
+    storage_options: dict[str, Any] | None
+    json_output: bool
+
+    def running(self, **more: Any) -> AbstractContextManager[Run]:
+        """What the job runs in; `more` as of `running`."""
+        return running(self.session, self.storage_options, self.limits, **more)
+
+
+def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a job that reads shards, given to the command as `job`."""
+
+    @functools.wraps(command)
+    def set_up(
+        session: Session,
+        limits: ReadLimits,
+        storage_options: dict[str, Any] | None,
+        json_output: bool,
+        **given: Any,
+    ) -> Any:
+        return command(job=JobSetup(session, limits, storage_options, json_output), **given)
+
+    return limit_options(cluster_options(storage_option(json_option(set_up))))
 
 
 def _placed(session: Session) -> AbstractContextManager[Cluster]:

@@ -8,11 +8,10 @@ import click
 
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
-    Session,
+    JobSetup,
     console,
     job_options,
     print_json,
-    running,
     shards_argument,
     store_argument,
 )
@@ -27,7 +26,6 @@ from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import topic_lines
 from streaming_moments.pipelines.terminal import say, tell
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
@@ -82,10 +80,7 @@ def transform(
     seed: int | None,
     views: str | None,
     replace: bool,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
+    job: JobSetup,
 ) -> None:
     """Write topic proportions of each document of SHARDS, or completed rows, as Parquet.
 
@@ -95,7 +90,7 @@ def transform(
     all symbols, of a table its rows with what is missing completed, of rows of numbers their
     components or factors.
     """
-    opened = MomentStore.open(store, storage_options=storage_options)
+    opened = MomentStore.open(store, storage_options=job.storage_options)
     chosen = model_called(opened.commit, name)
     model: Any = opened.load_any_model(chosen)
     labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
@@ -127,10 +122,10 @@ def transform(
     if stale.is_stale:
         tell(f"warning: {stale_line(stale)}")
     opened = store_for(opened, chosen, model)
-    listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
-    with running(session, storage_options, limits) as run:
+    listed = list_shards(shards, job.storage_options, opened.form.kind, tell=tell)
+    with job.running() as run:
         written = made.write(opened, model, listed, output, run, options)
-    if json_output:
+    if job.json_output:
         told = {**json_value(written.as_json()), **stale_as_json(stale)}
         print_json({"store": opened.url, "model": chosen, **told})
         return

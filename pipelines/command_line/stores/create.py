@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from streaming_moments.pipelines.command_line.options import (
-    Session,
+    JobSetup,
     job_options,
     print_json,
-    running,
     shards_argument,
     store_argument,
 )
@@ -20,7 +17,6 @@ from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of, sizes_text
 from streaming_moments.pipelines.terminal import say, tell
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 
 
@@ -37,17 +33,14 @@ def create(
     shape: KindOptions,
     counting: CountingOptions,
     pilot: PilotOptions,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
+    job: JobSetup,
 ) -> None:
     """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
     require_options_of(shape, counting, pilot)
-    listed = list_shards(shards, storage_options, counting.format, tell=tell)
-    with running(session, storage_options, limits) as run:
+    listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
+    with job.running() as run:
         made = create_kind(store, listed, shape, counting, pilot, run)
-    if json_output:
+    if job.json_output:
         print_json(
             {
                 "store": made.url,

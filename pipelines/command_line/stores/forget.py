@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
 from streaming_moments.pipelines.command_line.options import (
-    Session,
+    JobSetup,
     job_options,
     print_version,
-    running,
     shards_argument,
     store_argument,
 )
 from streaming_moments.pipelines.jobs.forget import forget as forget_shards
 from streaming_moments.pipelines.jobs.forgotten import counted_or_forgotten
 from streaming_moments.pipelines.terminal import tell
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
@@ -39,31 +36,28 @@ def forget(
     shards: tuple[str, ...],
     allow_again: bool,
     message: str,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
+    job: JobSetup,
 ) -> None:
     """Take counted SHARDS out of STORE, as if they had never come; reads them once more.
 
     Updates and nights skip them from then on, by name and by content.
     """
-    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     latest = opened.latest()
     listed: Sequence[Shard]
     if allow_again:
-        listed = counted_or_forgotten(latest, shards, storage_options)
+        listed = counted_or_forgotten(latest, shards, job.storage_options)
     else:
         ledger = latest.ledger()
         listed = list_shards(
             shards,
-            storage_options,
+            job.storage_options,
             opened.form.kind,
             counted=lambda url: ledger.find(url) is not None,
             tell=tell,
             apart=lambda folder: ledger.find(folder) is None,
         )
-    with running(session, storage_options, limits) as run:
+    with job.running() as run:
         after = forget_shards(opened, listed, run, message, allow_again)
     skipped = "may be counted again" if allow_again else "will be skipped by updates"
-    print_version(after, f"{len(listed)} shards forgotten, which {skipped}", json_output)
+    print_version(after, f"{len(listed)} shards forgotten, which {skipped}", job.json_output)

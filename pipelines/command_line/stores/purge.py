@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import click
 
 from streaming_moments.pipelines.command_line.options import (
-    Session,
+    JobSetup,
     job_options,
     print_json,
-    running,
     shards_argument,
     store_argument,
 )
@@ -23,7 +21,6 @@ from streaming_moments.pipelines.command_line.stores.dropping import (
 from streaming_moments.pipelines.jobs.purge import plan_purge
 from streaming_moments.pipelines.jobs.purge import purge as purge_shards
 from streaming_moments.pipelines.terminal import say
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.operations.purging import Purge
 from streaming_moments.storage.operations.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
@@ -40,10 +37,7 @@ def purge(
     shards: tuple[str, ...],
     dry_run: bool,
     message: str,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
+    job: JobSetup,
 ) -> None:
     """Let no version, model or file of STORE keep anything of SHARDS, as the law may ask.
 
@@ -51,20 +45,20 @@ def purge(
     run again, where somebody else writes to STORE meanwhile. Exit code 2 means that nothing has
     changed, 4 that the same command is to be run again to finish. Show it by `verify --purged`.
     """
-    opened = MomentStore.open(store, storage_options=storage_options)
+    opened = MomentStore.open(store, storage_options=job.storage_options)
     recounted, erased, before = 0, tuple[str, ...](), tuple[str, ...]()
     if dry_run:
-        plan = plan_purge(opened, shards, storage_options)
+        plan = plan_purge(opened, shards, job.storage_options)
         gone, before = plan.purge, tuple(sorted(plan.before))
     else:
         with (
             under_lock(opened.writable()) as locked,
-            running(session, storage_options, limits) as run,
+            job.running() as run,
         ):
             result = purge_shards(locked, shards, run, message)
         opened, gone = result.store, result.purge
         recounted, erased, before = result.recounted, result.erased, result.before
-    if json_output:
+    if job.json_output:
         told = {"recounted": recounted, "erased": list(erased), "purged_before": list(before)}
         told |= {"cannot_reach": list(beyond(opened.foundation))}
         print_json({**of_version(opened, dry_run), **asdict(gone), **told})

@@ -8,17 +8,15 @@ from typing import Any
 import click
 
 from streaming_moments.pipelines.command_line.options import (
-    Session,
+    JobSetup,
     job_options,
     print_json,
-    running,
     store_argument,
 )
 from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of
 from streaming_moments.pipelines.terminal import say, tell
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -36,10 +34,7 @@ def rebase(
     store: str,
     allow_missing: bool,
     halves: bool | None,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
+    job: JobSetup,
     changes: dict[str, Any],
 ) -> None:
     """Give STORE new words and a new basis, and count the shards it holds once more.
@@ -51,11 +46,11 @@ def rebase(
     from streaming_moments.pipelines.jobs.rebase import pilot_of
     from streaming_moments.pipelines.jobs.rebase import rebase as rebase_store
 
-    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     options = replace(pilot_of(opened), **changes)
-    with running(session, storage_options, limits) as run:
+    with job.running() as run:
         result = rebase_store(opened, run, options, allow_missing, halves)
-    if json_output:
+    if job.json_output:
         print_json(
             {
                 "store": result.store.url,
