@@ -34,11 +34,11 @@ from streaming_moments.pipelines.interface.topics_view import Topics
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
 from streaming_moments.pipelines.jobs.forget import forget
-from streaming_moments.pipelines.jobs.kinds.select_states import select_states
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.operations.labels import label, succession
