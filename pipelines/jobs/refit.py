@@ -18,6 +18,7 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
+from streaming_moments.pipelines.cluster.rows_here import rows_for
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.coherences.base import COHERENCE_WORDS, Coherence, TopWords
@@ -182,7 +183,7 @@ def rows_by(
     plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
 ) -> OnCluster:
     """Rows of a version as a plan keeps them; of halves pair counts too, if it keeps so many."""
-    return OnCluster.of(
+    return rows_for(plan.work_bytes).of(
         store,
         totals,
         run,
@@ -239,7 +240,7 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> TopicCohe
         return None
     words = np.unique(top_words(model.topics[: store.basis.core], number))
     lengths = store.row_lengths()
-    rows = OnCluster.of(store, lengths, run, run.cluster.threads)
+    rows = rows_for(store.layout.state_bytes).of(store, lengths, run, run.cluster.threads)
     pairs = count_pairs(rows, words)
     topics = model.topics[words]
     return TopicCoherences(

@@ -15,6 +15,7 @@ from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.sweeps import whiten_rows
 from streaming_moments.pipelines.cluster.memory import blocks_in_flight
+from streaming_moments.pipelines.cluster.rows_here import rows_for
 from streaming_moments.pipelines.cluster.rows_on_cluster import BlockAddress, OnBlocks, OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.drift import outside_share
@@ -43,7 +44,8 @@ class DriftStates:
         """Of the later version."""
         cluster = self.run.cluster
         each = blocks_in_flight(self.store.layout, cluster.threads, cluster.memory, _COPIES)
-        return OnCluster.of(self.store, self.store.row_lengths(), self.run, each)
+        kind = rows_for(self.store.layout.state_bytes)
+        return kind.of(self.store, self.store.row_lengths(), self.run, each)
 
     @property
     def lengths(self) -> Lengths:
