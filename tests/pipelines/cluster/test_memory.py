@@ -28,7 +28,7 @@ from streaming_moments.pipelines.cluster.memory import (
     plan_update,
 )
 from streaming_moments.pipelines.cluster.model_memory import plan_polish, plan_transform
-from streaming_moments.pipelines.cluster.refit_memory import plan_kind, plan_refit
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.option_types import Bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -334,8 +334,7 @@ PLANNED = [
 def test_a_refit_of_each_kind_holds_what_it_held(made, name, peak, in_flight):
     foundation, model = made(), MODELS[name]
     layout = SegmentLayout(foundation, row_blocks_for(foundation))
-    planned = plan_refit if made is counted else plan_kind
-    plan = planned(layout, model, model.Options(topics=100), 2, 2, 16_384 * MEBIBYTE)
+    plan = plan_refit(layout, model, model.Options(topics=100), 2, 2, 16_384 * MEBIBYTE)
     assert (plan.peak_bytes, plan.in_flight) == (peak, in_flight)
     assert plan.keep_blocks
 

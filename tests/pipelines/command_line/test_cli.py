@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments.models.fit import fit_by
-from streaming_moments.pipelines.command_line import showing as commands
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.command_line.stores import status as commands
 from streaming_moments.storage.store.store import MomentStore
 
 FIT = ("--topics", "3", "--alpha0", "0.5")
