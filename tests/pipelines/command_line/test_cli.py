@@ -305,6 +305,7 @@ def test_a_row_group_above_the_limit_is_refused_and_admitted_by_its_option(run, 
     assert run(*update, "--max-row-group-bytes", "8MB")[0] == 0
 
 
+@pytest.mark.usefixtures("each_step_a_task")
 def test_a_run_can_be_watched_and_leaves_a_report_on_request(run, made, tmp_path):
     page = tmp_path / "run.html"
     name = ("--name", "watched")
