@@ -6,13 +6,14 @@ DEMO := $(VENV)/.demo
 
 RECENT := import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None
 
-.PHONY: help install demo quick test collect faults mutants bench bench-history paper lint deploy-lock deploy-check times clean
+.PHONY: help install demo quick test collect docs faults mutants bench bench-history paper lint deploy-lock deploy-check times clean
 
 help:
 	@echo "make demo   installs what it needs, then topics of the State of the Union addresses"
 	@echo "make quick  some of the tests, without lint: two minutes"
 	@echo "make test   install, then linting, types, import contract and all tests; the same examples"
 	@echo "            each time, others by SEED=7 or SEED=random"
+	@echo "make docs   the documentation site in build/site, its examples run; minutes"
 	@echo "make faults the long form of the fault campaigns, about an hour (SEED=, HISTORIES=)"
 	@echo "make mutants  mutates the lines that differ from BASE= (main~1), or all lines of PATHS=,"
 	@echo "            and lists those that no test notices (OPTIONS='--sample 50')"
@@ -71,6 +72,12 @@ test: install
 collect: install
 	@$(BIN)/streaming-moments kernels >/dev/null
 	@told=$$($(TESTING) $(BIN)/python -m pytest --collect-only 2>&1) || { echo "$$told"; exit 1; }
+
+# Warnings are errors, among them links within the site that lead nowhere.
+docs: install
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet \
+	  docs build/site
 
 faults: install
 	@seed=$${SEED:-$$(date +%s)}; echo "seed $$seed: make faults SEED=$$seed repeats it"; \

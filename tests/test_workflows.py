@@ -69,6 +69,14 @@ def test_a_browser_is_required_in_ci():
     assert test["env"]["REQUIRE_BROWSER"] == "1"
 
 
+def test_the_site_is_built_in_ci_with_warnings_as_errors():
+    runs = [one.get("run") for one in WORKFLOWS["test"]["jobs"]["site"]["steps"]]
+    assert "make docs" in runs
+    [recipe] = re.findall(r"^docs: (?:.*\n)((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)
+    assert "--fail-on-warning" in recipe
+    assert ".[docs]" in recipe
+
+
 @pytest.mark.parametrize(("required", "outcome"), [("", "1 skipped"), ("1", "1 error")])
 def test_a_test_of_pages_fails_where_a_browser_is_required_and_none_is(tmp_path, required, outcome):
     (tmp_path / "test_page.py").write_text("def test_page(chromium):\n    pass\n")

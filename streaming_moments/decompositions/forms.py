@@ -88,13 +88,12 @@ class PerDocument(Form):
 class Dirichlet(Form):
     """Latent Dirichlet allocation (Ruffini et al. 2018, Theorem 3).
 
-    With a0 the sum of the Dirichlet parameters and `omega = alpha / a0`,
+    With a0 the sum of the Dirichlet parameters, `omega = alpha / a0` and
+    `w_j = omega_j / (a0 + 1)`, these have the form::
 
         A = M2 - a0/(a0+1) M1 M1'
         T = (a0+2)/2 [ M3 - a0/(a0+2) (M2 (x) M1, in its three places)
                        + 2 a0^2/((a0+1)(a0+2)) M1 (x) M1 (x) M1 ]
-
-    have the form, with `w_j = omega_j / (a0 + 1)`.
 
     Parameters
     ----------

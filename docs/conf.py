@@ -1,0 +1,85 @@
+"""Configuration of the documentation site, which `make docs` builds without a network."""
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import reference_pages
+
+import streaming_moments
+
+project = "streaming-moments"
+author = copyright = "The streaming-moments authors"
+version = release = streaming_moments.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["README.md", "gallery/*", "gallery_backreferences"]
+myst_enable_extensions = ["deflist", "colon_fence"]
+myst_heading_anchors = 3
+# single backticks of docstrings are code, as Markdown has them
+default_role = "literal"
+nitpicky = False
+
+autodoc_member_order = "bysource"
+# the sections of docstrings say types and shapes
+autodoc_typehints = "none"
+autodoc_class_signature = "mixed"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+# else names such as weights_ lose their last character, and properties would be described twice
+napoleon_custom_sections = [("Attributes", "params_style")]
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["gallery"],
+    "gallery_dirs": ["examples"],
+    "filename_pattern": r"\.py$",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "write_computation_times": False,
+    "min_reported_time": 1e6,
+    "within_subsection_order": "FileNameSortKey",
+}
+
+html_theme = "furo"
+html_title = f"streaming-moments {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+# no page loads anything from elsewhere
+html_theme_options = {"top_of_page_buttons": []}
+
+
+def skip_inherited(app, what, name, member, skip, options):
+    """Leave out what scikit-learn and other packages define and document."""
+    if skip:
+        return True
+    function = member.fget if isinstance(member, property) else inspect.unwrap(member)
+    module = getattr(function, "__module__", None) or ""
+    return True if callable(function) and not module.startswith("streaming_moments") else None
+
+
+def escape_types(app, what, name, member, options, lines):
+    """Escape names such as `n_features_in_` in types: reStructuredText takes them for links."""
+    for number, line in enumerate(lines):
+        if re.match(r"\w[\w, ]* : ", line):
+            lines[number] = re.sub(r"(\w)_(?!\w)(?=[^:]*$)", r"\1\\_", line)
+
+
+def setup(app):
+    """Write the pages of the reference from the code before Sphinx reads any page."""
+    app.connect("autodoc-skip-member", skip_inherited)
+    # before napoleon reads them
+    app.connect("autodoc-process-docstring", escape_types, priority=400)
+    app.connect("builder-inited", lambda app: reference_pages.write(HERE / "reference"))

@@ -1,0 +1,344 @@
+"""The site: each block of its pages runs, its language is plain, its reference is complete."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import pyarrow.parquet as pq
+import pytest
+import reference_pages
+import requests
+from s3_server import S3Server
+
+from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.command_line.demo import write_decades
+from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.service.http.routes import CALLS
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+BUILT = {"generated", "examples", "gallery_backreferences"}  # folders that the build writes
+PAGES = {
+    path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted(DOCS.rglob("*.md"))
+    if not BUILT & set(path.relative_to(DOCS).parts) and path.name != "README.md"
+}
+GALLERY = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("gallery/*.py")}
+# what a page says of a block before it: "Output:" and a block of text
+OUTPUT = re.compile(
+    r"^```python\n(.*?)^```\n\nOutput:\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE
+)
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+RUN = {name for name, text in PAGES.items() if re.search(r"^```(python|sh)$", text, re.MULTILINE)}
+ADDRESSES = 4  # of a decade, so that pages take seconds
+LONGEST = 120  # seconds
+MOST_WORDS = 30
+
+# What language.md of the design gave up, with the word to write in its place.
+GIVEN_UP = {
+    r"told|tells|told apart": "names who says what: 'prints', 'reports', 'separable'",
+    r"\bsaid\b": "'printed' or 'reported'",
+    r"\bknows\b": "'supports', 'stores' or 'recognises'",
+    r"\bkept\b": "'stored'",
+    r"\btaken\b": "'chosen' or 'accepted'",
+    r"let go|drawn in|made anew|gone back": "'delete', 'clip', 'rebuild', 'rolled back'",
+    r"what accumulates|who sends|what waits|whoever|of which": "the noun itself",
+    r"\bis none\b|\bto nobody\b|\bis no \w+ of\b": "'is missing', 'to no one', 'is not'",
+}
+
+
+# Runs the blocks.
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    """Some addresses of each of five decades, by the names that pages use."""
+    folder = tmp_path_factory.mktemp("docs")
+    for path in map(Path, write_decades(folder / "all")[-5:]):
+        pq.write_table(pq.read_table(path).slice(0, ADDRESSES), folder / path.name)
+    return sorted(folder.glob("*.parquet"))
+
+
+@pytest.fixture
+def folder(shards, tmp_path, monkeypatch):
+    (tmp_path / "addresses").mkdir()
+    for path in shards:
+        os.link(path, tmp_path / "addresses" / path.name)
+    texts = ["the sea and a ship in a storm", "the law of the tax and a court"] * 100
+    lines = (json.dumps({"text": text}) for text in texts)
+    (tmp_path / "sample.jsonl").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@contextmanager
+def bucket(shards):
+    """Environment in which `s3://corpus` is a bucket of this machine that holds the shards."""
+    s3fs = pytest.importorskip("s3fs")
+    server = S3Server()
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    try:
+        files = s3fs.S3FileSystem(
+            key="testing", secret="testing", endpoint_url=url, skip_instance_cache=True
+        )
+        files.mkdir("corpus")
+        for path in shards:
+            files.put(str(path), f"corpus/shards/{path.name}")
+        yield {
+            "AWS_ENDPOINT_URL": url,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+    finally:
+        server.stop()
+
+
+def in_shell(script, environment):
+    """What a block prints, in a shell in which the command is that of this checkout."""
+    command = f'streaming-moments() {{ "{sys.executable}" -m streaming_moments "$@"; }}\n'
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command + script],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+    )
+    assert ran.returncode == 0, script + ran.stdout + ran.stderr
+    return ran.stdout
+
+
+# What a shell makes of each line of a script, arguments ended by zeros.
+WORDS = "streaming-moments() { printf '%s\\0' \"$@\"; echo; }\n"
+
+
+def in_process(script):
+    """Run commands in this process, which has loaded what each process would load again."""
+    shell = ["bash", "-euo", "pipefail", "-c", WORDS + script]
+    asked = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
+    for line in asked.splitlines():
+        with pytest.raises(SystemExit) as ended:
+            main(line.split("\0")[:-1])
+        assert ended.value.code == 0, line
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@contextmanager
+def served(config, port):
+    command = [sys.executable, "-m", "streaming_moments", "serve", config]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with open("serve.log", "w") as log:
+        serving = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        end = time.monotonic() + LONGEST
+        while time.monotonic() < end:
+            assert serving.poll() is None, Path("serve.log").read_text()
+            try:
+                if requests.get(f"http://127.0.0.1:{port}/readyz", timeout=10).ok:
+                    break
+            except requests.ConnectionError:
+                time.sleep(0.1)
+        yield
+    finally:
+        serving.send_signal(signal.SIGTERM)
+        serving.wait(timeout=LONGEST)
+
+
+def run_block(language, text, names, environment):
+    if language == "toml":
+        name = re.match(r"# (\S+\.toml)\n", text)
+        assert name, f"the first line of {text!r} names no file"
+        Path(name[1]).write_text(text)
+    elif language == "python":
+        exec(compile(text, "page", "exec"), names)
+    elif language == "sh":
+        commands = all(re.match(r"streaming-moments ", line) for line in text.splitlines())
+        if commands and not environment:
+            in_process(text)
+        else:
+            in_shell(text, environment)
+    else:
+        assert language == "text", f"a block of {language} does not run; call it text"
+
+
+@pytest.mark.parametrize("name", sorted(RUN - {"guides/s3", "guides/service"}))
+def test_the_blocks_of_a_page_run(name, folder):
+    names = {"__name__": "__main__"}
+    for language, text in FENCE.findall(PAGES[name]):
+        run_block(language, text, names, {})
+
+
+def without_numbers(text):
+    return re.sub(r"-?\d+(\.\d*)?", "#", text)
+
+
+def test_pages_show_what_their_blocks_print(folder, capsys):
+    shown = {name: OUTPUT.findall(text) for name, text in PAGES.items()}
+    assert shown["start/first_topics"]
+    for name, pairs in shown.items():
+        assert len(pairs) == PAGES[name].count("\nOutput:\n"), name
+        names = {}
+        outputs = dict(pairs)
+        for language, text in FENCE.findall(PAGES[name]) if pairs else ():
+            run_block(language, text, names, {})
+            printed = capsys.readouterr().out
+            # numbers of another processor differ in their last digits
+            if text in outputs:
+                assert without_numbers(printed) == without_numbers(outputs[text]), name
+
+
+@pytest.mark.linux
+def test_the_blocks_of_the_page_on_s3_run(folder, shards):
+    with bucket(shards) as environment:
+        for language, text in FENCE.findall(PAGES["guides/s3"]):
+            run_block(language, text, {}, environment)
+
+
+@pytest.mark.linux
+def test_the_blocks_of_the_page_on_the_service_run(folder):
+    port = free_port()
+    page = PAGES["guides/service"].replace("port = 8080", f"port = {port}")
+    blocks = FENCE.findall(page.replace("localhost:8080", f"127.0.0.1:{port}"))
+    [begin] = [place for place, (_, text) in enumerate(blocks) if " serve " in text]
+    for language, text in blocks[:begin]:
+        run_block(language, text, {}, {})
+    with served(blocks[begin][1].split()[-1], port):
+        for language, text in blocks[begin + 1 :]:
+            run_block(language, text, {}, {})
+
+
+# Reads the language.
+
+
+def prose(page):
+    """Sentences, cells and headings of a page, without code, directives and addresses."""
+    page = re.sub(r"^```\{glossary\}\n(.*?)^```", r"\1", page, flags=re.DOTALL | re.MULTILINE)
+    page = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
+    page = re.sub(r"^:::.*$", "", page, flags=re.MULTILINE)
+    page = re.sub(r"\]\([^)]*\)", "]", page)
+    page = re.sub(r"`[^`]*`", "CODE", page)
+    blocks = re.split(r"\n\s*\n|\n(?=[-#|]|\d\. )|\|", page)
+    return [
+        sentence.strip()
+        for block in blocks
+        for sentence in re.split(r"(?<=[.!?:])\s+(?=[^a-z])", " ".join(block.split()))
+        if re.search(r"\w", sentence)
+    ]
+
+
+def prose_of_example(script):
+    """The docstring and the paragraphs of an example of the gallery."""
+    docstring = script.split('"""')[1]
+    title = re.sub(r"^=+$", "\n", docstring, flags=re.MULTILINE)
+    paragraphs = re.findall(r"^# %%\n((?:# .*\n)+)", script, re.MULTILINE)
+    return prose("\n\n".join([title, *(re.sub(r"^# ", "", one, flags=re.M) for one in paragraphs)]))
+
+
+def read_by_people():
+    return {name: prose(text) for name, text in PAGES.items()} | {
+        name: prose_of_example(text) for name, text in GALLERY.items()
+    }
+
+
+def test_sentences_are_short():
+    long = [
+        f"{name}: {len(sentence.split())} words: {sentence}"
+        for name, sentences in read_by_people().items()
+        for sentence in sentences
+        if len(sentence.split()) >= MOST_WORDS
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_no_word_that_was_given_up():
+    found = [
+        f"{name}: {sentence!r}: write {better}"
+        for name, sentences in read_by_people().items()
+        for sentence in sentences
+        for pattern, better in GIVEN_UP.items()
+        if re.search(pattern, sentence, re.IGNORECASE)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_checks_of_language_see_what_they_look_for():
+    page = "# Title\n\nOne. Two three\nfour.\n\n| a | b c |\n"
+    page += "\n```sh\nkept\n```\n\n[It](kept.md) is `kept`."
+    assert prose(page) == ["# Title", "One.", "Two three four.", "a", "b c", "[It] is CODE."]
+    assert prose_of_example('"""\nT\n=\n\nA b.\n"""\nx\n\n# %%\n# C\n# d.\n') == [
+        "T",
+        "A b.",
+        "C d.",
+    ]
+
+
+# Looks for what is public.
+
+
+def test_links_and_tables_of_contents_lead_to_pages(tmp_path):
+    generated = {f"reference/generated/{path.stem}" for path in reference_pages.write(tmp_path)}
+    known = {*PAGES, *generated, "examples/index"}
+    for name, text in PAGES.items():
+        here = (DOCS / name).parent
+        outside = re.sub(r"```\{toctree\}.*?```", "", text, flags=re.DOTALL)
+        links = re.findall(r"\]\(([^)#]+)\)", outside)
+        for entries in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
+            links += [one for one in entries.split("\n") if one and not one.startswith(":")]
+        for link in (one for one in links if not one.startswith("http")):
+            target = os.path.relpath(here / link, DOCS).removesuffix(".md")
+            assert target in known, f"{name}: {link}"
+    listed = {os.path.relpath(DOCS / name, DOCS) for name in generated}
+    assert all(one.removeprefix("reference/") in PAGES["reference/index"] for one in listed)
+
+
+def test_each_exported_name_is_described_once():
+    text = "\n".join(page for _, page in reference_pages.api_pages())
+    for package in reference_pages.PACKAGES:
+        for name in reference_pages.exports_of_package(package):
+            assert re.search(rf"(\.\. .*|^)\b{name}\b", text, re.MULTILINE), (package, name)
+    described = re.findall(r"^\.\. \S+ (\S+)$", text, re.MULTILINE)
+    assert len(described) == len(set(described)) > 100
+
+
+def test_each_command_option_and_call_is_described():
+    page = reference_pages.commands_page()
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        assert f"\n## {name}\n" in page
+        for option in cli.get_command(context, name).params:
+            assert not isinstance(option, click.Option) or option.opts[0] in page, option
+    calls = reference_pages.http_page().replace("\\", "")
+    assert all(f"## {call.method} {call.path}" in calls for call in CALLS if call.path[:3] == "/v1")
+
+
+def test_each_configuration_key_has_a_meaning():
+    page = reference_pages.configuration_page()
+    empty = [line for line in page.splitlines() if re.search(r"\|\s*\|$", line)]
+    assert not empty, "give them a meaning in docs/key_meanings.toml: " + "\n".join(empty)
+    meanings = tomllib.loads((DOCS / "key_meanings.toml").read_text())
+    stale = [key for keys in meanings.values() for key in keys if f"| `{key}` |" not in page]
+    assert not stale, "no such key any more"
+
+
+def test_the_gallery_has_an_example_of_each_family():
+    from streaming_moments import sklearn
+
+    named = "\n".join(GALLERY.values())
+    missing = [one for one in sklearn.__all__ if one[:6] == "Moment" and f"{one}(" not in named]
+    assert not missing
