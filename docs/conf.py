@@ -9,6 +9,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import reference_pages
+from sphinx.addnodes import pending_xref
 
 import streaming_moments
 
@@ -77,9 +78,17 @@ def escape_types(app, what, name, member, options, lines):
             lines[number] = re.sub(r"(\w)_(?!\w)(?=[^:]*$)", r"\1\\_", line)
 
 
+def unlink_shapes(app, doctree):
+    """Keep shapes such as `(rows, k)` in types as text; Sphinx links their words to attributes."""
+    for link in list(doctree.findall(pending_xref)):
+        if link.get("reftype") == "class" and link["reftarget"].islower():
+            link.replace_self(link.children)
+
+
 def setup(app):
     """Write the pages of the reference from the code before Sphinx reads any page."""
     app.connect("autodoc-skip-member", skip_inherited)
     # before napoleon reads them
     app.connect("autodoc-process-docstring", escape_types, priority=400)
+    app.connect("doctree-read", unlink_shapes)
     app.connect("builder-inited", lambda app: reference_pages.write(HERE / "reference"))

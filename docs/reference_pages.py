@@ -23,10 +23,10 @@ from streaming_moments.lazy_imports import exports_of
 # linked from a later one.
 PACKAGES = {
     "streaming_moments": "The package",
-    "streaming_moments.models": "Models",
+    "streaming_moments.models": "Models: protocol and registry",
     "streaming_moments.models.chains": "Hidden Markov chains",
     "streaming_moments.decompositions": "Decompositions",
-    "streaming_moments.statistics": "Statistics",
+    "streaming_moments.statistics": "Statistics: protocol and registry",
     "streaming_moments.quality": "Quality of models",
     "streaming_moments.quality.coherences": "Coherences",
     "streaming_moments.synthetic": "Synthetic data",
@@ -80,7 +80,7 @@ def api_pages() -> Iterator[tuple[str, str]]:
         if package == "streaming_moments":
             for area, heading in AREAS.items():
                 part = {name: module for name, module in own.items() if _area(module) == area}
-                yield f"api_{area or 'base'}.rst", _api_page(package, heading, part)
+                yield f"api_package_{area or 'base'}.rst", _api_page(package, heading, part)
             continue
         others = sorted(exports.keys() - own.keys())
         text = _api_page(package, title, own, others)

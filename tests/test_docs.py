@@ -308,7 +308,9 @@ def test_links_and_tables_of_contents_lead_to_pages(tmp_path):
 
 
 def test_each_exported_name_is_described_once():
-    text = "\n".join(page for _, page in reference_pages.api_pages())
+    pages = list(reference_pages.api_pages())
+    assert len(dict(pages)) == len(pages)
+    text = "\n".join(page for _, page in pages)
     for package in reference_pages.PACKAGES:
         for name in reference_pages.exports_of_package(package):
             assert re.search(rf"(\.\. .*|^)\b{name}\b", text, re.MULTILINE), (package, name)
