@@ -50,8 +50,7 @@ def chosen_options(
         )
         if not selection.likely:
             raise InvalidInput(
-                "a half of the documents, every other one of a shard, has no pair of words; give a "
-                "number to --topics"
+                "a half of the documents has no pair of words; give a number to --topics"
             )
         if auto["topics"] == "auto":
             selection = with_numbers_between(store, selection, options, run)

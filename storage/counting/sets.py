@@ -16,7 +16,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
-from streaming_moments.storage.counting.halves import odd_half
+from streaming_moments.storage.counting.halves import odd_in_turn
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
@@ -72,6 +72,7 @@ class SetReader:
     sets : where features stand
     features : that are counted
     limits, storage_options : as of any reader
+    by_content : whether its features say which half a row is of; else rows are of both in turn
     """
 
     form: ShardFormat
@@ -79,11 +80,12 @@ class SetReader:
     features: Vocabulary
     limits: ReadLimits = DEFAULT_LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+    by_content: bool = True
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[CountBatch]]:
-        """Rows of a shard from a position on, of the even and the odd half in turn.
+        """Rows of a shard from a position on.
 
         ShardError if the shard cannot be read or changed, a column is missing or of another type.
         """
@@ -96,10 +98,11 @@ class SetReader:
     ) -> Iterator[ReadBatch[CountBatch]]:
         number = shard.size
         for table, after in tables:
-            odd = odd_half(number, table.num_rows)
+            turns = odd_in_turn(number, table.num_rows)
             number += table.num_rows
             batch, outside = counted(table, self.sets, self.features, shard.url)
-            yield ReadBatch(replace(batch, halves=odd), outside, after)
+            halved = batch if self.by_content else replace(batch, halves=turns)
+            yield ReadBatch(halved, outside, after)
 
 
 def counted(

@@ -13,7 +13,7 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.counting.halves import odd_half
+from streaming_moments.storage.counting.halves import odd_in_turn
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.views import sample_rows
 from streaming_moments.storage.documents import read_tables
@@ -104,21 +104,24 @@ class ReadVectors(ReadBatch[VectorBatch]):
 
 @dataclass(frozen=True, eq=False)
 class VectorReader:
-    """Reads the shards of a store of vectors with `dimension` numbers a row."""
+    """Reads the shards of a store of vectors with `dimension` numbers a row.
+
+    Where halves are not `by_content`, rows are of both in turn.
+    """
 
     form: ShardFormat
     vectors: VectorsForm
     dimension: int
     limits: ReadLimits = DEFAULT_LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+    by_content: bool = True
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadVectors]:
         """Read batches of a shard from a position on.
 
-        Rows are in the even and the odd half in turn. The first is in the even half where the shard
-        has an even number of bytes. Raises ShardError for a bad row if bad rows are refused.
+        Raises ShardError for a bad row if bad rows are refused.
         """
         options = self.storage_options
         columns = self.vectors.columns
@@ -135,9 +138,10 @@ class VectorReader:
             bad = np.flatnonzero(~kept)
             if bad.size and self.vectors.bad == "refuse":
                 self._refuse(rows, int(bad[0]), start.passed + number, shard.url)
-            odd = odd_half(number + shard.size, kept.size)
+            turns = odd_in_turn(number + shard.size, kept.size)[kept]
             number += kept.size
-            yield ReadVectors(VectorBatch(values, odd[kept], bad.size), bad.size, after, kept)
+            batch = VectorBatch(values, None if self.by_content else turns, bad.size)
+            yield ReadVectors(batch, bad.size, after, kept)
 
     def _refuse(self, rows: NumberRows, place: int, passed: int, url: str) -> None:
         width = int(rows.widths[place])

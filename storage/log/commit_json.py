@@ -89,7 +89,7 @@ def _flat(part: Extensible) -> dict[str, Any]:
     unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):
         written["dates"] = written["dates"].to_json()
-    for name in ("halves", "labels", "fence", "expired"):
+    for name in ("halves", "halves_by_content", "labels", "fence", "expired"):
         if not written.get(name, True):  # as it was before there were any
             del written[name]
     if eras := written.pop("eras", ()):

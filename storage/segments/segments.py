@@ -50,6 +50,8 @@ class Segment:
         Its files, which must be there when it is committed.
     halves : bool
         Whether half of the documents are kept apart in it.
+    halves_by_content : bool
+        Whether halves follow from what records hold.
     """
 
     reference: SegmentReference
@@ -57,6 +59,7 @@ class Segment:
     shards: tuple[ShardRecord, ...]
     written: Uncommitted
     halves: bool = False
+    halves_by_content: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,8 +196,8 @@ class SegmentWriter:
         sizes = {path: record.size for path, record in records.items()}
         written = Uncommitted(folder, {**sizes, MANIFEST: len(manifest)}, self.begun)
         foundation = self.layout.foundation
-        named = foundation.fingerprint
-        return Segment(reference, named, tuple(shards), written, foundation.told_halves)
+        rule = foundation.told_halves, foundation.halves_by_content
+        return Segment(reference, foundation.fingerprint, tuple(shards), written, *rule)
 
     def _require_fitting(self, statistics: Statistics) -> None:
         layout = self.layout

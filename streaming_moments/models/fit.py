@@ -146,8 +146,7 @@ def fit_by(
 def _found_topics(rows: Rows, options: TopicOptions, how: str) -> int:
     """The fewest topics after which one more tells little, or for "predict" that predict best."""
     refusal: Exception = InvalidInput(
-        "a half of the documents, every other one of a shard, has no pair of words; give a number "
-        "of topics in place of auto"
+        "a half of the documents has no pair of words; give a number of topics in place of auto"
     )
     numbers = numbers_of_topics(rows.basis)
     if options.alpha0 == "auto":

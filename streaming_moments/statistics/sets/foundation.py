@@ -44,6 +44,9 @@ class SetsFoundation:
         Q, of the features, by which triples are sketched; the identity keeps all of them.
     halves : bool
         Whether the pair counts of half of the rows are kept apart, for error bars.
+    by_content : bool
+        Whether the half of a row is what its features say; else it is that of its place in the
+        shard, as in stores of earlier formats.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class SetsFoundation:
     features: Vocabulary
     basis: Basis
     halves: bool = True
+    by_content: bool = True
     kind: ClassVar[str] = "sets"
     drawn: ClassVar[str] = "features and sketch"
     can_rebase: ClassVar[bool] = False
@@ -92,6 +96,11 @@ class SetsFoundation:
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
+    def halves_by_content(self) -> bool:
+        """Whether halves are kept apart, by what rows hold."""
+        return self.halves and self.by_content
+
+    @property
     def rows(self) -> int:
         """Features n."""
         return self.features.n_words
@@ -114,7 +123,8 @@ class SetsFoundation:
         """
         features = words_described(attributes["features"])
         basis = Basis(arrays["Q"], features.n_words, features.fingerprint)
-        return cls(features, basis, bool(attributes["halves_kept"]))
+        halves, by_content = attributes["halves_kept"], attributes.get("by_content", True)
+        return cls(features, basis, bool(halves), bool(by_content))
 
     def names(self) -> dict[str, str]:
         """The fingerprint."""

@@ -46,6 +46,9 @@ class ViewsFoundation(ThreeViews):
         What the views are called.
     halves : bool
         Whether the sums of half of the records are kept apart, for error bars.
+    by_content : bool
+        Whether the half of a record is what its words say; else it is that of its place in the
+        shard, as in stores of earlier formats.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class ViewsFoundation(ThreeViews):
     vocabularies: tuple[Vocabulary, Vocabulary, Vocabulary]
     columns: tuple[str, str, str] = VIEWS
     halves: bool = True
+    by_content: bool = True
     kind: ClassVar[str] = "views"
     drawn: ClassVar[str] = "words and sketches"
     joins: ClassVar[bool] = False
@@ -113,7 +117,8 @@ class ViewsFoundation(ThreeViews):
             for view, own in zip(VIEWS, words, strict=True)
         ]
         names, halves = map(str, attributes["columns"]), bool(attributes["halves_kept"])
-        found: Any = (tuple(bases), tuple(words), tuple(names), halves)
+        by_content = bool(attributes.get("by_content", True))
+        found: Any = (tuple(bases), tuple(words), tuple(names), halves, by_content)
         return cls(*found)
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
