@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -54,7 +55,7 @@ def check_records(
     """
     whole = of(sample)
     ends = [0, *sorted(cuts), len(order)]
-    pieces = [list(order[first:end]) for first, end in zip(ends, ends[1:], strict=False)]
+    pieces = [list(order[first:end]) for first, end in itertools.pairwise(ends)]
     each = [of(take(sample, piece)) for piece in pieces]
 
     assert of(take(sample, order)) == whole, "the order of the records does not matter"

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from brute_halves import odd_document
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from brute_halves import odd_document
 from small_shards import (
     ID_VOCABULARY,
     TERMS,

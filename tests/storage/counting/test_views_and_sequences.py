@@ -45,7 +45,7 @@ def counted(path, form, alphabet=LETTERS, limits=ReadLimits(), by_content=True):
 
 
 def of_texts(foundation, texts, names=None, size=None):
-    """Their statistics: of halves by their symbols, by names, or from a size in bytes on in turn."""
+    """Their statistics: of halves by symbols, by names, or in turn from a size on."""
     alphabet = foundation.alphabet.index
     symbols = [[alphabet.get(one, -1) for one in text] for text in texts]
     odd = np.array([odd_row(one) for one in symbols])
