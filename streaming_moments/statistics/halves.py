@@ -26,7 +26,7 @@ def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
     Examples
     --------
     >>> odd_half(np.arange(8, dtype=np.uint64)).astype(int)
-    array([0, 1, 0, 1, 0, 0, 1, 0])
+    array([0, 1, 0, 0, 0, 1, 1, 0])
     """
     return np.asarray(mixed(keys) >> _HIGHEST_BIT == 1)
 

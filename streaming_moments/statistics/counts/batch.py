@@ -245,9 +245,9 @@ def odd_documents(
 
     Examples
     --------
-    >>> batch = CountBatch.from_csr([[1, 2], [0, 3], [3, 0], [1, 2]])
+    >>> batch = CountBatch.from_csr([[1, 2], [2, 1], [0, 3], [1, 2]])
     >>> odd_documents(batch).tolist(), odd_documents(batch, np.array([1, 2, 1])).tolist()
-    ([True, False, True, True], [True, True, True, True])
+    ([True, False, True, True], [True, False, False, True])
     """
     known = batch.n_words if n_words is None else n_words
     if passages is None or passages.size == batch.documents:

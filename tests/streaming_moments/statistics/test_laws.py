@@ -119,6 +119,7 @@ def test_equality_sees_every_array():
 def test_statistics_with_and_without_halves_are_not_combined():
     batch = CountBatch.from_csr([[1, 2, 3], [0, 1, 1]])
     basis = Basis(np.array([[1], [2]], dtype=np.int8), batch.n_words)
+    batch = replace(batch, halves=np.array([False, True]))
     kept = MomentStatistics.of(batch, basis)
     none = MomentStatistics.of(batch, basis, halves=False)
     assert kept != none
