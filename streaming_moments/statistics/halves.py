@@ -38,14 +38,14 @@ def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return numbers
 
 
-_mixed = njit(cache=True, nogil=True)(mixed)
+_mixed: Any = njit(cache=True, nogil=True)(mixed)
 
 
 @njit(cache=True, nogil=True)
 def count_keys(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
-    counts: NDArray[np.int32],
+    counts: NDArray[Any],
     first: int,
     n_words: int,
 ) -> NDArray[np.uint64]:

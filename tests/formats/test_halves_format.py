@@ -23,38 +23,39 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def test_versions_that_know_no_halves_are_kept_out(tmp_path, monkeypatch):
-    third = {"format": 3, "min_reader": 3, "min_writer": 3, "install": "0.2.0"}
+    # halves are of the third format, those by content are written on by versions of the sixth alone
+    sixth = {"format": 6, "min_reader": 3, "min_writer": 6, "install": "0.3.0"}
     copy = shutil.copytree(V1, tmp_path / "v1")
     store = MomentStore.open(str(copy))
     assert not store.halves
     state, words = store.load(), (store.vocabulary, store.policy)
     assert state.even_pair_counts is None
     made = MomentStore.create(str(copy.parent / "new"), *words, store.basis, store.form)
-    assert format_of(made.url) == third
-    shard = ShardRecord("s3://corpus/e.txt", 5, "etag:e", 2, 10, 0)
-    made = made.append_statistics(counted(made, [[1, 2, 3], [2, 0, 2]]), [shard])
+    assert format_of(made.url) == sixth
+    shard = ShardRecord("s3://corpus/e.txt", 5, "etag:e", 2, 12, 0)
+    made = made.append_statistics(counted(made, [[3, 2, 1], [1, 2, 3]]), [shard])
     assert made.verify() == []
     opened = MomentStore.open(made.url)
     assert opened.halves
-    even = counted(store, [[1, 2, 3]]).pair_counts
+    even = counted(store, [[3, 2, 1]]).pair_counts
     assert opened.load().even_pair_counts.tolist() == even.tolist()
     for other, own in ((store, made), (made, store)):
         with pytest.raises(ForeignStatistics, match=f"halves={other.halves}"):
-            other.append_statistics(counted(own, [[1, 2, 3]]), [shard])
+            other.append_statistics(counted(own, [[3, 2, 1]]), [shard])
     # the same words and basis, with halves
     store = stage(store, *words, store.basis, {}, halves=True)
-    assert format_of(copy) == third
+    assert format_of(copy) == sixth
     assert MomentStore.open(str(copy)).load() == state
     aside = staged_store(store)
     assert aside.halves
     shards = [ShardRecord(one.url, 5, one.fingerprint, 1, 6, 0) for one in store.ledger()]
     for record in shards:
-        ready = aside.write_segment(counted(aside, [[1, 2, 3]]), [record])
+        ready = aside.write_segment(counted(aside, [[3, 2, 1]]), [record])
         store = stage_segment(store, ready)
     # gathered before the rebase, on the same basis, and committed after it
     more = ShardRecord("s3://corpus/f.txt", 5, "etag:f", 1, 6, 0)
     before = MomentStore.open(str(copy))
-    late = before.write_segment(counted(before, [[1, 2, 3]]), [more])
+    late = before.write_segment(counted(before, [[3, 2, 1]]), [more])
     assert late.basis == store.commit.staged.lineage.basis
     with pytest.raises(ForeignStatistics, match="gathered without halves .* a rebase came"):
         stage_segment(store, late)
@@ -68,7 +69,7 @@ def test_versions_that_know_no_halves_are_kept_out(tmp_path, monkeypatch):
     monkeypatch.setattr(format_module, "READS", 2)
     monkeypatch.setattr(format_module, "WRITES", 2)
     for place in (copy, made.url):
-        with pytest.raises(FormatError, match=r"know store format 3, .* to 0\.2\.0 or later$"):
+        with pytest.raises(FormatError, match=r"know store format 3, .* to 0\.3\.0 or later$"):
             MomentStore.open(str(place))
 
 

@@ -250,9 +250,9 @@ class VectorsFoundation:
         told = attributes
         radius, whole = int(told["radius"]), bool(told["whole"])
         grid = Grid(arrays["offset"], float(told["step"]), radius, whole)
-        kept = (bool(told[name]) for name in ("squares", "fourth", "halves_kept"))
-        by_content = bool(told.get("by_content", True))
-        return cls(grid, arrays["Q"], arrays["shift"], *kept, by_content)
+        kept = [told[name] for name in ("squares", "fourth", "halves_kept")]
+        rule = map(bool, [*kept, told.get("by_content", True)])
+        return cls(grid, arrays["Q"], arrays["shift"], *rule)
 
     def names(self) -> dict[str, str]:
         """The fingerprint."""
