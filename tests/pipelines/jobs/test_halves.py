@@ -55,9 +55,7 @@ def corpus(planted, tmp_path):
 def half_of(store, text):
     """Whether a text is of the odd half."""
     [counts] = (Counter(passage) for passage in store.policy.passages(text))
-    return odd_document(
-        {number: counts[word] for number, word in enumerate(store.vocabulary.terms)}
-    )
+    return odd_document(dict(enumerate(counts[word] for word in store.vocabulary.terms)))
 
 
 def expected(store, corpus):
