@@ -11,10 +11,10 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.tables.columns import CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.storage.contents import ShardContent, changed
 from streaming_moments.storage.counting.categories import CategoryIndex
 from streaming_moments.storage.counting.counting import CountedPassages, WordIndex, count_column
-from streaming_moments.storage.counting.halves import odd_in_turn
 from streaming_moments.storage.counting.ids import IdIndex
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
@@ -151,7 +151,8 @@ def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
 class DocumentHalves:
     """Which half the documents of a store are of.
 
-    by_content : whether their counts say it; else their places do, as in earlier formats of stores
+    by_content : whether their counts say it; else they are of both in turn, as rows of a table are,
+        and documents of stores of earlier formats
     n_words : words of which counts say it, the first ones; None: all
     """
 
@@ -198,14 +199,15 @@ def read_indexed(
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
     content: ShardContent | None = None,
-    halves: DocumentHalves = DocumentHalves(),
+    halves: DocumentHalves | None = None,
 ) -> Iterator[ReadBatch[CountBatch]]:
     """Count a shard over the vocabulary of an index: `read_shard`, and its errors.
 
     With `content` nothing but that is counted; anything else is a ShardError. `halves` says which
-    half a document is of, all passages of it.
+    half a document is of, all passages of it; by default its counts do, of a table its place.
     """
     require_fitting(shard, form, index.vocabulary)
+    halves = halves or DocumentHalves(by_content=index.holds != "categories")
     chunks = read_chunks(shard, form, limits, storage_options, start, content)
     counted = _counted(chunks, index, shard.size, halves)
     return steadily(counted, shard, storage_options, content)

@@ -13,10 +13,10 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
-from streaming_moments.storage.counting.halves import odd_in_turn
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
@@ -80,7 +80,7 @@ class SetReader:
     features: Vocabulary
     limits: ReadLimits = DEFAULT_LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
-    by_content: bool = True
+    by_content: bool = False
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.counting.halves import odd_in_turn
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.views import sample_rows
 from streaming_moments.storage.documents import read_tables

@@ -12,12 +12,12 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary
+from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
 from streaming_moments.storage.counting.counting import SpelledTexts, WordIndex
-from streaming_moments.storage.counting.halves import odd_in_turn
 from streaming_moments.storage.counting.passages import Passages
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -99,7 +99,7 @@ class ViewReader:
     limits: ReadLimits = DEFAULT_LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
     given: tuple[str, ...] = ()
-    by_content: bool = True
+    by_content: bool = False
 
     @classmethod
     def of(

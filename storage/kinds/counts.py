@@ -18,8 +18,8 @@ from streaming_moments.storage.store.snapshot import Snapshot
 
 
 def _reader(store: Snapshot, limits: ReadLimits, storage_options: StorageOptions) -> ShardReader:
-    index, words = index_of(store.vocabulary, store.policy), store.counts.first_words
-    halves = DocumentHalves(store.counts.by_content, words)
+    index, counts = index_of(store.vocabulary, store.policy), store.counts
+    halves = DocumentHalves(counts.halves_by_content, counts.first_words)
     return CountReader(store.form, index, limits, storage_options, halves)
 
 

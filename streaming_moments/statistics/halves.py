@@ -1,8 +1,10 @@
-"""Halves: which half of the records one is of, by what it holds alone.
+"""Halves: which half of the records one is of, by what it holds alone, or in turn.
 
-Statistics keep the sums of one half apart, to judge choices on the other. The half of a record is
-the highest bit of a fixed hash of its content: the same in any order, batch, shard, machine and
-version, and the same for records that hold the same.
+Statistics keep the sums of one half apart, to judge choices on the other. The half of a document, a
+vector, a sequence or an edge is the highest bit of a fixed hash of its content: the same in any
+order, batch, shard, machine and version, and the same for records that hold the same. Rows of
+categories, sets and views hold the same by chance, as there are few that they can be: copies on one
+side would make halves differ by more than chance has it, so these are of both in turn.
 """
 
 from __future__ import annotations
@@ -29,6 +31,20 @@ def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
     array([0, 1, 0, 0, 0, 1, 1, 0])
     """
     return np.asarray(mixed(keys) >> _HIGHEST_BIT == 1)
+
+
+def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
+    """(number,) whether rows are in the odd half, by turns from the one numbered `first`.
+
+    Rows of a shard are numbered from its size in bytes on, so that shards of one row are not all of
+    the same half.
+
+    Examples
+    --------
+    >>> odd_in_turn(3, 4).tolist()
+    [True, False, True, False]
+    """
+    return np.asarray(np.arange(first, first + number) % 2 == 1)
 
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

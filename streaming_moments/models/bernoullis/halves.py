@@ -82,7 +82,7 @@ def predicting_components(moments: SetMoments, even_pairs: NDArray[np.int64], se
             break
         if fit is None:
             raise InvalidInput(
-                "a half of the rows has no pair of features; give a "
+                "a half of the rows, every other one of a shard, has no pair of features; give a "
                 "number of components in place of auto"
             )
         found[number] = fit.held_out

@@ -43,8 +43,8 @@ class CountsFoundation:
     halves : bool
         Whether the pair counts of half of the documents are gathered apart.
     by_content : bool
-        Whether the half of a document is what its counts say; else it is that of its place in the
-        shard, as in stores of earlier formats.
+        Whether the half of a document is what its counts say; else documents are of both in turn,
+        as in stores of earlier formats. Rows of a table always are.
     first_words : int, optional
         Words whose counts say it, where words were added later; None: all.
 
@@ -77,7 +77,7 @@ class CountsFoundation:
     @property
     def halves_by_content(self) -> bool:
         """Whether halves are kept apart, by what documents hold."""
-        return self.halves and self.by_content
+        return self.halves and self.by_content and self.basis.table is None
 
     @property
     def since_first(self) -> frozenset[str]:

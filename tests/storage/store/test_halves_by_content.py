@@ -60,12 +60,15 @@ def created(url, foundation, reading):
 
 
 def views_store(url):
-    foundation = ViewsFoundation((basis_of(NAMES),) * 3, (NAMES,) * 3, ("x", "y", "z"))
+    own = (basis_of(NAMES),) * 3, (NAMES,) * 3, ("x", "y", "z")
+    foundation = ViewsFoundation(*own, by_content=True)
     return created(url, foundation, ViewsForm.parse(("x", "y", "z")).to_json())
 
 
 def sets_store(url):
-    return created(url, SetsFoundation(NAMES, basis_of(NAMES)), SetsForm().to_json())
+    return created(
+        url, SetsFoundation(NAMES, basis_of(NAMES), by_content=True), SetsForm().to_json()
+    )
 
 
 def vectors_store(url):
@@ -180,6 +183,15 @@ def test_a_store_says_its_rule_and_keeps_out_writers_of_before(kept):
     arrays = whole.arrays()
     for name, array in in_turn.arrays().items():
         assert np.array_equal(array, arrays[name]) != name.startswith("even_"), name
+
+
+def test_rows_that_repeat_by_chance_are_of_both_halves_in_turn_as_before():
+    sets = SetsFoundation(NAMES, basis_of(NAMES))
+    store = created(f"memory://{uuid.uuid4().hex}", sets, SetsForm().to_json())
+    assert (store.format.format, store.commit.lineage.halves_by_content) == (1, False)
+    assert not MomentStore.open(store.url).foundation.by_content
+    shard = put([{"features": ["a", "b"]}] * 6)
+    assert counted(store, [shard]).even_pair_counts[0, 1] == 3
 
 
 def test_edges_are_of_halves_by_their_ends_in_every_format():

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.batch import concatenate, odd_documents
+from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.tables.columns import TableColumns
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
@@ -78,7 +80,7 @@ def test_documents(records, step, codocuments, data):
 @given(cut_records(N, most=3))
 def test_sets(records):
     [counts], order, cuts = records
-    foundation = SetsFoundation(WORDS, sketch_of(WORDS))
+    foundation = SetsFoundation(WORDS, sketch_of(WORDS), by_content=True)
     check_records(
         foundation.of([]),
         lambda part: foundation.of_sets(batch_of(part)),
@@ -96,7 +98,7 @@ def test_sets(records):
 def test_views(records):
     tables, order, cuts = records
     words = WORDS, WIDE, WIDE
-    foundation = ViewsFoundation(tuple(map(sketch_of, words)), words)
+    foundation = ViewsFoundation(tuple(map(sketch_of, words)), words, by_content=True)
 
     def of(parts):
         return ViewBatch(*map(batch_of, parts, words))
@@ -249,12 +251,31 @@ def test_halves_are_as_good_as_chance():
     assert abs(odd.mean() - 0.5) < 0.015
 
 
+def test_what_repeats_by_chance_is_of_both_halves_in_turn():
+    """Rows that are few different ones: of one half each, halves would differ by far too much."""
+    rows = np.tile([1, 0, 1, 1, 0], (6, 1))
+    batch = batch_of(rows)
+    pairs = MomentStatistics.of(batch_of(rows[:3]), sketch_of(WORDS), halves=False).pair_counts
+    sets = SetsFoundation(WORDS, sketch_of(WORDS))
+    assert np.array_equal(sets.of_sets(batch).even_pair_counts, pairs)
+    views = ViewsFoundation((sketch_of(WORDS),) * 3, (WORDS,) * 3)
+    assert views.of_counts(ViewBatch(batch, batch, batch)).totals.even_documents == 3
+    table = TableColumns.of_terms(["a=0", "a=1", "b=0", "b=1"])
+    basis = replace(Basis(np.eye(4, 2, dtype=np.int8), 4), table=table)
+    coded = table.batch(np.tile([0, 1], (6, 1)))
+    found = MomentStatistics.of(coded, basis)
+    assert np.array_equal(2 * found.even_pair_counts, found.pair_counts)
+    assert not CountsFoundation(basis, codocuments=True).halves_by_content
+    # of documents they are copies
+    assert MomentStatistics.of(batch, sketch_of(WORDS)).even_pair_counts.max() in (0, 6)
+
+
 def test_what_was_pickled_before_halves_were_of_the_content_goes_on():
-    foundation = SetsFoundation(WORDS, sketch_of(WORDS))
+    foundation = SequencesFoundation(WIDE, sketch_of(WIDE))
     state = {name: value for name, value in vars(foundation).items() if name != "by_content"}
-    old = object.__new__(SetsFoundation)
+    old = object.__new__(SequencesFoundation)
     vars(old).update(state)
     again = pickle.loads(pickle.dumps(old))
-    batch = batch_of(np.eye(N, dtype=int) + 1)
-    assert again.of_sets(batch) == foundation.of_sets(batch)
+    batch = SymbolBatch.of([[0, 1, 2, 0], [1, 1, 2], [0, 2, 1]])
+    assert again.of_sequences(batch) == foundation.of_sequences(batch)
     assert again.fingerprint == replace(again, by_content=False).fingerprint
