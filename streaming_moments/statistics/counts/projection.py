@@ -295,7 +295,7 @@ def joined(batches: Iterable[ProjectedBatch], most_bytes: int) -> Iterator[Proje
     >>> one = ProjectedBatch.of(CountBatch.from_csr([[2, 1, 0], [0, 1, 1]]), basis)
     >>> [both] = joined([one, one], most_bytes=10_000)
     >>> both.starts.tolist(), both.documents.tolist(), both.values.tolist()
-    ([0, 2, 6, 8], [0, 2, 0, 2, 1, 3, 1, 3], [2, 2, 1, 1, 1, 1, 1, 1])
+    ([0, 2, 6, 8], [0, 2, 0, 1, 2, 3, 1, 3], [2, 2, 1, 1, 1, 1, 1, 1])
     """
     waiting: list[ProjectedBatch] = []
     size = _Size()
