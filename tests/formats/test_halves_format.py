@@ -4,10 +4,12 @@ import json
 import shutil
 
 import pytest
+from frozen import unpack_into
 from written_stores import V1, V2, content_of, counted, format_of
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.statistics.counts.pair_rows import half_pairs
 from streaming_moments.storage.log import format as format_module
 from streaming_moments.storage.log.format import FormatError
@@ -104,3 +106,33 @@ def test_a_store_of_before_there_were_halves_works_as_it_did(tmp_path, capsys):
         main(["status", str(place), "--json"])
     counting = json.loads(capsys.readouterr().out)["counting"]
     assert counting.endswith("other defaults: `rebase --halves`")
+
+
+def test_a_store_of_halves_in_turn_goes_on_and_says_so_until_a_rebase(
+    tmp_path, capsys, embedded_run
+):
+    """Of the third format: every other document of a shard."""
+    unpack_into(tmp_path, "counts_3")
+    store = MomentStore.open(str(tmp_path / "store"))
+    assert (store.halves, store.commit.lineage.halves_by_content) == (True, False)
+    assert not store.counts.by_content
+    with pytest.raises(SystemExit):
+        main(["status", store.url, "--json"])
+    said = json.loads(capsys.readouterr().out)["counting"]
+    assert said.endswith(
+        "kept apart, in turn as they come; new stores have other defaults: `rebase`"
+    )
+    before = store.load()
+    after = rebase(store, embedded_run).store
+    assert after.commit.lineage.halves_by_content
+    assert format_of(after.url) == {
+        "format": 6,
+        "min_reader": 3,
+        "min_writer": 6,
+        "install": "0.3.0",
+    }
+    assert after.load().length_histogram.n_documents == before.length_histogram.n_documents
+    with pytest.raises(SystemExit):
+        main(["status", store.url, "--json"])
+    assert json.loads(capsys.readouterr().out)["counting"].endswith("halves of them kept apart")
+    assert MomentStore.open(store.url, store.version).load() == before
