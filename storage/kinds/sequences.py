@@ -13,8 +13,15 @@ from streaming_moments.storage.store.snapshot import Snapshot
 
 def _reader(store: Snapshot, limits: ReadLimits, storage_options: StorageOptions) -> ShardReader:
     sequences, own = SequencesForm.from_json(store.reading), store.foundation
-    rule = own.joins, own.by_content
-    return SequenceReader.of(store.form, sequences, own.alphabet, limits, storage_options, *rule)
+    return SequenceReader.of(
+        store.form,
+        sequences,
+        own.alphabet,
+        limits,
+        storage_options,
+        joins=own.joins,
+        by_content=own.by_content,
+    )
 
 
 def _fields(store: Snapshot) -> tuple[RecordField, ...]:

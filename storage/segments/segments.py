@@ -196,8 +196,14 @@ class SegmentWriter:
         sizes = {path: record.size for path, record in records.items()}
         written = Uncommitted(folder, {**sizes, MANIFEST: len(manifest)}, self.begun)
         foundation = self.layout.foundation
-        rule = foundation.told_halves, foundation.halves_by_content
-        return Segment(reference, foundation.fingerprint, tuple(shards), written, *rule)
+        return Segment(
+            reference,
+            foundation.fingerprint,
+            tuple(shards),
+            written,
+            halves=foundation.told_halves,
+            halves_by_content=foundation.halves_by_content,
+        )
 
     def _require_fitting(self, statistics: Statistics) -> None:
         layout = self.layout

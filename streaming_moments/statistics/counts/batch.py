@@ -252,10 +252,11 @@ def odd_documents(
     known = batch.n_words if n_words is None else n_words
     if passages is None or passages.size == batch.documents:
         return odd_half(count_keys(batch.indptr, batch.words, batch.counts, 0, known))
-    entries = batch.words.astype(np.int64), batch.counts.astype(np.int64)
     starts = batch.indptr[np.concatenate([[0], np.cumsum(passages)])]
-    whole = row_kernels.add_up_rows(starts, *entries, batch.n_words)
-    return np.repeat(odd_half(count_keys(*whole, 0, known)), passages)
+    indptr, words, counts = row_kernels.add_up_rows(
+        starts, batch.words.astype(np.int64), batch.counts.astype(np.int64), batch.n_words
+    )
+    return np.repeat(odd_half(count_keys(indptr, words, counts, 0, known)), passages)
 
 
 def concatenate(batches: Sequence[CountBatch]) -> CountBatch:

@@ -126,9 +126,16 @@ class CountsFoundation:
         table = attributes.get("table")
         columns = None if table is None else TableColumns.from_json(table)
         basis = Basis(arrays["Q"], words, vocabulary, weights, columns)
-        kept = bool(attributes["codocuments"]), bool(attributes["halves"])
-        rule = bool(attributes.get("by_content", True)), attributes.get("first_words")
-        return cls(basis, *kept, *rule)
+        halves = bool(attributes["halves"])
+        # a store says it only where it matters
+        by_content = attributes.get("by_content", True) or not halves or columns is not None
+        return cls(
+            basis,
+            bool(attributes["codocuments"]),
+            halves,
+            bool(by_content),
+            attributes.get("first_words"),
+        )
 
     def names(self) -> dict[str, str]:
         """Fingerprints of basis and vocabulary."""

@@ -125,7 +125,9 @@ class SequencesFoundation(ThreeViews):
         alphabet = words_described(attributes["alphabet"])
         sketch = Basis(arrays["Q"], alphabet.n_words, alphabet.fingerprint)
         kept, joins = bool(attributes["halves_kept"]), bool(attributes.get("joins", False))
-        return cls(alphabet, sketch, kept, joins, bool(attributes.get("by_content", True)))
+        # a store says it only where it matters
+        by_content = bool(attributes.get("by_content", True)) or joins or not kept
+        return cls(alphabet, sketch, kept, joins, by_content)
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
         """Shape of each row array of a block by name, without those of halves."""
