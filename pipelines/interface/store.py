@@ -20,7 +20,6 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import models_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.notebook import html_table
 from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.inputs import Given, given_as, require_all_there
@@ -34,12 +33,13 @@ from streaming_moments.pipelines.interface.topics_view import Topics
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
 from streaming_moments.pipelines.jobs.forget import forget
-from streaming_moments.pipelines.jobs.kinds.select_states import select_states
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.printing.html_table import html_table
 from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
@@ -251,11 +251,7 @@ class Store:
             options = chosen_options(self.snapshot, options, auto, run)
             model = refit_by(self.snapshot, TopicModel, options, run)
             model = with_coherence(self.snapshot, model, run)
-        labels: Mapping[int, str] = {}
-        if name is not None:
-            after = succession(self.snapshot.latest(), model)
-            kept = self.snapshot.save_model(name, model, "refit from Python", after=after)
-            labels = kept.models[name].labels
+        labels = self._kept(name, model)
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
     def select(
@@ -310,9 +306,7 @@ class Store:
         own = options_of(model, options)
         with running(client, memory, self.storage_options) as run:
             fitted = refit_by(self.snapshot, model, own, run)
-        if name is not None:
-            after = succession(self.snapshot.latest(), fitted)
-            self.snapshot.save_model(name, fitted, "refit from Python", after=after)
+        self._kept(name, fitted)
         return fitted
 
     def select_as(
@@ -492,6 +486,14 @@ class Store:
             ("models", len(self.snapshot.models)),
         ]
         return html_table(f"store {self.url}", ["what", "how many"], rows)
+
+    def _kept(self, name: str | None, model: Model) -> Mapping[int, str]:
+        """Labels of a model that is kept under a name; without one nothing is kept."""
+        if name is None:
+            return {}
+        after = succession(self.snapshot.latest(), model)
+        kept = self.snapshot.save_model(name, model, "refit from Python", after=after)
+        return kept.models[name].labels
 
     def _require_documents(self, instead: str) -> None:
         """Refuse what is of topics alone."""

@@ -21,7 +21,7 @@ from pydantic.dataclasses import dataclass
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
-from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
+from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.grow import WORDS
@@ -44,7 +44,7 @@ from streaming_moments.pipelines.nightly.refit_config import RefitSection
 from streaming_moments.pipelines.quantities import Count, Number, Share
 from streaming_moments.pipelines.toml_files import from_toml, read_toml
 from streaming_moments.quality.drift import DriftBounds
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.statistics.views.sketches import WHOLE
 from streaming_moments.storage.dates import NO_PATTERN, Bucket
 from streaming_moments.storage.formats import ReadLimits

@@ -29,7 +29,7 @@ from streaming_moments.pipelines.planning.trial import (
     spread,
     try_out,
 )
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.files.arrays import decode, encode_metadata
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
@@ -72,23 +72,8 @@ def try_out_kind(
 ) -> tuple[Job, StepCosts]:
     """As `try_out`; a fit takes as long however much was counted, so it is timed on the sample.
 
-    Parameters
-    ----------
-    shards, options, threads
-        As of `try_out`.
-    shape, counting : KindOptions, CountingOptions
-        As of `create_kind`.
-    n_states : int
-        k of the refit; the sample may hold fewer, of which the time is told.
-    storage_options : mapping, optional
-        Of the shards.
-
-    Raises
-    ------
-    ShardError, InvalidInput
-        As `create_kind`.
-    NotIdentifiable
-        The sample does not hold a single state.
+    That of `n_states` is timed with as many as the sample holds; NotIdentifiable where it has none.
+    Other errors as of `create_kind`.
     """
     corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)

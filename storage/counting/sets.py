@@ -13,10 +13,10 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
+from streaming_moments.storage.counting.halves import halved
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
@@ -96,13 +96,9 @@ class SetReader:
     def _counted(
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard
     ) -> Iterator[ReadBatch[CountBatch]]:
-        number = shard.size
-        for table, after in tables:
-            turns = odd_in_turn(number, table.num_rows)
-            number += table.num_rows
+        for table, after, odd in halved(tables, shard.size, self.by_content):
             batch, outside = counted(table, self.sets, self.features, shard.url)
-            halved = batch if self.by_content else replace(batch, halves=turns)
-            yield ReadBatch(halved, outside, after)
+            yield ReadBatch(replace(batch, halves=odd), outside, after)
 
 
 def counted(

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.contents import ShardContent
+from streaming_moments.storage.counting.halves import halved
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.views import sample_rows
 from streaming_moments.storage.documents import read_tables
@@ -132,15 +132,14 @@ class VectorReader:
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard, start: Position
     ) -> Iterator[ReadVectors]:
         number = 0
-        for table, after in tables:
+        for table, after, odd in halved(tables, shard.size, self.by_content):
             rows = number_rows(table, self.vectors.columns, shard.url)
             values, kept = rows.of_width(self.dimension)
             bad = np.flatnonzero(~kept)
             if bad.size and self.vectors.bad == "refuse":
                 self._refuse(rows, int(bad[0]), start.passed + number, shard.url)
-            turns = odd_in_turn(number + shard.size, kept.size)[kept]
             number += kept.size
-            batch = VectorBatch(values, None if self.by_content else turns, bad.size)
+            batch = VectorBatch(values, None if odd is None else odd[kept], bad.size)
             yield ReadVectors(batch, bad.size, after, kept)
 
     def _refuse(self, rows: NumberRows, place: int, passed: int, url: str) -> None:

@@ -12,12 +12,12 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary
-from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
 from streaming_moments.storage.counting.counting import SpelledTexts, WordIndex
+from streaming_moments.storage.counting.halves import halved
 from streaming_moments.storage.counting.passages import Passages
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -142,12 +142,9 @@ class ViewReader:
     def _counted(
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard
     ) -> Iterator[ReadBatch[ViewBatch]]:
-        number = shard.size
-        for table, after in tables:
-            turns = odd_in_turn(number, table.num_rows)
-            number += table.num_rows
+        for table, after, odd in halved(tables, shard.size, self.by_content):
             batch, outside = self.counted(table, shard.url)
-            yield ReadBatch(batch if self.by_content else batch.halved(turns), outside, after)
+            yield ReadBatch(batch.halved(odd), outside, after)
 
     def counted(self, table: pa.Table, url: str) -> tuple[ViewBatch, int]:
         """Counts of the rows of a table, and words outside the vocabularies."""

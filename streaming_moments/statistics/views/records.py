@@ -94,8 +94,8 @@ class ViewBatch:
             first += view.n_words
         return odd_half(keys)
 
-    def halved(self, odd: NDArray[np.bool_]) -> ViewBatch:
-        """The same records, (records,) of them of the odd half."""
+    def halved(self, odd: NDArray[np.bool_] | None) -> ViewBatch:
+        """The same records, (records,) of them of the odd half; None: by their words."""
         return replace(self, rows=replace(self.rows, halves=odd))
 
     def select(self, start: int, stop: int) -> ViewBatch:

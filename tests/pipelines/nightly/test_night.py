@@ -13,11 +13,11 @@ import pytest
 from streaming_moments import fit
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import halves as fits_of_halves
+from streaming_moments.models.chains import HiddenMarkovModel
 from streaming_moments.models.fit import fit_by
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views import HiddenMarkovModel
 from streaming_moments.pipelines.aggregation import aggregation
 from streaming_moments.pipelines.aggregation.aggregation import plan_of
 from streaming_moments.pipelines.cluster.run import Run
@@ -25,7 +25,7 @@ from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
-from streaming_moments.pipelines.jobs.measure_drift import measure_drift
+from streaming_moments.pipelines.jobs.drift.measure_drift import measure_drift
 from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.nightly.chosen_model import chosen_model

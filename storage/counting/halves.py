@@ -1,0 +1,27 @@
+"""Halves: which half of the records a row of a table belongs to, where they are of both in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.statistics.halves import odd_in_turn
+from streaming_moments.storage.formats import Position
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def halved(
+    tables: Iterable[tuple[pa.Table, Position]], first: int, by_content: bool
+) -> Iterator[tuple[pa.Table, Position, NDArray[np.bool_] | None]]:
+    """Tables with the place after each, and which of its rows are odd; they are numbered on.
+
+    None where what a row holds says it.
+    """
+    for table, after in tables:
+        yield table, after, None if by_content else odd_in_turn(first, table.num_rows)
+        first += table.num_rows

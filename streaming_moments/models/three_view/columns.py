@@ -1,0 +1,149 @@
+"""Sweeps over the rows of three views: columns of hidden states, and what halves say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.svtd import Recovered
+from streaming_moments.decompositions.views import (
+    RowWhitening,
+    SideWhitening,
+    contracted,
+    frame,
+    recovered,
+    row_pairs,
+    whiten_row_view,
+    whiten_sides,
+)
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.models.rows import Rows
+from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.row_block import interleaved
+from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
+
+if TYPE_CHECKING:
+    import scipy.optimize as optimize
+else:
+    optimize = LazyModule("scipy.optimize")
+
+
+@dataclass(frozen=True, eq=False)
+class ViewColumns:
+    """Hidden states as the rows view shows them.
+
+    Parameters
+    ----------
+    found : Recovered
+        Columns and weights.
+    spectrum : (k,) float64
+        Singular values of the pair of the two other views.
+    turned : int
+        States whose columns came out mostly negative: the statistics hardly hold them.
+    documents, n_missing : int
+        Records counted, and those of them that lack a view.
+    """
+
+    found: Recovered
+    spectrum: NDArray[np.float64]
+    turned: int
+    documents: int
+    n_missing: int
+
+
+def view_columns(
+    rows: Rows, sketches: tuple[Basis, Basis], k: int, alpha0: float = 0.0
+) -> ViewColumns:
+    """Columns and weights of k states from all rows, in three sweeps.
+
+    Raises
+    ------
+    NotIdentifiable
+        The statistics do not hold as many states: says how many.
+    """
+    first = rows.gathered("records", _records)[0]
+    width = [1 + sketch.columns for sketch in sketches]
+    summed = rows.summed("pairs", _slice_sums, nbytes=8 * width[0] * width[1])
+    sides: SideWhitening = whiten_sides(
+        rows.value(summed), frame(sketches[0].matrix), frame(sketches[1].matrix), k, alpha0
+    )
+    pairs = rows.each("rows of pairs", _row_pairs, sides)
+    whitened = rows.once("whitening", _whiten_rows, pairs, sides)
+    nbytes = 8 * k * width[0] * width[1]
+    sums = rows.summed("whitened slices", _contracted, whitened, nbytes=nbytes)
+    found, turned = rows.value(rows.once("rotation", recovered, whitened, sums))
+    return ViewColumns(found, sides.spectrum, int(turned.sum()), *first)
+
+
+def said_of_turned(turned: int) -> str:
+    """What people should know where columns came out negative."""
+    return f"{turned} states came out negative and are hardly there: ask for fewer"
+
+
+def half_rows(rows: Rows, odd: bool) -> Rows:
+    """Rows of the statistics of one half of the records."""
+    return rows.prepared("halves", partial(_half, odd=odd), halves=True)
+
+
+def half_bars(
+    columns: NDArray[np.float64], fit_half: Callable[[bool], NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """(k,) L1 error to be expected of each column, and (n, k) standard errors of its entries.
+
+    Each half of the records is fitted alone and its columns are matched; half of what the two
+    differ by is the error of a fit of all. None where a half does not hold as many states.
+    """
+    try:
+        halves = [like(fit_half(odd), columns) for odd in (False, True)]
+    except NotIdentifiable:
+        return None
+    words = np.abs(halves[0] - halves[1]) / 2
+    return words.sum(axis=0), words
+
+
+def like(columns: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Columns in the order in which they are nearest to others, by L1.
+
+    Examples
+    --------
+    >>> like(np.array([[0.9, 0.2], [0.1, 0.8]]), np.array([[0.0, 1.0], [1.0, 0.0]]))
+    array([[0.2, 0.9],
+           [0.8, 0.1]])
+    """
+    distances = np.abs(columns[:, :, None] - others[:, None, :]).sum(axis=0)
+    own, places = optimize.linear_sum_assignment(distances)
+    found = np.empty_like(columns)
+    found[:, places] = columns[:, own]
+    return found
+
+
+def _records(statistics: ViewStatistics) -> tuple[int, int]:
+    return statistics.totals.n_documents, statistics.totals.without
+
+
+def _slice_sums(statistics: ViewStatistics) -> NDArray[np.int64]:
+    return np.asarray(statistics.sums[TRIPLES].sum(axis=0))
+
+
+def _row_pairs(statistics: ViewStatistics, sides: SideWhitening) -> NDArray[np.float64]:
+    return row_pairs(statistics.sums[TRIPLES], sides)
+
+
+def _whiten_rows(parts: Sequence[NDArray[np.float64]], sides: SideWhitening) -> RowWhitening:
+    # views of fewer words than others have blocks without rows at the end
+    return whiten_row_view(interleaved(parts), sides)
+
+
+def _contracted(statistics: ViewStatistics, whitened: RowWhitening) -> NDArray[np.float64]:
+    return contracted(statistics.sums[TRIPLES], whitened.W[statistics.block.rows])
+
+
+def _half(statistics: Any, odd: bool) -> ViewStatistics:
+    half: ViewStatistics = statistics.half(odd)
+    return half

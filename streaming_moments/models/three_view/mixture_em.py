@@ -1,0 +1,90 @@
+"""Rounds of a mixture of three views on its triples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.three_view.em_starts import likelier
+from streaming_moments.models.three_view.triples import Triples, triple_table, triples_of
+from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.simplex import as_columns
+from streaming_moments.statistics.views.foundation import ViewsFoundation
+
+# Cells of a table of triples, as of 128 words in each view.
+_MOST_CELLS = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Parameters of a mixture of three views, which triples make likelier: `Hidden`.
+
+    Parameters
+    ----------
+    rows, left, right : (n, k) float64
+        Columns on the simplex: words of each view in each state.
+    weights : (k,) float64
+        Shares of the states.
+    """
+
+    rows: NDArray[np.float64]
+    left: NDArray[np.float64]
+    right: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+    __sizeof__ = held_bytes
+
+    @property
+    def tables(self) -> tuple[NDArray[np.float64], ...]:
+        """All parameters."""
+        return self.rows, self.left, self.right, self.weights
+
+    def drawn(self, rng: np.random.Generator) -> Mixture:
+        """Another one of as many words and states, at random."""
+        k = self.weights.size
+        views = self.rows, self.left, self.right
+        rows, left, right = (rng.dirichlet(np.ones(len(one)), k).T for one in views)
+        return Mixture(rows, left, right, np.full(k, 1 / k))
+
+    def after_round(self, triples: Triples) -> tuple[Mixture, float]:
+        """The likelier mixture, and the nats a triple of this one."""
+        told = triples.posteriors(self.left * self.weights, self.rows, self.right)
+        left, right = self.left * told.left, self.right * told.right
+        shares = told.middle.sum(axis=0)
+        found = Mixture(
+            as_columns(told.middle), as_columns(left), as_columns(right), shares / shares.sum()
+        )
+        return found, told.score
+
+
+def likelier_mixture(
+    rows: Rows, given: Sequence[Mixture], options: Any, drawn: bool = True
+) -> tuple[Mixture, float | None, int]:
+    """The likeliest mixture by the table of triples, with the nats of one, and rounds.
+
+    From those given, and from random ones where they are to be drawn. The first one as it is, with
+    None and 0, where no rounds are asked for, states are mixed, or the statistics hold no table.
+    """
+    foundation: ViewsFoundation = rows.foundation
+    cells = prod(basis.n_words for basis in foundation.bases)
+    if not (options.refine and foundation.whole and cells <= _MOST_CELLS) or options.alpha0:
+        return given[0], None, 0
+    found: tuple[Mixture, float, int] = rows.value(
+        rows.once(
+            "refining",
+            likelier,
+            triples_of(triple_table(rows)),
+            given,
+            options.refine,
+            options.seed,
+            drawn,
+            type(options).refine,
+        )
+    )
+    return found

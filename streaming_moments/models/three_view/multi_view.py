@@ -1,0 +1,370 @@
+"""MultiViewMixture: one hidden state, or mixed ones, behind records of three views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.columns import Columns
+from streaming_moments.decompositions.forms import form_of
+from streaming_moments.decompositions.views import frame, side_columns
+from streaming_moments.deprecation import renamed_fields
+from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.base import (
+    Description,
+    FitOptions,
+    option,
+    require_joint,
+)
+from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.inference import (
+    inferred_proportions,
+    log_posteriors,
+    posteriors,
+    said_by_words,
+)
+from streaming_moments.models.refinement import require_rounds
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.stored import StoredModel, stored_as
+from streaming_moments.models.three_view.columns import (
+    ViewColumns,
+    half_bars,
+    half_rows,
+    said_of_turned,
+    view_columns,
+)
+from streaming_moments.models.three_view.mixture_em import Mixture, likelier_mixture
+from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
+from streaming_moments.numerics.simplex import nearest_distributions
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.row_block import interleaved
+from streaming_moments.statistics.views.foundation import VIEWS, ViewsFoundation
+from streaming_moments.statistics.views.records import LEFT, RIGHT, ViewBatch
+from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
+
+_SMOOTHING = 1e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewOptions(FitOptions):
+    """What a fit of records in three views is told."""
+
+    alpha0: float = option(
+        "Sum of the Dirichlet parameters; 0: one topic a document.", 0.0, form_of
+    )
+    refine: int = option(
+        "Rounds by the triples; of sketches, or with alpha0, none.", 50, require_rounds
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_joint(self.method, "three views")
+
+
+@renamed_fields("0.3.0", "0.4.0", without="n_missing")
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiViewMixture(StoredModel):
+    """Hidden states with a distribution over the words of each view.
+
+    Given its state (or its Dirichlet mixture of states, with `alpha0`) the views of a record are
+    independent. States are ordered by falling weight.
+
+    Parameters
+    ----------
+    rows, left, right : (n, k) float64
+        Columns on the simplex: words of the rows, left and right view in each state.
+    weights : (k,) float64
+        Shares of the triples, sum 1.
+    alpha0 : float
+        Sum of the Dirichlet parameters; 0: a record is of one state.
+    spectrum : (k,) float64
+        Singular values of the pair of left and right view.
+    n_missing : int
+        Records that lack a view and count for nothing.
+    turned : int
+        States that came out negative, which the statistics hardly hold.
+    columns : tuple of str
+        What the views are called.
+    refined : int
+        Rounds of refinement by the table of triples.
+    triple_score : float, optional
+        Nats a triple, by the refinement.
+    bars, word_bars : (k,) and (n, k) float64, optional
+        L1 error to be expected of each column of the rows view, and standard errors of its
+        entries, where the statistics keep halves of the records; refined as the columns are.
+    held_out : HeldOut, optional
+        How likely the triples of each half are by the model of the other one, where that was asked.
+    documents, since, until, half_life
+        As of any model.
+
+    Examples
+    --------
+    >>> half = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> model = MultiViewMixture(half, half, half, np.array([0.6, 0.4]))
+    >>> model.assign({"left": CountBatch.from_csr([[2, 0], [0, 1], [0, 0]])})
+    array([0, 1, 0])
+    """
+
+    name: ClassVar[str] = "views"
+    kind: ClassVar[str] = ViewsFoundation.kind
+    Options: ClassVar[type[FitOptions]] = ViewOptions
+    compares_halves: ClassVar[bool] = True
+    nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "triple_score")
+
+    rows: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
+    left: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
+    right: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
+    weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
+    alpha0: float = 0.0
+    _: KW_ONLY
+    spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    n_missing: int = field(default=0, metadata=stored_as(name="without"))
+    turned: int = 0
+    columns: tuple[str, str, str] = field(default=VIEWS, metadata=stored_as(required=True))
+    refined: int = 0
+    triple_score: float | None = None
+    bars: NDArray[np.float64] | None = field(
+        default=None, metadata=stored_as(states=(0,), together="bars")
+    )
+    word_bars: NDArray[np.float64] | None = field(
+        default=None, metadata=stored_as(states=(1,), together="bars")
+    )
+    held_out: HeldOut | None = None
+
+    @classmethod
+    def fit(cls, rows: Rows, options: Any) -> Self:
+        """The mixture of these statistics.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of `ViewStatistics`.
+        options : ViewOptions
+            How.
+
+        Raises
+        ------
+        NotIdentifiable
+            The statistics do not hold as many states: says how many.
+        """
+        return cls._fitted(rows, options, rows.foundation.halves)
+
+    @classmethod
+    def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
+        """The mixture of one half of the records, without error bars; errors as `fit`."""
+        return cls._fitted(half_rows(rows, odd), options, halves=False)
+
+    @classmethod
+    def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
+        foundation: ViewsFoundation = rows.foundation
+        fitted, decomposed = _decomposed(rows, options)
+        mixture, score, refined = likelier_mixture(rows, [decomposed], options)
+        found = None
+        if halves:
+            found = half_bars(mixture.rows, lambda odd: _of_half(rows, options, odd, mixture))
+        bars, word_bars = found or (None, None)
+        model = cls(
+            mixture.rows,
+            mixture.left,
+            mixture.right,
+            mixture.weights,
+            options.alpha0,
+            spectrum=fitted.spectrum,
+            documents=fitted.documents,
+            n_missing=fitted.n_missing,
+            turned=fitted.turned,
+            columns=foundation.columns,
+            refined=refined,
+            triple_score=score,
+            bars=bars,
+            word_bars=word_bars,
+        )
+        # read by what lies around their words, or refined, another one may be the largest
+        return model.reordered(np.argsort(-model.weights, kind="stable"))
+
+    @classmethod
+    def fit_bytes(cls, foundation: Any, options: Any) -> int:
+        """E and F, their frame, W and the pairs, the columns thrice."""
+        return 8 * 10 * int(foundation.rows * options.topics)
+
+    @property
+    def n_topics(self) -> int:
+        """Number of states k."""
+        return self.weights.size
+
+    @property
+    def tables(self) -> dict[str, NDArray[np.float64]]:
+        """(n, k) columns of each view, by what it is called."""
+        return dict(zip(self.columns, (self.rows, self.left, self.right), strict=True))
+
+    @property
+    def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
+        """Columns of the views, weights, alpha0: of which the chances of triples are made."""
+        return (self.rows, self.left, self.right), self.weights, self.alpha0
+
+    def transform(
+        self,
+        batch: ViewBatch,
+        method: str = "fixed-point",
+        seed: int | None = None,
+        iterations: int = 100,
+    ) -> NDArray[np.float64]:
+        """(records, k) posterior of the state of each record, or its proportions with `alpha0`.
+
+        A record that lacks views is read by those it has.
+        """
+        views = dict(zip(VIEWS, batch.views, strict=True))
+        if self.alpha0:
+            found = self._stacked(views)
+            return inferred_proportions(*found, self.weights, self.alpha0, method, seed, iterations)
+        return self.posterior(views)
+
+    def read(
+        self, batch: ViewBatch, method: str = "fixed-point", seed: int | None = None
+    ) -> Columns:
+        """Known words, state and proportions of each record; as `transform`."""
+        return said_by_words(self.transform(batch, method, seed), batch.lengths)
+
+    def posterior(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
+        """(records, k) probability of each state given any of the views.
+
+        Parameters
+        ----------
+        views : dict
+            Counts of the same records by "rows", "left" or "right", one at least.
+
+        Raises
+        ------
+        InvalidInput
+            No view, another name, or not of as many records.
+        ForeignStatistics
+            A view of another number of words.
+        """
+        return posteriors(log_posteriors(*self._stacked(views), self.weights))
+
+    def log_likelihoods(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
+        """(records,) log-probability of the words of each record of one state; as `posterior`."""
+        logarithms = log_posteriors(*self._stacked(views), self.weights)
+        return np.asarray(np.logaddexp.reduce(logarithms, axis=1), dtype=np.float64)
+
+    def assign(self, views: dict[str, CountBatch]) -> NDArray[np.int64]:
+        """(records,) the likeliest state of each record given any of the views."""
+        return np.asarray(self.posterior(views).argmax(axis=1), dtype=np.int64)
+
+    def described(self) -> Description:
+        """Weights and error bars of the states."""
+        columns = {"weight": self.weights}
+        if self.bars is not None:
+            columns["error bar"] = self.bars
+        facts: dict[str, Any] = {
+            "alpha0": self.alpha0,
+            "without": self.n_missing,
+            "turned": self.turned,
+            "refined": self.refined,
+            "triple_score": self.triple_score,
+            "views": list(self.columns),
+        }
+        sentence = f"views {', '.join(self.columns)}"
+        if self.refined:
+            sentence += f"; refined {self.refined} rounds by their triples"
+        if self.held_out is not None:
+            facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
+            sentence += f"; a triple held out had log likelihood {self.held_out.mean:.4f}"
+        if self.n_missing:
+            sentence += f"; {self.n_missing:,} records lack one and count for nothing"
+        if self.turned and not self.refined:
+            sentence += f"; {said_of_turned(self.turned)}"
+        return Description(facts, columns, sentence)
+
+    def _stacked(self, views: dict[str, CountBatch]) -> tuple[CountBatch, NDArray[np.float64]]:
+        """The views of records as one, and the columns of their words as one table."""
+        if not views or not views.keys() <= set(VIEWS):
+            raise InvalidInput(
+                f"views {sorted(views)}; give one at least of {', '.join(VIEWS)}, which are "
+                f"{', '.join(self.columns)}"
+            )
+        tables = [getattr(self, name) for name in views]
+        for name, table in zip(views, tables, strict=True):
+            if views[name].n_words != len(table):
+                raise ForeignStatistics(
+                    f"view {name} counts {views[name].n_words} words, the model knows {len(table)}"
+                )
+        if len({view.documents for view in views.values()}) > 1:
+            raise InvalidInput("the views are not of as many records; give each record in all")
+        smoothed = [_smoothed(table) for table in tables]
+        if len(views) == 1:
+            return next(iter(views.values())), smoothed[0]
+        import scipy.sparse as sp
+
+        joined = sp.hstack([view.to_csr() for view in views.values()], format="csr")
+        return CountBatch.from_csr(joined), np.vstack(smoothed)
+
+
+def _smoothed(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """With a share of every word, so that one word alone rules out no state."""
+    return np.asarray((1 - _SMOOTHING) * table + _SMOOTHING / len(table))
+
+
+def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
+    """The mixture as moments say it; errors as `view_columns` and `_other_view`."""
+    own, left, right = rows.foundation.bases
+    fitted = view_columns(rows, (left, right), options.topics, options.alpha0)
+    found = fitted.found
+    sketched = frame(own.matrix).T @ (own.matrix.T @ found.topics[: own.core])
+    others = [_other_view(rows, name, sketched, own, options.alpha0) for name in (LEFT, RIGHT)]
+    metrics = [sketch_metric(rows, left, LEFT), sketch_metric(rows, right, RIGHT)]
+    words, weights = by_surroundings(rows, TRIPLES, metrics, found.topics, found.weights)
+    beside = [sketch_metric(rows, own)]
+    read = [
+        by_surroundings(rows, name, beside, columns, weights)[0]
+        for name, columns in zip((LEFT, RIGHT), others, strict=True)
+    ]
+    return fitted, Mixture(words, read[0], read[1], weights)
+
+
+def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.float64]:
+    """(n, k) columns of the rows view by one half, which may begin as all records have them."""
+    half = half_rows(rows, odd)
+    starts = [_decomposed(half, options)[1], whole]
+    return likelier_mixture(half, starts, options, drawn=False)[0].rows
+
+
+def _other_view(
+    rows: Rows, name: str, sketched: NDArray[np.float64], own: Any, alpha0: float
+) -> NDArray[np.float64]:
+    """(n, k) columns of another view, on the simplex."""
+    totals = rows.value(rows.summed("totals", _totals, name, nbytes=8 * (1 + own.columns)))
+    turned = frame(own.matrix)
+    parts: Sequence[NDArray[np.float64]] = [
+        rows.value(part)
+        for part in rows.each("other views", _side_rows, name, totals, turned, sketched, alpha0)
+    ]
+    columns = interleaved(parts)
+    sums = columns.sum(axis=0)
+    if not (sums > 0).all():
+        raise NotIdentifiable(
+            f"{int((~(sums > 0)).sum())} of {sums.size} states have no words in {name}; ask for "
+            "fewer states, or count more records"
+        )
+    return nearest_distributions(columns / sums)
+
+
+def _totals(statistics: ViewStatistics, name: str) -> NDArray[np.int64]:
+    return np.asarray(statistics.sums[name].sum(axis=0))
+
+
+def _side_rows(
+    statistics: ViewStatistics,
+    name: str,
+    totals: NDArray[np.int64],
+    turned: NDArray[np.float64],
+    sketched: NDArray[np.float64],
+    alpha0: float,
+) -> NDArray[np.float64]:
+    turn = np.eye(1 + len(turned))
+    turn[1:, 1:] = turned
+    return side_columns(statistics.sums[name] @ turn, totals @ turn, sketched, alpha0)
