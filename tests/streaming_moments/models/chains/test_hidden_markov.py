@@ -229,7 +229,7 @@ def test_a_triple_that_cannot_be_makes_a_step_that_is_not_taken():
     table[0, 1, 2], table[1, 1, 1] = 2, 3
     even = np.full((3, 2), 1 / 3)
     without = even * np.array([0, 1, 1])[:, None]
-    told = ListedTriples.of_table(table).posteriors(without, even, even)
+    told = ListedTriples.of_table(table).posteriors(even, without, even)
     assert told.score == -np.inf
     for sums in (told.left, told.middle, told.right):
         assert np.isfinite(sums).all()
