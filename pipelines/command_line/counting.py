@@ -31,8 +31,13 @@ from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as gr
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import COUNT, VERSION, StoreName, declared_options
-from streaming_moments.pipelines.reports.kinds.registry import sizes_of, sizes_text
+from streaming_moments.pipelines.reports.kinds.registry import (
+    advice_on,
+    sizes_of,
+    sizes_text,
+)
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
+from streaming_moments.pipelines.reports.outside_words import drawn_of, pilot_line
 from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import documents_of
 from streaming_moments.pipelines.terminal import say, tell
@@ -73,6 +78,8 @@ def create(
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
     with running(session, storage_options, limits) as run:
         made = create_kind(store, listed, shape, counting, pilot, run)
+    drawn = drawn_of(made)
+    advice = advice_on(made, drawn.get("outside_share"))
     if json_output:
         print_json(
             {
@@ -81,11 +88,14 @@ def create(
                 "message": made.commit.message,
                 "kind": made.kind,
                 **sizes_of(made),
+                "pilot": drawn or None,
+                "advice": list(advice),
             }
         )
         return
     say(
         made.commit.message,
+        *filter(None, (pilot_line(made), *advice)),
         f"created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}; next: "
         f"streaming-moments update {made.url} SHARDS...",
     )
