@@ -58,6 +58,8 @@ MOST_TIMES = 16
 # Words that passages of a pilot hold, each once a passage: what is made of them takes less than
 # 1 GiB, the process included.
 MOST_ENTRIES = 4_000_000
+_UNMET_TIMES = 4.0  # as large is the next draw where there are fewer words than were asked for
+CHOSEN = "--pilot-documents asks for no more"
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,8 @@ class PilotOptions:
     min_documents: Number = option("A term's passages, least.", 5)
     max_document_fraction: PositiveShare = option("A term's share of them, most.", 0.5)
     pilot_documents: Count = option(
-        f"Passages to sample; by default up to {MOST_TIMES} times as many, until the terms are "
-        "found.",
+        f"Passages to sample; of documents by default up to {MOST_TIMES} times as many, until the "
+        "terms are found.",
         PILOT_DOCUMENTS,
     )
     length_weights: Weighting = option(
@@ -290,6 +292,7 @@ def draw_words(
             f"words asked for: up to {asked:,} are drawn of {most:,} shards, in about "
             f"{(time.monotonic() - begun) * max(1, most // len(samples)):.0f} s or some more"
         )
+        del samples, sample  # before larger ones are there
 
 
 def next_draw(
@@ -309,7 +312,7 @@ def next_draw(
     >>> from streaming_moments.statistics.counts.batch import CountBatch
     >>> sample = TermSample(("law", "sea"), CountBatch.from_csr([[2, 1], [1, 0]]), 9)
     >>> next_draw(sample, PilotOptions(), 20_000, (1, 1))
-    (320000, 1)
+    (80000, 1)
     >>> next_draw(sample, PilotOptions(pilot_documents=2), 2, (1, 1))
     '--pilot-documents asks for no more'
     """
@@ -326,14 +329,14 @@ def next_draw(
         return "there are no more passages"
     # any other number is one that somebody has chosen
     if options.pilot_documents != PILOT_DOCUMENTS:
-        return "--pilot-documents asks for no more"
+        return CHOSEN
     if cut:
         return "no more fit into --memory"
     if not np.count_nonzero(found < max(least, 2)):
         return "it met no word that is rarer than those it has"
-    # until the rarest word asked for is met so often; a word that was not met says only: far more
+    # until the rarest word asked for is met so often; one that was not met does not say how far off
     rarest = int(found[size - 1]) if found.size >= size else 0
-    times = max(2.0, (least + 1) / rarest) if rarest else float(MOST_TIMES)
+    times = max(2.0, (least + 1) / rarest) if rarest else _UNMET_TIMES
     if whole:
         more = min(there, MOST_TIMES * PILOT_SHARDS, int(read * times))
         return (asked, more) if more > read else f"it reads {read:,} shards at most"
@@ -392,9 +395,9 @@ def choose(
     sample = merge_samples(samples)
     if sample.columns:
         return _choose_categories(sample, options)
-    bounds = (options.min_documents, options.max_document_fraction)
     frequencies = frequencies_of(sample)
-    chosen = select_terms(frequencies, options.vocabulary_size, *bounds)
+    rarest, commonest = options.min_documents, options.max_document_fraction
+    chosen = select_terms(frequencies, options.vocabulary_size, rarest, commonest)
     token_ids = sample.token_ids
     vocabulary = Vocabulary(
         tuple(sample.terms[i] for i in chosen),
@@ -407,7 +410,7 @@ def choose(
         counted, options.max_topics, options.seed, vocabulary.core, options.length_weights
     )
     room = documents_that_fit(counted, basis.matrix, basis.weights)
-    outside = shares_left_out(frequencies, chosen, *bounds)
+    outside = shares_left_out(frequencies, chosen, rarest, commonest)
     return Pilot(vocabulary, basis, sample.batch.documents, room=room, outside=outside)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streaming_moments.pipelines.jobs.create import PilotOptions
-from streaming_moments.pipelines.jobs.grow import WORDS
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.jobs.create import PilotOptions
 
 MANY = 0.05  # below, what would lower it is not worth a new pass
 
@@ -54,12 +55,20 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
     wanted = 0.0 if share is None else share - drawn_of(store).get("common_share", 0.0)
     if wanted <= MANY or store.basis.table is not None:
         return ()
+    from streaming_moments.pipelines.jobs.create import CHOSEN
+    from streaming_moments.pipelines.jobs.grow import WORDS
+
     options, words, lines = _asked(store), store.basis.n_words, list[str]()
     lacking = options.vocabulary_size - words
     if lacking <= 0:
         lines.append(
             f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words as "
             f"well: the vocabulary has the {options.vocabulary_size:,} that were asked for"
+        )
+    elif drawn_of(store).get("stopped") == CHOSEN:
+        lines.append(
+            "without `--pilot-documents` the pilot of `create` or `rebase` would go on for rarer "
+            f"words: it found {words:,} of the {options.vocabulary_size:,} that were asked for"
         )
     elif options.min_documents > 1:
         lines.append(
@@ -83,6 +92,9 @@ def drawn_of(store: MomentStore) -> Mapping[str, Any]:
 
 def _asked(store: MomentStore) -> PilotOptions:
     """How the words were to be chosen; the defaults where it was not written."""
+    # jobs read shards, which not all that shows a store does
+    from streaming_moments.pipelines.jobs.create import PilotOptions
+
     written = store.commit.lineage.pilot or {}
     names = {"vocabulary_size", "min_documents", "max_document_fraction"} & written.keys()
     return PilotOptions(**{name: written[name] for name in names})

@@ -78,6 +78,10 @@ def test_a_pilot_goes_on_until_it_has_the_words_asked_for(listed, embedded, tmp_
     right, before = (len(likeliest & set(one.vocabulary.terms)) for one in (store, few))
     assert right > max(before, 0.9 * ASKED)
     assert 0 < drawn["outside_share"] < drawn_of(few)["outside_share"]
+    assert advice_of(few, 0.3) == (
+        "without `--pilot-documents` the pilot of `create` or `rebase` would go on for rarer words: "
+        f"it found {few.basis.n_words:,} of the {ASKED:,} that were asked for",
+    )
 
 
 def test_the_same_shards_give_the_same_words(listed, embedded, tmp_path):
