@@ -59,6 +59,7 @@ MOST_TIMES = 16
 # 1 GiB, the process included.
 MOST_ENTRIES = 4_000_000
 _UNMET_TIMES = 4.0  # as large is the next draw where there are fewer words than were asked for
+_WORTH = 1.1  # a draw that is larger by less is not worth reading the shards again
 CHOSEN = "--pilot-documents asks for no more"
 
 
@@ -343,7 +344,7 @@ def next_draw(
     bound = MOST_TIMES * PILOT_DOCUMENTS
     room = MOST_ENTRIES * documents // max(1, sample.batch.words.size)
     more = min(bound, room, int(asked * times))
-    if more > asked:
+    if more >= _WORTH * asked:
         return more, read
     if bound <= room:
         return f"it draws {bound:,} passages at most"

@@ -141,7 +141,7 @@ def _night(content: Mapping[str, Any]) -> Night:
             one["topic"]: one.get("label") or " ".join(one.get("relevant", ())[:2])
             for one in topics
         },
-        words_added=content.get("words_added", 0),
+        words_added=int(content.get("words_added", 0)),
         samples={one["topic"]: _sample(one["sample"]) for one in topics if one.get("sample")},
     )
 

@@ -79,8 +79,8 @@ def test_a_pilot_goes_on_until_it_has_the_words_asked_for(listed, embedded, tmp_
     assert right > max(before, 0.9 * ASKED)
     assert 0 < drawn["outside_share"] < drawn_of(few)["outside_share"]
     assert advice_of(few, 0.3) == (
-        "without `--pilot-documents` the pilot of `create` or `rebase` would go on for rarer words: "
-        f"it found {few.basis.n_words:,} of the {ASKED:,} that were asked for",
+        "without `--pilot-documents` the pilot of `create` or `rebase` would go on for rarer "
+        f"words: it found {few.basis.n_words:,} of the {ASKED:,} that were asked for",
     )
 
 
@@ -161,8 +161,9 @@ def test_each_bound_ends_a_pilot_and_is_named(monkeypatch):
     assert next_draw(one, options, 20_000, (64, 999)) == (20_000, 256)
     assert next_draw(one, options, 20_000, (64, 70)) == (20_000, 70)
     assert next_draw(one, options, 20_000, (1024, 2000)) == "it reads 1,024 shards at most"
-    assert next_draw(rare, options, 300_000, (1, 1)) == (320_000, 1)
-    assert next_draw(rare, options, 320_000, (1, 1)) == "it draws 320,000 passages at most"
+    assert next_draw(rare, options, 280_000, (1, 1)) == (320_000, 1)
+    for asked in (300_000, 320_000):
+        assert next_draw(rare, options, asked, (1, 1)) == "it draws 320,000 passages at most"
     assert next_draw(rare, options, 20_000, (1, 1), cut=True) == "no more fit into --memory"
     often = sampled([*many, [0, 0, 1], [0, 0, 1]], 99)
     assert next_draw(often, asking(9, min_documents=3), 20_000, (1, 1)).startswith("it met no word")
