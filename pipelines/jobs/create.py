@@ -55,8 +55,8 @@ PILOT_DOCUMENTS = 20_000
 # A pilot that finds too few words goes on to so many times its passages, and its shards. These
 # bounds, and no clock, make an end: the same shards give the same words on every machine.
 MOST_TIMES = 16
-# Words that passages of a pilot hold, each once a passage: what is made of them takes less than
-# 1 GiB, the process included.
+# Words that passages of a pilot hold, each once a passage: with what is made of them, and the
+# process, measured 744 MiB.
 MOST_ENTRIES = 4_000_000
 _UNMET_TIMES = 4.0  # as large is the next draw where there are fewer words than were asked for
 _WORTH = 1.1  # a draw that is larger by less is not worth reading the shards again
