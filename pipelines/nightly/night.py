@@ -251,14 +251,15 @@ def _store(
     from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
 
     with journal.step("create") as found:
-        section = config.create
+        section, told = config.create, list[str]()
+        found["told"] = told
         made = create_kind(
             config.store,
             listed,
             shape=section.shape,
             counting=section.counting,
             options=section.pilot,
-            run=run,
+            run=replace(run, tell=told.append),
         )
         found |= {"kind": made.kind, **sizes_of(made)}
     return journal.fenced(made)

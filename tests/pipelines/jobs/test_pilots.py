@@ -256,3 +256,13 @@ def test_a_store_of_a_pilot_that_had_too_few_words_is_filled_up(listed, embedded
     assert renewed.basis.n_words == ASKED
     assert status_of(renewed).outside_share < status.outside_share
     assert "it ended because it has the" in str([one.message for one in renewed.log()])
+
+
+def test_a_plan_has_the_words_of_a_pilot_that_goes_on(titles, run):
+    asked = ("--vocabulary-size", ASKED, "--core", 50, "--max-topics", 2, "--topics", 2, "--json")
+    planned, exact = (
+        json.loads(run("plan", titles / "*.txt", *asked, *more)[1])["words"]
+        for more in ((), ("--pilot-documents", 20_001))
+    )
+    assert exact < 0.9 * ASKED
+    assert planned == pytest.approx(ASKED, rel=0.02)
