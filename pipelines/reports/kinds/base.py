@@ -18,6 +18,7 @@ from streaming_moments.pipelines.reports.status import (
     stale_line,
     stale_models,
 )
+from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
 
 Facts = Mapping[str, Any]
@@ -157,7 +158,6 @@ def facts_of_triples(
     """What a store of triples of views holds, by name; `more` of its totals."""
     commit, totals = store.commit, store.totals()
     outside = sum(record.outside for record in store.ledger())
-    seen = commit.tokens + outside
     return {
         **first_facts(store),
         "documents": totals.n_documents,
@@ -166,7 +166,7 @@ def facts_of_triples(
         **more(totals),
         "tokens": commit.tokens,
         "outside": outside,
-        "outside_share": outside / seen if seen else None,
+        "outside_share": outside_share(commit.tokens, outside),
         "days": days_of(store),
         "shards": commit.shards,
         "segments": len(commit.segments),

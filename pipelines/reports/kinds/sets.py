@@ -17,6 +17,7 @@ from streaming_moments.pipelines.reports.kinds.base import (
     words_of,
 )
 from streaming_moments.pipelines.reports.status import days_of
+from streaming_moments.quality.drift import outside_share
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
@@ -24,7 +25,7 @@ from streaming_moments.storage.store.store import MomentStore
 def _facts(store: MomentStore) -> dict[str, Any]:
     commit, lengths, basis = store.commit, store.totals().whole, store.foundation.basis
     outside = sum(record.outside for record in store.ledger())
-    seen, rows = commit.tokens + outside, lengths.n_documents
+    rows = lengths.n_documents
     return {
         **first_facts(store),
         "documents": rows,
@@ -33,7 +34,7 @@ def _facts(store: MomentStore) -> dict[str, Any]:
         "longest": lengths.longest,
         "tokens": commit.tokens,
         "outside": outside,
-        "outside_share": outside / seen if seen else None,
+        "outside_share": outside_share(commit.tokens, outside),
         "days": days_of(store),
         "shards": commit.shards,
         "segments": len(commit.segments),
