@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -368,14 +368,30 @@ def sample_pilot(
     most: int = PILOT_SHARDS,
 ) -> list[TermSample]:
     """Draw passages of at most `most` shards on the cluster; arguments as of `create`."""
+    return draw_samples(sample_shard, shards, form, policy, options, run, most)
+
+
+def draw_samples(
+    read: Callable[..., Any],
+    shards: Sequence[Shard],
+    form: ShardFormat,
+    what: Any,
+    options: PilotOptions,
+    run: Run,
+    most: int = PILOT_SHARDS,
+) -> list[Any]:
+    """What `read` draws of each of at most `most` shards of a pilot, on the cluster.
+
+    `what` says what is read of it. Other arguments as of `create`.
+    """
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = pilot_limits(run.limits, plan, run.cluster.memory)
     calls = [
-        (shard, form, policy, quota, options.seed + place, own, run.storage_options)
+        (shard, form, what, quota, options.seed + place, own, run.storage_options)
         for place, (shard, quota) in enumerate(quotas(shards, options, most))
         for own in [of_share(limits, quota, options)]
     ]
-    return run.calls("sampling shards", sample_shard, calls, plan.in_flight)
+    return run.calls("sampling shards", read, calls, plan.in_flight)
 
 
 def choose(

@@ -1,32 +1,20 @@
-"""Commands of what runs every night, and of its steps by hand."""
+"""The command that runs every night."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import asdict
 
 import click
 
 from streaming_moments.pipelines.command_line.options import (
     Session,
-    cluster_options,
-    json_option,
-    limit_options,
-    print_json,
     running,
-    storage_option,
-    store_argument,
 )
-from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
-from streaming_moments.pipelines.option_types import declared_options
-from streaming_moments.pipelines.reports.kinds.registry import sizes_of
 from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.pipelines.terminal import event_logger, say, tell
-from streaming_moments.storage.formats import ReadLimits
-from streaming_moments.storage.store.store import MomentStore
 
 
 @click.command()
@@ -62,64 +50,6 @@ def nightly(config: str, json_output: bool) -> int:
         else:
             tell(f"left out {url}: {reason}")
     return report.exit_code
-
-
-@click.command()
-@store_argument
-@click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
-@click.option(
-    "--halves/--no-halves",
-    default=None,
-    help="Keep half of the documents apart, for error bars [as before].",
-)
-@declared_options(PilotOptions, "changes", changes=True)
-@limit_options
-@cluster_options
-@storage_option
-@json_option
-def rebase(
-    store: str,
-    allow_missing: bool,
-    halves: bool | None,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
-    changes: dict[str, Any],
-) -> None:
-    """Give STORE new words and a new basis, and count the shards it holds once more.
-
-    A store of vectors gets a new grid and sketch.
-    Older versions keep theirs. Killed on the way, the same command goes on where it was.
-    """
-    from streaming_moments.pipelines.jobs.kinds.registry import redraw_of
-    from streaming_moments.pipelines.jobs.rebase import pilot_of
-    from streaming_moments.pipelines.jobs.rebase import rebase as rebase_store
-
-    opened = MomentStore.open(store, storage_options=storage_options).writable()
-    options = replace(pilot_of(opened), **changes)
-    with running(session, storage_options, limits) as run:
-        result = rebase_store(opened, run, options, allow_missing, halves)
-    if json_output:
-        print_json(
-            {
-                "store": result.store.url,
-                "version": result.store.version,
-                "shards": result.shards,
-                "documents": result.store.commit.documents,
-                "words": sizes_of(result.store)["words"] or None,
-                "left_out": [{"url": url, "reason": why} for url, why in result.left_out],
-                "resumed": result.resumed,
-            }
-        )
-        return
-    on = redraw_of(result.store).renewed(result.store.foundation)
-    say(
-        f"version {result.store.version}: {result.shards} shards counted on {on}; fit it by "
-        "`streaming-moments refit`"
-    )
-    for url, reason in result.left_out:
-        tell(f"left out {url}: {reason}")
 
 
 def _line_of(step: StepReport) -> str:
