@@ -37,6 +37,7 @@ def _facts(store: MomentStore) -> dict[str, Any]:
         "days": days_of(store),
         "shards": commit.shards,
         "segments": len(commit.segments),
+        "segments_read": len(store.parts),
         **words_of(store.foundation),
         "core": basis.core,
         "columns": basis.columns,

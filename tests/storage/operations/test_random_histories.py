@@ -25,12 +25,14 @@ from hypothesis.stateful import (
 )
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.log.covering import reference_of
 from streaming_moments.storage.log.forgotten import ShardsForgotten
 from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
 from streaming_moments.storage.operations.compaction import commit_compaction
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.history import difference, rollback, tag
+from streaming_moments.storage.operations.levels import parts_to_sum
 from streaming_moments.storage.operations.traces import traces_of
 from streaming_moments.storage.store.changes import Recount
 from streaming_moments.storage.store.garbage import collect, find_garbage, unswept
@@ -44,6 +46,7 @@ from streaming_moments.testing.small_store import (
     record,
     replace,
     segment,
+    sum_beside,
     summed,
     total,
 )
@@ -56,6 +59,10 @@ TAGS = st.sampled_from(["live", "next"])
 PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
+def keys(parts):
+    return {(reference_of(part).id, reference_of(part).sign) for part in parts}
+
+
 class TwoWriters(RuleBasedStateMachine):
     """Each writer keeps the snapshot of its own last action, so most actions are rebased.
 
@@ -63,6 +70,7 @@ class TwoWriters(RuleBasedStateMachine):
     """
 
     compactions = Bundle("compactions")
+    beside = Bundle("beside")
 
     def __init__(self):
         super().__init__()
@@ -74,6 +82,7 @@ class TwoWriters(RuleBasedStateMachine):
         self.listed = [set()]  # of each version the names that must not be counted again
         self.purged = set()
         self.models = 0
+        self.lost = set()
 
     @property
     def now(self):
@@ -127,22 +136,28 @@ class TwoWriters(RuleBasedStateMachine):
         away = known.keys() | self.listed[-1] | self.purged
         fresh = {url: seed for url, seed in shards.items() if url not in away}
 
-        def ingest():
-            with interposed(FaultyDisk(KILL, at)):
-                append(store, fresh)
-
         if not fresh:
             return
-        process = multiprocessing.get_context("fork").Process(target=ingest)
-        process.start()
-        process.join(timeout=60)
-        assert process.exitcode in (0, -signal.SIGKILL)
+        ended = self.interrupted(at, lambda: append(store, fresh))
         after = MomentStore.open(store.url)
         if after.version == len(self.versions):
             self.committed(writer, after, {**known, **fresh})
         else:
-            assert process.exitcode, "it was killed before its commit"
+            assert not ended, "it was killed before its commit"
             self.writers[writer] = after
+
+    def interrupted(self, at, act):
+        """Act in a process that is killed at an operation of the disk; whether it ended before."""
+
+        def mortal():
+            with interposed(FaultyDisk(KILL, at)):
+                act()
+
+        process = multiprocessing.get_context("fork").Process(target=mortal)
+        process.start()
+        process.join(timeout=60)
+        assert process.exitcode in (0, -signal.SIGKILL)
+        return not process.exitcode
 
     @precondition(lambda self: self.now[0])
     @rule(writer=WRITERS, data=st.data(), lists=st.booleans())
@@ -240,6 +255,38 @@ class TwoWriters(RuleBasedStateMachine):
             with pytest.raises(StoreError):
                 commit_compaction(store, sources, ready)
 
+    @rule(target=beside, writer=WRITERS)
+    def parts_of_one_level(self, writer):
+        return parts_to_sum(self.writers[writer].commit, 2)
+
+    @rule(writer=WRITERS, parts=consumes(beside), at=st.none() | st.integers(0, 90))
+    def sum_beside(self, writer, parts, at):
+        """Of what a version had some time ago; the state is the same before and after."""
+        store = self.writers[writer].latest()
+        if not parts:
+            return
+        if not keys(parts) <= keys(store.parts):
+            with pytest.raises(StoreError):
+                sum_beside(store, parts)
+        elif at is None:
+            after = sum_beside(self.writers[writer], parts)
+            assert len(after.parts) == len(store.parts) - 1
+            self.committed(writer, after)
+        else:
+            self.interrupted(at, lambda: sum_beside(store, parts))
+            after = MomentStore.open(store.url)
+            if after.version == len(self.versions):
+                self.committed(writer, after)
+
+    @precondition(lambda self: self.writers[0].latest().commit.live_sums)
+    @rule(data=st.data())
+    def lose_a_sum(self, data):
+        """As `gc` of a version that knows no sums does."""
+        store = self.writers[0].latest()
+        lost = data.draw(st.sampled_from([one.id for one in store.commit.live_sums]))
+        shutil.rmtree(self.place / "store/segments" / lost, ignore_errors=True)
+        self.lost.add(lost)
+
     @rule(writer=WRITERS, orphan=st.booleans())
     def collect_garbage(self, writer, orphan):
         store = self.writers[writer]
@@ -264,7 +311,8 @@ class TwoWriters(RuleBasedStateMachine):
 
     def teardown(self):
         store = MomentStore.open(self.writers[0].url)
-        assert store.verify() == []
+        problems = store.verify()
+        assert all(any(one in line for one in self.lost) for line in problems), problems
         kept = [version for version in range(len(self.versions)) if version not in self.gone]
         for version in kept:
             self.require(store.at(version), version)
