@@ -51,9 +51,9 @@ def segments_to_replace(
 ) -> tuple[SegmentReference, ...]:
     """Segments of a version that are next to be replaced by their sum; none if no more are.
 
-    These are of one vocabulary and of the same days: `after` of a level, or two where later days
-    have begun. What is taken away goes with what holds its shards, and of both together no more
-    than `after` stay. What is linked so over several days stays.
+    These are of one vocabulary and of the same days: `after` of a level, or where later days have
+    begun two of a level to the base of two. What is taken away goes with what holds its shards, and
+    of both together fewer than `after` stay. What is linked so over several days stays.
 
     Parameters
     ----------
@@ -77,12 +77,13 @@ def segments_to_replace(
             continue
         if len(linked) >= after:
             return linked
-        level = level_of(sum(part.sign * _weight(part) for part in linked), after)
         [bucket] = days
-        heaps[bucket, linked[0].words, level].append(linked)
-    for (bucket, _, _), heap in heaps.items():
         over = bucket is not None and latest is not None and bucket[1] < latest
-        if len(heap) >= (FEWEST if over else after):
+        most = FEWEST if over else after
+        level = level_of(sum(part.sign * _weight(part) for part in linked), most)
+        heap = heaps[bucket, linked[0].words, level]
+        heap.append(linked)
+        if len(heap) == most:
             return tuple(chain.from_iterable(heap))
     return ()
 

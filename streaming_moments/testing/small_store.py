@@ -115,12 +115,14 @@ def compact(store: MomentStore) -> MomentStore:
     return commit_compaction(store, *summed(store))
 
 
-def sum_beside(store: MomentStore, parts: Sequence[Part]) -> MomentStore:
+def sum_beside(
+    store: MomentStore, parts: Sequence[Part], gone: frozenset[str] = frozenset()
+) -> MomentStore:
     """Write the sum of parts of a version, and let the latest version name it beside them."""
     writer = store_of_era(store, reference_of(parts[0]).words).new_segment()
     own = [added(part) for part in parts]
     files = [file for index in range(store.row_blocks) for file in write_sum(writer, own, index)]
-    return commit_sum(store, writer, files, parts)
+    return commit_sum(store, writer, files, parts, gone)
 
 
 def purge(store: MomentStore, shards: Iterable[str]) -> MomentStore:

@@ -1,0 +1,212 @@
+"""Updates that merge segments by levels: killed anywhere, beside readers and beside one another.
+
+On a disk and on a real S3 server: whatever was killed, a store reads, is sound, and counts each day
+once or not at all; the same call goes on where it was.
+"""
+
+import os
+import random
+import signal
+import time
+from contextlib import contextmanager
+from datetime import date, timedelta
+from itertools import count
+
+import pytest
+from forking import PATIENCE, forking
+from killable_cluster import watch
+from s3_server import s3_process, with_bucket
+
+from streaming_moments.errors import StoreError
+from streaming_moments.pipelines.cluster.cluster import connect
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.compact import compact_when_many
+from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
+from streaming_moments.storage.operations.expiry import expire
+from streaming_moments.storage.operations.windows import Window, WindowedStore
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import BASIS, VOCABULARY, record, total
+
+# two shards a day, so that segments are replaced and sums stand beside others
+DAYS, A_DAY, AFTER = 6, 2, 2
+FIRST = date(2026, 1, 1)
+SHARDS = {f"{number:02}": number for number in range(DAYS * A_DAY)}
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """Options of a bucket of a real S3 server, in a process of its own."""
+    with s3_process() as (host, port):
+        yield with_bucket(host, port, "levels")
+
+
+@pytest.fixture(params=["disk", "s3"])
+def place(request, tmp_path):
+    """Where stores lie, and the options of the storage."""
+    if request.param == "disk":
+        return str(tmp_path), None
+    return f"s3://levels/{tmp_path.name}", request.getfixturevalue("bucket")
+
+
+def created(url, options):
+    return MomentStore.create(
+        url, VOCABULARY, None, BASIS, ShardFormat(), storage_options=options
+    ).version
+
+
+def ingest(url, options, mine=tuple(SHARDS), after=AFTER):
+    """Count the shards that are not counted, one by one, and merge after each, as updates do."""
+    store = MomentStore.open(url, storage_options=options)
+    with connect() as cluster:
+        for name in mine:
+            seed = SHARDS[name]
+            day = FIRST + timedelta(days=seed // A_DAY)
+            if store.ledger().find(name) is None:
+                ready = store.write_segment(
+                    total([seed]), [record(name, seed)], DateRange(day, day)
+                )
+                try:
+                    store = store.append(ready)
+                except ShardsAlreadyCounted:
+                    store = store.latest()
+            store = compact_when_many(store, after, Run(cluster))
+
+
+def ingest_until(steps, *arguments):
+    """`ingest`, killed after so many steps of what it writes."""
+    taken = count(1)
+
+    def take():
+        if next(taken) > steps:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    watch(take, (Folder, "write"), (Folder, "create"), (Folder, "sync"))
+    ingest(*arguments)
+
+
+def steps_of(told, *arguments):
+    """`ingest`, which tells how many steps it took."""
+    taken = count()
+    watch(lambda: next(taken), (Folder, "write"), (Folder, "create"), (Folder, "sync"))
+    ingest(*arguments)
+    told.put(next(taken))
+
+
+def require(store):
+    """The store counts each of its shards once, whichever way it is read; gives their number."""
+    seeds = [SHARDS[one.url] for one in store.ledger()]
+    assert len({*seeds}) == len(seeds)
+    assert store.load() == total(seeds)
+    assert store.totals() == total(seeds).totals
+    assert store.verify() == []
+    if seeds:
+        days = FIRST, FIRST + timedelta(days=DAYS)
+        parts = WindowedStore.of(store, Window(*days))
+        assert parts.totals() == total(seeds).totals
+    return len(seeds)
+
+
+def run_one(work, *arguments):
+    process = forking().Process(target=work, args=arguments)
+    process.start()
+    process.join(PATIENCE)
+    assert process.exitcode is not None, "it hangs"
+    return process.exitcode
+
+
+@pytest.fixture(scope="module")
+def most_steps(tmp_path_factory):
+    """How many steps of what is written an ingest of all takes."""
+    place = str(tmp_path_factory.mktemp("steps") / "store")
+    created(place, None)
+    told = forking().Queue()
+    assert run_one(steps_of, told, place, None) == 0
+    return told.get(timeout=PATIENCE)
+
+
+def test_ingests_that_are_killed_while_they_merge_go_on(campaigns, place, most_steps):
+    url, options = place
+    rng = random.Random(campaigns.seed)
+    kills, held, stores = campaigns.size(4, 200), 0, 0
+    while held < kills:
+        store = f"{url}/{stores}"
+        stores += 1
+        created(store, options)
+        while True:
+            left = kills - held
+            steps = rng.randrange(most_steps) if left > 0 else 10 * most_steps
+            ended = run_one(ingest_until, steps, store, options)
+            found = MomentStore.open(store, storage_options=options)
+            counted = require(found)
+            if ended == 0:
+                break
+            assert ended == -signal.SIGKILL
+            held += 1
+        assert counted == len(SHARDS)
+        assert len(found.commit.segments) == DAYS
+        assert len(found.parts) < DAYS
+        # what the dead left goes, and nothing else does
+        found, _ = expire(found, 1, timedelta(0))
+        assert require(MomentStore.open(store, storage_options=options)) == len(SHARDS)
+    kind = "disk" if options is None else "S3"
+    campaigns.record(f"ingests killed while they merge, {kind}", kills, min(held, kills))
+
+
+@contextmanager
+def processes(*works):
+    started = [forking().Process(target=work, args=arguments) for work, *arguments in works]
+    for process in started:
+        process.start()
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.kill()
+            process.join(PATIENCE)
+
+
+def test_two_updaters_and_their_readers_at_once(campaigns, place):
+    url, options = place
+    rounds = campaigns.size(1, 20)
+    for number in range(rounds):
+        store = f"{url}/both{number}"
+        created(store, options)
+        first = MomentStore.open(store, storage_options=options)
+        names = [*SHARDS]
+        works = [(ingest, store, options, tuple(names[own::2] + names)) for own in (0, 1)]
+        deadline, looks, opened = time.monotonic() + PATIENCE, 0, [first]
+        with processes(*works) as both:
+            while any(process.exitcode is None for process in both):
+                assert time.monotonic() < deadline, "they hang"
+                opened.append(opened[-1].latest())
+                # the newest, and one that was opened long before what has been merged since
+                for one in (opened[-1], opened[len(opened) // 2]):
+                    seeds = [SHARDS[shard.url] for shard in one.ledger()]
+                    assert one.load() == total(seeds)
+                looks += 1
+            assert [process.exitcode for process in both] == [0, 0]
+        found = MomentStore.open(store, storage_options=options)
+        assert require(found) == len(SHARDS)
+        assert len(found.commit.segments) == DAYS
+        for version in range(found.version + 1):
+            earlier = found.at(version)
+            assert earlier.load() == total([SHARDS[shard.url] for shard in earlier.ledger()])
+        assert looks
+    campaigns.record(f"two updaters that merge at once, {url.partition('/')[0]}", rounds, rounds)
+
+
+def test_a_reader_of_an_expired_version_is_told_and_the_latest_reads(place):
+    url, options = place
+    store = f"{url}/expired"
+    created(store, options)
+    ingest(store, options)
+    found = MomentStore.open(store, storage_options=options)
+    old = found.at(1)
+    expire(found, 1, timedelta(0))
+    assert require(MomentStore.open(store, storage_options=options)) == len(SHARDS)
+    # its segment was replaced since
+    with pytest.raises(StoreError, match="is missing"):
+        old.load()
