@@ -93,16 +93,15 @@ def parts_to_sum(
 ) -> tuple[Part, ...]:
     """Parts of a version beside which their sum is next to be written; none if no more are.
 
-    `after` of a level, vocabulary and sign, the earliest first. Segments of the latest days are
-    left to be replaced, where there are other days. Sums that are `gone` are not counted on.
+    `after` of a level, vocabulary and sign, the earliest first. Segments of the latest day, month
+    or year are left to be replaced, where there are others. Sums that are `gone` are passed over.
     """
     latest = _latest(commit.segments, by)
     several = len({_bucket(part, by) for part in commit.segments}) > 1
     heaps: dict[tuple[int | None, int, int], list[Part]] = defaultdict(list)
     for part in covered(commit.segments, [one for one in commit.sums if one.id not in gone]):
         own = reference_of(part)
-        bucket = _bucket(own, by)
-        if several and bucket is not None and bucket[1] == latest:
+        if several and latest is not None and _bucket(own, by) == (latest, latest):
             continue
         heaps[own.words, own.sign, level_of(_weight(own), after)].append(part)
     for heap in heaps.values():

@@ -313,6 +313,17 @@ def test_a_sum_holds_one_of_what_is_taken_away_twice():
     assert sums_among([one, two], [made])[0].of == (one, two)
 
 
+def test_segments_of_many_days_that_end_alike_are_summed_too():
+    store = create()
+    for number in range(20):
+        dates = DateRange(day(number), day(20))
+        ready = store.write_segment(total([number]), [record(f"{number:03}", number)], dates)
+        store = merged(store.append(ready), 3)
+    assert len(store.commit.segments) == 20
+    assert len(store.parts) <= 8
+    require(store, range(20))
+
+
 def test_undated_segments_beside_dated_ones_are_merged_among_themselves():
     store = create()
     for number in range(6):
