@@ -46,11 +46,16 @@ def bucket():
 
 @dataclass(frozen=True)
 class Place:
-    """Where stores lie, the options of the storage, and how many days of shards are counted."""
+    """Where stores lie, the options of the storage, and how many days of shards are counted.
+
+    `kills` and `rounds` are of the short and the long form.
+    """
 
     url: str
     options: dict | None
     days: int
+    kills: tuple = (4, 200)
+    rounds: tuple = (1, 20)
 
     @property
     def kind(self):
@@ -67,7 +72,8 @@ def place(request, tmp_path, campaigns):
         return Place(str(tmp_path), None, 6)
     # where a file takes a hundred times as long
     options = request.getfixturevalue("bucket")
-    return Place(f"s3://levels/{tmp_path.name}", options, campaigns.size(3, 6))
+    days = campaigns.size(3, 4)
+    return Place(f"s3://levels/{tmp_path.name}", options, days, (2, 40), (1, 4))
 
 
 def created(url, options):
@@ -140,7 +146,7 @@ def test_ingests_that_are_killed_while_they_merge_go_on(campaigns, place, tmp_pa
     created(str(tmp_path / "all"), None)
     assert run_one(steps_of, told, str(tmp_path / "all"), None, place.names) == 0
     most = told.get(timeout=PATIENCE)
-    kills, held, stores = campaigns.size(4 if place.options is None else 2, 200), 0, 0
+    kills, held, stores = campaigns.size(*place.kills), 0, 0
     while held < kills:
         store = f"{place.url}/{stores}"
         stores += 1
@@ -178,7 +184,7 @@ def processes(*works):
 
 
 def test_two_updaters_and_their_readers_at_once(campaigns, place):
-    rounds, names = campaigns.size(1, 20), place.names
+    rounds, names = campaigns.size(*place.rounds), place.names
     for number in range(rounds):
         store = f"{place.url}/both{number}"
         created(store, place.options)
