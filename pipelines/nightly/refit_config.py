@@ -29,7 +29,7 @@ from streaming_moments.pipelines.nightly.keys import (
 from streaming_moments.pipelines.quantities import Number, Seed, Share
 from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of
 from streaming_moments.quality.matching import MatchingRule
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 
 _TOPICS = TopicOptions(topics=1)  # for its defaults
 # which may be found, and the words for it

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.printing.model_repr import model_repr
 
 
 @dataclass(frozen=True)
@@ -101,16 +102,16 @@ class StoredModel:
                 object.__setattr__(self, name, view)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # a pickle of an earlier version lacks the fields that are new
-        new = {one.name: one.default_factory for one in fields(self) if one.name not in state}
+        # a pickle of an earlier version may have the names that stores have, and lacks new fields
+        named = {how.name: one.name for one, how in _parts_of(type(self)) if how.name}
+        held = {named.get(name, name): value for name, value in state.items()}
+        new = {one.name: one.default_factory for one in fields(self) if one.name not in held}
         made = {name: make() for name, make in new.items() if make is not MISSING}
-        vars(self).update(made, **state)
+        vars(self).update(made, **held)
         StoredModel.__post_init__(self)
 
     def __repr__(self) -> str:
-        values = ((one, getattr(self, one.name)) for one in _own_first(type(self)))
-        shown = [f"{one.name}={_shown(value)}" for one, value in values if _is_shown(one, value)]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return model_repr(self, _own_first(type(self)))
 
     @property
     def vocabulary(self) -> str:
@@ -296,13 +297,3 @@ def _of_type(hint: Any, values: list[Any]) -> Any:
         given = math.nan if value is None else value
         return given if isinstance(given, int | float) else float(given)
     return index(value) if kind is int else str(value)
-
-
-def _is_shown(one: Field[Any], value: Any) -> bool:
-    return isinstance(value, np.ndarray | str | int | float) and value is not one.default
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"<{' x '.join(map(str, value.shape))} {value.dtype}>"
-    return repr(value)

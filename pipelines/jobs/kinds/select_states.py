@@ -18,7 +18,7 @@ from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.registry import MODELS, models_of
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.states import FITS_HALVES, compares_states
-from streaming_moments.models.views.held_out import held_out_triples, require_told_apart
+from streaming_moments.models.three_view.held_out import held_out_triples, require_told_apart
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
 from streaming_moments.pipelines.jobs.refit import refit_rows, require_kind_of
