@@ -18,10 +18,10 @@ from typing import TypeAlias
 
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.log.commits import Commit, SegmentReference, SegmentSum
-from streaming_moments.storage.log.covering import Part, Summed, added, covered, reference_of
-from streaming_moments.storage.log.layout import segment_folder
+from streaming_moments.storage.log.covering import Part, added, covered, reference_of
+from streaming_moments.storage.log.layout import SEGMENTS
 from streaming_moments.storage.log.ledger import Ledger
-from streaming_moments.storage.log.manifests import MANIFEST, FileRecord
+from streaming_moments.storage.log.manifests import FileRecord
 from streaming_moments.storage.operations.compaction import SegmentsChanged, linked_groups
 from streaming_moments.storage.segments.blocks import sum_totals
 from streaming_moments.storage.segments.segments import SegmentWriter
@@ -112,17 +112,8 @@ def parts_to_sum(
 
 def sums_gone(store: MomentStore) -> frozenset[str]:
     """Sums that a version names and that are not there: `gc` of version 0.2.0 deletes them."""
-    gone: frozenset[str] = frozenset()
-    while True:
-        kept = [one for one in store.commit.sums if one.id not in gone]
-        parts = covered(store.commit.segments, kept)
-        sums = [part.reference.id for part in parts if isinstance(part, Summed)]
-        manifests = [f"{segment_folder(one)}/{MANIFEST}" for one in sums]
-        found = store.folder.find_all(manifests) if manifests else []
-        more = {one for one, content in zip(sums, found, strict=True) if content is None}
-        if not more:
-            return gone
-        gone |= more
+    live = {one.id for one in store.commit.live_sums}
+    return frozenset(live.difference(store.folder.names(SEGMENTS)) if live else ())
 
 
 def commit_sum(

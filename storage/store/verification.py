@@ -19,7 +19,14 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import unseal
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, Lineage, ModelReference, SegmentReference
-from streaming_moments.storage.log.covering import Part, Summed, parts_of, reference_of, sums_among
+from streaming_moments.storage.log.covering import (
+    Part,
+    Summed,
+    added,
+    parts_of,
+    reference_of,
+    sums_among,
+)
 from streaming_moments.storage.log.format import read_format
 from streaming_moments.storage.log.layout import (
     MODELS,
@@ -248,7 +255,7 @@ def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterato
         "instead: delete that folder, and the next update writes a new one"
     )
     own = [replace(one.reference, sign=1)]
-    parts = [replace(reference_of(part), sign=1) for part in one.of]
+    parts = [added(part) for part in one.of]
     try:
         [manifest] = segment_manifests(folder, own)
         damaged = list(problems_with_files(folder, place, manifest.files))

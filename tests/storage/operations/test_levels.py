@@ -219,6 +219,14 @@ def test_a_sum_that_is_gone_or_damaged_is_not_read_and_is_written_anew(tmp_path)
     assert sums_gone(healed) == frozenset()
     require(healed, range(10))
     assert healed.verify() == []
+    # also one that another sum is made of
+    inner = next(one for part in healed.parts if depth(part) > 1 for one in part.of)
+    shutil.rmtree(Path(store.url) / "segments" / inner.reference.id)
+    assert len(healed.verify()) == 1
+    require(MomentStore.open(store.url), range(10))
+    healed = merged(healed, 3)
+    require(healed, range(10))
+    assert healed.verify() == []
     # a day itself is not to be missed
     shutil.rmtree(Path(store.url) / "segments" / healed.commit.segments[0].id)
     assert healed.verify() != []
