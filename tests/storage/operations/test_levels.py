@@ -10,6 +10,7 @@ import pytest
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.log.commit_json import commit_from_json, commit_to_json
 from streaming_moments.storage.log.commits import SegmentReference, SegmentSum
 from streaming_moments.storage.log.covering import Summed, covered, reference_of, sums_among
 from streaming_moments.storage.operations.compaction import (
@@ -319,6 +320,21 @@ def test_a_sum_holds_one_of_what_is_taken_away_twice():
     era = dataclasses.replace(two, words=3)
     assert covered([one, era], [made]) == (one, era)
     assert sums_among([one, two], [made])[0].of == (one, two)
+
+
+def test_a_commit_keeps_what_later_versions_say_of_sums_and_refuses_what_is_none():
+    store = daily(4)
+    content = commit_to_json(store.commit)
+    content["sums"][0]["of a later version"] = {"x": [1]}
+    assert commit_to_json(commit_from_json(content, "it")) == content
+    assert "sums" not in commit_to_json(store.at(1).commit), "as it was before there were any"
+    [first, *rest] = content["sums"]
+    for wrong in ({"id": "../../outside"}, {"manifest": "0"}, {"of": ["../x"]}, {"sign": "1"}):
+        with pytest.raises(StoreError, match="is no commit"):
+            commit_from_json({**content, "sums": [{**first, **wrong}, *rest]}, "it")
+    # of no sign there are no segments
+    odd = commit_from_json({**content, "sums": [{**first, "sign": 2}]}, "it")
+    assert odd.live_sums == ()
 
 
 def test_segments_of_many_days_that_end_alike_are_summed_too():

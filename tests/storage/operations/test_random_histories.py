@@ -32,7 +32,6 @@ from streaming_moments.storage.operations.compaction import commit_compaction
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.history import difference, rollback, tag
-from streaming_moments.storage.operations.levels import parts_to_sum
 from streaming_moments.storage.operations.traces import traces_of
 from streaming_moments.storage.store.changes import Recount
 from streaming_moments.storage.store.garbage import collect, find_garbage, unswept
@@ -55,12 +54,19 @@ HISTORIES = int(os.environ.get("STREAMING_MOMENTS_HISTORIES", "6"))
 WRITERS = st.integers(0, 1)
 SHARDS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 9), min_size=1, max_size=3)
 TAGS = st.sampled_from(["live", "next"])
+SIGNS = (1, -1)
 # memory where there is some, as thousands of files are synced
 PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def keys(parts):
     return {(reference_of(part).id, reference_of(part).sign) for part in parts}
+
+
+def of_one_sign(store, sign):
+    """The first parts of a version that are added, or taken away; none of one alone."""
+    parts = [part for part in store.parts if reference_of(part).sign == sign]
+    return parts[:3] if len(parts) > 1 else []
 
 
 class TwoWriters(RuleBasedStateMachine):
@@ -70,7 +76,6 @@ class TwoWriters(RuleBasedStateMachine):
     """
 
     compactions = Bundle("compactions")
-    beside = Bundle("beside")
 
     def __init__(self):
         super().__init__()
@@ -119,6 +124,13 @@ class TwoWriters(RuleBasedStateMachine):
             assert set(told.value.urls) == kept_away
         else:
             self.committed(writer, append(store, shards), {**known, **shards})
+
+    def ingest_two(self, writer):
+        """Count two shards that may be counted, each in a segment of its own."""
+        away = self.now[0].keys() | self.listed[-1] | self.purged
+        for seed, name in enumerate(sorted({*"abcdef"} - away)[:2]):
+            after = append(self.writers[writer], {name: seed})
+            self.committed(writer, after, {**self.now[0], name: seed})
 
     @rule(writer=WRITERS, shards=SHARDS)
     def ingest_what_was_forgotten(self, writer, shards):
@@ -255,14 +267,15 @@ class TwoWriters(RuleBasedStateMachine):
             with pytest.raises(StoreError):
                 commit_compaction(store, sources, ready)
 
-    @rule(target=beside, writer=WRITERS)
-    def parts_of_one_level(self, writer):
-        return parts_to_sum(self.writers[writer].commit, 2)
-
-    @rule(writer=WRITERS, parts=consumes(beside), at=st.none() | st.integers(0, 90))
-    def sum_beside(self, writer, parts, at):
+    @rule(writer=WRITERS, planner=WRITERS, data=st.data(), at=st.none() | st.integers(0, 90))
+    def sum_beside(self, writer, planner, data, at):
         """Of what a version had some time ago; the state is the same before and after."""
+        found = [of_one_sign(self.writers[planner], sign) for sign in SIGNS]
+        if not any(found):
+            self.ingest_two(planner)
+            found = [of_one_sign(self.writers[planner], sign) for sign in SIGNS]
         store = self.writers[writer].latest()
+        parts = data.draw(st.sampled_from([one for one in found if one] or [()]))
         if not parts:
             return
         if not keys(parts) <= keys(store.parts):
@@ -270,7 +283,7 @@ class TwoWriters(RuleBasedStateMachine):
                 sum_beside(store, parts)
         elif at is None:
             after = sum_beside(self.writers[writer], parts)
-            assert len(after.parts) == len(store.parts) - 1
+            assert len(after.parts) == len(store.parts) - len(parts) + 1
             self.committed(writer, after)
         else:
             self.interrupted(at, lambda: sum_beside(store, parts))
