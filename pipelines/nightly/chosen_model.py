@@ -13,9 +13,9 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.choose import chosen_options
-from streaming_moments.pipelines.jobs.kinds.select_states import select_states, with_held_out
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.jobs.select_states import select_states, with_held_out
 from streaming_moments.pipelines.nightly.refit_config import RefitSection
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
 from streaming_moments.storage.store.store import MomentStore
