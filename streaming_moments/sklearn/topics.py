@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from streaming_moments.arguments import require_fitting
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.fit import fit_by
+from streaming_moments.models.fit import fit_by, search_topics
 from streaming_moments.models.passes.documents import polished
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
@@ -42,7 +42,7 @@ class MomentTopics(MomentTransformer):
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of topics k, or as `fit_by` finds it.
+        Number of topics k, or as `fit_by` finds it; `number_search_` says what was tried.
     alpha0 : float or "auto"
         Sum of the Dirichlet parameters; 0 is one topic a document. "auto" finds it by pairs held
         out.
@@ -72,6 +72,8 @@ class MomentTopics(MomentTransformer):
         Topics: probability of each word, rows of sum 1.
     weights_ : (k,) float64
         Share of each topic, falling.
+    number_search_ : NumberSearch
+        What was tried, where `n_components` was to be found.
     statistics_ : MomentStatistics
         Of all documents that were seen.
     scale_ : int
@@ -199,9 +201,15 @@ class MomentTopics(MomentTransformer):
         self._shown(polished(self.model_, records, self.polish))
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
+        k = self.n_components
+        vars(self).pop("number_search_", None)
+        if isinstance(k, str):
+            told = (self.alpha0, self.method, self.random_state, self.refine)
+            self.number_search_ = search_topics(statistics, k, *told)
+            k = self.number_search_.found(k)
         model: TopicModel = fit_by(
             statistics,
-            self.n_components,
+            k,
             self.alpha0,
             self.method,
             self.random_state,
@@ -254,9 +262,8 @@ class MomentTopics(MomentTransformer):
         return CountBatch.from_csr(checked)
 
     def _require_parameters(self) -> None:
-        found = {"n_components": ("auto", "predict"), "refine": ("auto",)}
-        whole = (*found, "polish", "random_state")
-        for name in (*whole, *(["max_components"] if self.max_components is not None else [])):
+        found = {"refine": ("auto",)}
+        for name in (*found, "polish", "random_state"):
             value = getattr(self, name)
             words = found.get(name, ())
             if isinstance(value, str) and value in words:
