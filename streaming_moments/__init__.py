@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from streaming_moments.models.bernoullis.bernoulli_mixture import (
         BernoulliOptions as BernoulliOptions,
     )
+    from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
+    from streaming_moments.models.chains.hidden_markov import MarkovOptions as MarkovOptions
     from streaming_moments.models.communities.blockmodel import Blockmodel as Blockmodel
     from streaming_moments.models.communities.blockmodel import (
         BlockmodelOptions as BlockmodelOptions,
@@ -61,12 +63,10 @@ if TYPE_CHECKING:
     from streaming_moments.models.poissons.poisson_mixture import PoissonMixture as PoissonMixture
     from streaming_moments.models.registry import MODELS as MODELS
     from streaming_moments.models.rows import InMemory as InMemory
+    from streaming_moments.models.three_view.multi_view import MultiViewMixture as MultiViewMixture
+    from streaming_moments.models.three_view.multi_view import ViewOptions as ViewOptions
     from streaming_moments.models.topic_options import TopicOptions as TopicOptions
     from streaming_moments.models.topics import TopicModel as TopicModel
-    from streaming_moments.models.views.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
-    from streaming_moments.models.views.hidden_markov import MarkovOptions as MarkovOptions
-    from streaming_moments.models.views.multi_view import MultiViewMixture as MultiViewMixture
-    from streaming_moments.models.views.multi_view import ViewOptions as ViewOptions
     from streaming_moments.pipelines.interface.opening import create_store as create_store
     from streaming_moments.pipelines.interface.opening import open_store as open_store
     from streaming_moments.pipelines.interface.store import Store as Store

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+C = TypeVar("C", bound=type[Any])
 
 
 class Deprecated(DeprecationWarning):
@@ -30,3 +35,52 @@ def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level:
     """
     text = f"{what} is deprecated since {since} and goes in {removed_in}; use {instead}"
     warnings.warn(text, Deprecated, stacklevel=level + 1)
+
+
+def renamed_fields(since: str, removed_in: str, **names: str) -> Callable[[C], C]:
+    """Let a dataclass be made and read by the old names of some of its fields, with a warning.
+
+    Where a value is given by both names the old one holds, as `dataclasses.replace` gives each
+    field that it is not told beside it.
+
+    since, removed_in : as of `warn_deprecated`
+    names : the name of the field, by its old name
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @renamed_fields("0.3.0", "0.4.0", size="n_rows")
+    ... @dataclass
+    ... class Table:
+    ...     n_rows: int
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     Table(size=3).size
+    3
+    >>> str(told[0].message)
+    'Table(size=) is deprecated since 0.3.0 and goes in 0.4.0; use n_rows'
+    """
+
+    def renamed(owner: C) -> C:
+        made, called = owner.__init__, owner.__name__
+
+        @functools.wraps(made)
+        def init(self: object, *args: Any, **given: Any) -> None:
+            for old in [name for name in given if name in names]:
+                warn_deprecated(f"{called}({old}=)", since, removed_in, names[old])
+                given[names[old]] = given.pop(old)
+            made(self, *args, **given)
+
+        def read(old: str) -> property:
+            def value(self: object) -> Any:
+                warn_deprecated(f"{called}.{old}", since, removed_in, names[old])
+                return getattr(self, names[old])
+
+            return property(value, doc=f"`{names[old]}`, by its old name.")
+
+        cast("Any", owner).__init__ = init
+        for name in names:
+            setattr(owner, name, read(name))
+        return owner
+
+    return renamed

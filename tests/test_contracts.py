@@ -27,7 +27,7 @@ PURE = {
 }
 NUMERIC = {"numpy", "scipy", "numba", "llvmlite", "streaming_moments"}
 ROOMS = {
-    **dict.fromkeys(("arguments", "columns", "deprecation", "errors", "notebook"), PURE | NUMERIC),
+    **dict.fromkeys(("arguments", "columns", "deprecation", "errors", "printing"), PURE | NUMERIC),
     **dict.fromkeys(("numerics", "decompositions", "statistics", "models"), PURE | NUMERIC),
     **dict.fromkeys(("quality", "synthetic"), PURE | NUMERIC),
     "sklearn": PURE | NUMERIC | {"sklearn"},

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming_moments.statistics.kinds import KINDS as FOUNDATIONS
+from streaming_moments.statistics.registry import KINDS as FOUNDATIONS
 
 ROOT = Path(__file__).parent.parent
 KINDS = {foundation.__name__ for foundation in FOUNDATIONS.values()}

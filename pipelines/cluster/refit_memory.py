@@ -49,6 +49,11 @@ class RefitPlan:
     whole_core: bool = True
 
     @property
+    def work_bytes(self) -> int:
+        """What it holds beside its process."""
+        return self.peak_bytes - PROCESS_BYTES
+
+    @property
     def keep_pairs(self) -> bool:
         """Whether those of all documents stay in memory."""
         return self.kept_pairs > 0

@@ -91,7 +91,7 @@ class OnCluster:
         places = range(store.row_blocks)
         blocks: list[Any] = [BlockAddress(store, index, keep and halves) for index in places]
         if keep:
-            blocks = [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
+            blocks = cls.loaded(blocks, run)
         in_flight = run.cluster.workers * per_worker
         foundation: Any = store.layout.foundation
         return cls(
@@ -105,6 +105,11 @@ class OnCluster:
             halves=halves,
             keeps_halves=keeps_halves,
         )
+
+    @staticmethod
+    def loaded(blocks: Sequence[BlockAddress], run: Run) -> list[Any]:
+        """Each read by a worker, where it stays."""
+        return [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
 
     @property
     def basis(self) -> Basis:
@@ -219,12 +224,12 @@ class OnBlocks:
 
 def alone(threads: int, function: Callable[..., Any], *values: Any) -> Any:
     """Call a function with all threads of a worker: no other task runs beside it."""
-    with _libraries(len(sys.modules)).limit(limits=threads):
+    with blas_libraries(len(sys.modules)).limit(limits=threads):
         return on_aligned(function, *values)
 
 
 @lru_cache(maxsize=1)
-def _libraries(modules: int) -> ThreadpoolController:
+def blas_libraries(modules: int) -> ThreadpoolController:
     """Those of BLAS that are loaded; looked for anew once a module came, with which one may."""
     return ThreadpoolController()
 

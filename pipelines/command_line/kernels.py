@@ -82,9 +82,10 @@ def compile_kernels(folder: Path, run: Run) -> None:
 
 def _compile_kinds(folder: Path, run: Run) -> None:
     """Each other kind, counted and fitted; and what is written of its shards."""
+    from streaming_moments.models.chains import HiddenMarkovModel
     from streaming_moments.models.communities.blockmodel import Blockmodel
     from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
-    from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
+    from streaming_moments.models.three_view import MultiViewMixture
     from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
     from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
     from streaming_moments.pipelines.jobs.kinds.options import KindOptions

@@ -20,7 +20,6 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import models_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.notebook import html_table
 from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.inputs import Given, given_as, require_all_there
@@ -40,6 +39,7 @@ from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, 
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.printing.html_table import html_table
 from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for

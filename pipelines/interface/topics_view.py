@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.notebook import html_table
 from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.reports.status import stale_line
+from streaming_moments.printing.html_table import html_table
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES, followed
 from streaming_moments.statistics.counts.vocabulary import Vocabulary

@@ -15,6 +15,7 @@ from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.sweeps import whiten_rows
 from streaming_moments.pipelines.cluster.memory import blocks_in_flight
+from streaming_moments.pipelines.cluster.rows_here import rows_for
 from streaming_moments.pipelines.cluster.rows_on_cluster import BlockAddress, OnBlocks, OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.drift import Drift, outside_share
@@ -42,7 +43,7 @@ def measure_drift(
     if not store.foundation.by_length:
         return Drift(None, _outside(store, before), nan, None)
     each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES)
-    rows = OnCluster.of(store, store.row_lengths(), run, each)
+    rows = rows_for(store.layout.state_bytes).of(store, store.row_lengths(), run, each)
     # left on the workers: each block is read once
     cores = rows.each(_READING, core_rows)
     distance = None

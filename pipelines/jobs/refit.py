@@ -18,6 +18,7 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.cluster.refit_memory import plan_kind, plan_refit
+from streaming_moments.pipelines.cluster.rows_here import rows_for
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.coherences.base import COHERENCE_WORDS, Coherence, TopWords
@@ -160,7 +161,7 @@ def refit_rows(
         memory=cluster.memory,
         held=blocks_held(lengths.whole),
     )
-    return OnCluster.of(
+    return rows_for(plan.work_bytes).of(
         store,
         lengths,
         run,
@@ -196,7 +197,9 @@ def _plain_rows(
     )
     per_worker, keep = plan.in_flight, plan.keep_blocks
     # halves are made of a block by each step that reads them
-    return OnCluster.of(store, store.totals(), run, per_worker, keep, keep_prepared=False)
+    return rows_for(plan.work_bytes).of(
+        store, store.totals(), run, per_worker, keep, keep_prepared=False
+    )
 
 
 def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
@@ -243,7 +246,7 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> TopicCohe
         return None
     words = np.unique(top_words(model.topics[: store.basis.core], number))
     lengths = store.row_lengths()
-    rows = OnCluster.of(store, lengths, run, run.cluster.threads)
+    rows = rows_for(store.layout.state_bytes).of(store, lengths, run, run.cluster.threads)
     pairs = count_pairs(rows, words)
     topics = model.topics[words]
     return TopicCoherences(

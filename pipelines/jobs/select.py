@@ -30,6 +30,7 @@ from streaming_moments.models.sweeps import (
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
+from streaming_moments.pipelines.cluster.rows_here import rows_for
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, on_aligned
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import (
@@ -135,7 +136,7 @@ def select(
     given = [
         TopicOptions(topics=middle, alpha0=alpha0, method=method, seed=seed) for alpha0 in alphas
     ]
-    rows = OnCluster.of(
+    rows = rows_for(plan.work_bytes).of(
         store,
         lengths,
         run,

@@ -44,7 +44,7 @@ from streaming_moments.pipelines.nightly.refit_config import RefitSection
 from streaming_moments.pipelines.quantities import Count, Number, Share
 from streaming_moments.pipelines.toml_files import from_toml, read_toml
 from streaming_moments.quality.drift import DriftBounds
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.statistics.views.sketches import WHOLE
 from streaming_moments.storage.dates import NO_PATTERN, Bucket
 from streaming_moments.storage.formats import ReadLimits

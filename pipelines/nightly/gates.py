@@ -12,10 +12,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from streaming_moments.models.base import Model
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel, window_perplexity
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.states import Clusters, compares_states, states_of
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, window_perplexity
 from streaming_moments.pipelines.nightly.keys import STRICT
 from streaming_moments.pipelines.nightly.refit_config import RefitSection
 from streaming_moments.pipelines.quantities import Number, Share
@@ -23,7 +23,7 @@ from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.clusters import furthest_move
 from streaming_moments.quality.coherences.registry import followed
 from streaming_moments.quality.drift import Drift
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 
 _Distance = Annotated[float, Field(ge=0)]
 _Perplexity = Annotated[float, Field(ge=1)]
@@ -135,7 +135,8 @@ def _of_clusters(refit: RefitSection) -> bool:
 
 
 def _held_out_of(refit: RefitSection) -> bool:
-    return (refit.topical and refit.family.compares_halves) or compares_states(refit.family)
+    # of others it is compared, and not kept
+    return bool(refit.family.holds_out) and hasattr(refit.family, "held_out")
 
 
 def _has_weights(refit: RefitSection) -> bool:

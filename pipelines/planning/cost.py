@@ -11,6 +11,7 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import number_of_strips, strip_sums_held
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_reading, plan_update
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_kind, plan_refit
+from streaming_moments.pipelines.cluster.rows_here import RowsHere, rows_for
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS
 from streaming_moments.pipelines.planning.job import Job
@@ -211,14 +212,17 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     plan = _refit_plan(job, workers, costs.threads, budget)
     segments = update_cost(job, costs, workers, budget).groups
     segments = 1 if segments >= COMPACT_AFTER else segments
-    slots = workers * plan.in_flight
+    here, task = rows_for(plan.work_bytes) is RowsHere, TASK_SECONDS
+    if here:  # one block after another, and no task
+        workers, task = 1, 0.0
+    slots = 1 if here else workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)
     if not job.of_documents:
         # pairs, slices and what models ask beside them, of the whole and of both halves
         sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
         reading = rounds * sweeps * segments * blocks.load
-        tasks = TASK_SECONDS * 3 * _SWEEPS * job.row_blocks
-        return reading + blocks.finish + tasks + COMMIT_SECONDS
+        tasks = 3 * _SWEEPS * job.row_blocks
+        return reading + blocks.finish + task * tasks + COMMIT_SECONDS
     loads = segments * ((1 if plan.keep_blocks else 3) + (1 if job.foundation.codocuments else 0))
     sums = tensor_sums_bytes(job.basis.columns, job.n_topics)
     strips = number_of_strips(job.row_blocks, sums)
@@ -233,14 +237,20 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
         + blocks.rotation
         + blocks.finish
         + gathered * (workers - 1) / workers / network
-        + TASK_SECONDS * 5 * job.row_blocks
+        + task * 5 * job.row_blocks
         + COMMIT_SECONDS
-        + _refinement_seconds(job, costs, plan, rounds, segments, network)
+        + _refinement_seconds(job, costs, plan, rounds, segments, network, task)
     )
 
 
 def _refinement_seconds(
-    job: Job, costs: StepCosts, plan: RefitPlan, rounds: int, segments: int, network: float
+    job: Job,
+    costs: StepCosts,
+    plan: RefitPlan,
+    rounds: int,
+    segments: int,
+    network: float,
+    task: float,
 ) -> float:
     """Of as many rounds as a refit takes by default, each task with one block on each thread.
 
@@ -255,6 +265,6 @@ def _refinement_seconds(
     topics = sweeps * 8 * job.basis.n_words * job.n_topics
     return (
         rounds * (made * (reading + blocks.pairs) + sweeps * blocks.refinement)
-        + sweeps * (blocks.renewal + TASK_SECONDS * (job.row_blocks + 1))
+        + sweeps * (blocks.renewal + task * (job.row_blocks + 1))
         + topics / network
     )

@@ -29,7 +29,7 @@ from streaming_moments.pipelines.planning.trial import (
     spread,
     try_out,
 )
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.files.arrays import decode, encode_metadata
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from streaming_moments.columns import Column, Columns
 from streaming_moments.models.base import Model
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import MODELS, row_of
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW
 from streaming_moments.pipelines.service.lines import as_shard
 from streaming_moments.pipelines.service.schemas import DocumentRead

@@ -17,7 +17,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.tables.columns import CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal

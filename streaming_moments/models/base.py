@@ -174,7 +174,7 @@ class Model(Protocol):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """What halves say of the number of these options; None where one is empty. Errors as `fit`."""
+        """What halves say of the number of these options; None of an empty one. Errors as `fit`."""
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:

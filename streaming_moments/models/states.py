@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
+from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.multi_view import MultiViewMixture
 
 
 class WithTables(Protocol):

@@ -25,6 +25,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes
 from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.printing.model_repr import model_repr
 
 
 @dataclass(frozen=True)
@@ -106,16 +107,16 @@ class StoredModel:
                 object.__setattr__(self, name, view)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # a pickle of an earlier version lacks the fields that are new
-        new = {one.name: one.default_factory for one in fields(self) if one.name not in state}
+        # a pickle of an earlier version may have the names that stores have, and lacks new fields
+        named = {how.name: one.name for one, how in _parts_of(type(self)) if how.name}
+        held = {named.get(name, name): value for name, value in state.items()}
+        new = {one.name: one.default_factory for one in fields(self) if one.name not in held}
         made = {name: make() for name, make in new.items() if make is not MISSING}
-        vars(self).update(made, **state)
+        vars(self).update(made, **held)
         StoredModel.__post_init__(self)
 
     def __repr__(self) -> str:
-        values = ((one, getattr(self, one.name)) for one in _own_first(type(self)))
-        shown = [f"{one.name}={_shown(value)}" for one, value in values if _is_shown(one, value)]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return model_repr(self, _own_first(type(self)))
 
     @property
     def vocabulary(self) -> str:
@@ -124,7 +125,7 @@ class StoredModel:
 
     @classmethod
     def trial(cls, rows: Any, options: Any) -> Trial | None:
-        """What halves say of the number of these options; None where one is empty. Errors as `fit`."""
+        """What halves say of the number of these options; None of an empty one. Errors as `fit`."""
         found = getattr(cast("Any", cls).fit(rows, options), "held_out", None)
         return None if found is None else Trial(found)
 
@@ -307,13 +308,3 @@ def _of_type(hint: Any, values: list[Any]) -> Any:
         given = math.nan if value is None else value
         return given if isinstance(given, int | float) else float(given)
     return index(value) if kind is int else str(value)
-
-
-def _is_shown(one: Field[Any], value: Any) -> bool:
-    return isinstance(value, np.ndarray | str | int | float) and value is not one.default
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"<{' x '.join(map(str, value.shape))} {value.dtype}>"
-    return repr(value)

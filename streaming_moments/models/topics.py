@@ -58,8 +58,8 @@ from streaming_moments.models.sweeps import (
     topic_rows,
 )
 from streaming_moments.models.topic_options import TopicOptions
-from streaming_moments.notebook import html_table
 from streaming_moments.numerics.relevance import telling_words
+from streaming_moments.printing.model_html import topics_html
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -466,13 +466,7 @@ class TopicModel(StoredModel):
         return Description(facts, columns, sentence)
 
     def _repr_html_(self) -> str:
-        scores = {"NPMI": self.npmi, **self.coherences}
-        rows = [
-            (place, f"{share:.1%}", *(f"{values[place]:.2f}" for values in scores.values()))
-            for place, share in enumerate(self.weights)
-        ]
-        said = f"{self.n_topics} topics of {self.n_words:,} words and {self.documents:,} documents"
-        return html_table(said, ["topic", "share", *scores], rows)
+        return topics_html(self)
 
     def with_coherence(
         self,

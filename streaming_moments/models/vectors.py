@@ -83,7 +83,7 @@ def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
     variances = VectorMoments.of(whole).covariance.diagonal()
     if not variances.any():
         raise NotIdentifiable("all rows are equal; there is nothing to tell apart")
-    # of a coordinate that hardly varies in one half, more in the other is no surprise without bounds
+    # what hardly varies in one half may vary in the other
     least = np.diag(np.maximum(_LEAST_SHARE * variances, _LEAST_NOISE * variances.mean()))
     laws = [(one.mean, signal_covariance(one, r, diagonal) + least) for one in halves]
     return HeldOut(normal_logarithm(halves[0], *laws[1]), normal_logarithm(halves[1], *laws[0]))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture, BernoulliOptions
 from streaming_moments.models.bernoullis.passes import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.estimator import MomentMixture
+from streaming_moments.sklearn.sparse_input import SparseInput, held_values, is_sparse
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
@@ -26,7 +25,7 @@ from streaming_moments.statistics.views.sketches import sketch_of
 _PILOT = 20_000  # rows
 
 
-class MomentBernoulliMixture(MomentMixture):
+class MomentBernoulliMixture(SparseInput, MomentMixture):
     """A mixture of Bernoullis (latent classes), from statistics that are exact and can be added up.
 
     `X` is (n, d) array_like or sparse: a value above `binarize` is a feature of its row. `fit`
@@ -141,10 +140,8 @@ class MomentBernoulliMixture(MomentMixture):
 
     def _records(self, X: Any, first: bool = False) -> CountBatch:
         least = 2 if first else 1
-        checked = validate_data(
-            self, X, reset=first, accept_sparse="csr", ensure_min_samples=least, dtype="numeric"
-        )
-        values = checked.data if sp.issparse(checked) else checked
+        checked = self._matrix(X, first, ensure_min_samples=least, dtype="numeric")
+        values = held_values(checked)
         threshold = self.binarize
         if threshold is None:
             if not np.isin(values, (0, 1)).all():
@@ -153,14 +150,9 @@ class MomentBernoulliMixture(MomentMixture):
                     "feature"
                 )
             threshold = 0.0
-        if sp.issparse(checked) and threshold < 0:
+        if is_sparse(checked) and threshold < 0:
             raise InvalidInput(
                 f"binarize is {threshold}, and X is sparse: its zeros would be features; give at "
                 "least 0"
             )
         return CountBatch.from_csr((checked > threshold).astype(np.int8))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return cast("Tags", tags)

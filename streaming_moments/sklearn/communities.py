@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.model import Communities
@@ -16,6 +15,7 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory
 from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.sklearn.estimator import MomentTransformer
+from streaming_moments.sklearn.sparse_input import SparseInput, held_values
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
@@ -23,7 +23,7 @@ from streaming_moments.statistics.counts.statistics import MomentStatistics
 _MOST = 32  # communities that the basis is made for, where their number is to be found
 
 
-class MomentCommunities(MomentTransformer):
+class MomentCommunities(SparseInput, MomentTransformer):
     """Communities of a graph given by its adjacency matrix, each node maybe of several.
 
     `X` is (nodes, n) array_like or sparse: 1 where the node of the column is a neighbour of that
@@ -135,11 +135,8 @@ class MomentCommunities(MomentTransformer):
 
     def _records(self, X: Any, first: bool = False) -> CountBatch:
         X = _adjacency(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
-        checked = validate_data(
-            self, X, reset=first, accept_sparse="csr", ensure_min_samples=2 if first else 1
-        )
-        values = checked.data if sp.issparse(checked) else checked
-        if not np.isin(values, (0, 1)).all():
+        checked = self._matrix(X, first, ensure_min_samples=2 if first else 1)
+        if not np.isin(held_values(checked), (0, 1)).all():
             raise InvalidInput(
                 "an adjacency matrix holds 0 and 1; weights of edges are not counted"
             )
@@ -149,7 +146,6 @@ class MomentCommunities(MomentTransformer):
         tags = super().__sklearn_tags__()
         # of a graph: what scikit-learn's own checks draw are other numbers
         tags.input_tags.two_d_array = False
-        tags.input_tags.sparse = True
         return cast("Tags", tags)
 
 

@@ -150,7 +150,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _number(self, statistics: Any, model: Any, **options: Any) -> int:
         """n_components, or what is found by `number_search_`, with other options of the model."""
         asked: int | str = cast("Any", self).n_components
-        vars(self).pop("number_search_", None)
+        self.__dict__.pop("number_search_", None)
         if not isinstance(asked, str):
             return asked
         rows, tried = InMemory((statistics,)), model.Options(topics=1, **options)

@@ -12,8 +12,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel, MarkovOptions
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, MarkovOptions
 from streaming_moments.sklearn.estimator import MomentEstimator
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
@@ -162,13 +162,13 @@ class MomentHMM(MomentEstimator):
         return self._foundation.of_sequences(records)
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
-        told = {"refine": self.refine, "seed": self.random_state}
+        told: dict[str, Any] = {"refine": self.refine, "seed": self.random_state}
         k = self._number(statistics, HiddenMarkovModel, **told)
         options = MarkovOptions(topics=k, **told)
         self.model_ = HiddenMarkovModel.fit(InMemory((statistics,)), options)
         self.statistics_ = statistics
         self.startprob_ = self.model_.start.copy()
-        self.transmat_ = np.ascontiguousarray(self.model_.moves.T)
+        self.transmat_ = np.ascontiguousarray(self.model_.transition.T)
         self.emissionprob_ = np.ascontiguousarray(self.model_.emission.T)
         return self
 

@@ -8,10 +8,9 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.decompositions.methods import decomposition_called
@@ -22,6 +21,7 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.sklearn.estimator import MomentTransformer
+from streaming_moments.sklearn.sparse_input import SparseInput, held_values, is_sparse
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.weights import Weighting
@@ -33,7 +33,7 @@ _MOST = 32  # topics that the basis is made for, where their number is to be fou
 _PARTS = 100  # of a fractional count
 
 
-class MomentTopics(MomentTransformer):
+class MomentTopics(SparseInput, MomentTransformer):
     """Topics of a matrix of word counts, from statistics that are exact and can be added up.
 
     `X` is (documents, n) array_like or sparse, of whole numbers of at least 0. After `partial_fit`
@@ -202,7 +202,7 @@ class MomentTopics(MomentTransformer):
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         k = self.n_components
-        vars(self).pop("number_search_", None)
+        self.__dict__.pop("number_search_", None)
         if isinstance(k, str):
             told = (self.alpha0, self.method, self.random_state, self.refine)
             self.number_search_ = search_topics(statistics, k, *told)
@@ -228,14 +228,8 @@ class MomentTopics(MomentTransformer):
     def _records(self, X: Any, first: bool = False) -> CountBatch:
         least = _LEAST if first else 1
         try:
-            checked = validate_data(
-                self,
-                X,
-                reset=first,
-                accept_sparse="csr",
-                dtype=_DTYPES,
-                ensure_min_samples=least,
-                ensure_min_features=least,
+            checked = self._matrix(
+                X, first, dtype=_DTYPES, ensure_min_samples=least, ensure_min_features=least
             )
         except (TypeError, ValueError) as error:
             if not _holds_texts(X):
@@ -246,7 +240,7 @@ class MomentTopics(MomentTransformer):
                 f"{type(self).__name__}(...))"
             ) from error
         check_non_negative(checked, type(self).__name__)
-        values = checked.data if sp.issparse(checked) else checked
+        values = held_values(checked)
         whole = values.dtype.kind == "i" or not (values % 1).any()
         if first:
             self.scale_ = 1 if whole else _PARTS
@@ -258,7 +252,7 @@ class MomentTopics(MomentTransformer):
                 )
         if self.scale_ > 1:
             scaled = checked * float(self.scale_)
-            return CountBatch.from_csr(scaled.rint() if sp.issparse(scaled) else np.rint(scaled))
+            return CountBatch.from_csr(scaled.rint() if is_sparse(scaled) else np.rint(scaled))
         return CountBatch.from_csr(checked)
 
     def _require_parameters(self) -> None:
@@ -279,7 +273,6 @@ class MomentTopics(MomentTransformer):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
         return cast("Tags", tags)
 
 

@@ -9,12 +9,12 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.views.multi_view import MultiViewMixture, ViewOptions
-from streaming_moments.sklearn.estimator import MomentEstimator
+from streaming_moments.models.three_view.multi_view import MultiViewMixture, ViewOptions
+from streaming_moments.sklearn.sparse_input import SparseInput, rows_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.views.foundation import VIEWS, ViewsFoundation
@@ -25,7 +25,7 @@ from streaming_moments.statistics.views.statistics import ViewStatistics
 _PILOT = 20_000  # records
 
 
-class MomentViews(MomentEstimator):
+class MomentViews(SparseInput):
     """Hidden states behind records of three views, each a matrix of counts.
 
     `X` is a list of three (records, n) array_like or sparse, or with `sizes` one, of whole numbers
@@ -144,7 +144,8 @@ class MomentViews(MomentEstimator):
         return self._foundation.of_counts(ViewBatch(*named))
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
-        told = {"alpha0": self.alpha0, "refine": self.refine, "seed": self.random_state}
+        told: dict[str, Any] = {"alpha0": self.alpha0, "refine": self.refine}
+        told["seed"] = self.random_state
         k = self._number(statistics, MultiViewMixture, **told)
         options = ViewOptions(topics=k, **told)
         self.model_ = MultiViewMixture.fit(InMemory((statistics,)), options)
@@ -177,13 +178,13 @@ class MomentViews(MomentEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = self.sizes is not None
-        tags.input_tags.sparse = tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = True
         return cast("Tags", tags)
 
 
 def _apart(X: Any, sizes: Sequence[int]) -> list[Any]:
     """The views of one matrix."""
-    whole = check_array(X, accept_sparse="csr", dtype=None)
+    whole = rows_of(X)
     if len(sizes) != len(VIEWS) or min(sizes) < 1 or sum(sizes) != whole.shape[1]:
         raise InvalidInput(
             f"sizes are {list(sizes)}, and X has {whole.shape[1]} columns; give those of each of "

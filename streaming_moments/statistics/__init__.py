@@ -9,5 +9,5 @@ attach(__name__)
 if TYPE_CHECKING:
     from streaming_moments.statistics.base import Foundation as Foundation
     from streaming_moments.statistics.base import Statistics as Statistics
-    from streaming_moments.statistics.kinds import KINDS as KINDS
+    from streaming_moments.statistics.registry import KINDS as KINDS
     from streaming_moments.statistics.row_block import RowBlock as RowBlock

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.deprecation import renamed_fields
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.records import ViewBatch
@@ -83,6 +84,7 @@ def view_records(
     return SyntheticViews(ViewBatch(*views), tables, weights, shares.argmax(axis=1))
 
 
+@renamed_fields("0.3.0", "0.4.0", moves="transition")
 @dataclass(frozen=True, eq=False)
 class SyntheticSequences:
     """Sequences of a hidden Markov chain, with what drew them.
@@ -93,7 +95,7 @@ class SyntheticSequences:
         The symbols.
     emission : (n, k) float64
         Symbols of each state.
-    moves : (k, k) float64
+    transition : (k, k) float64
         A column for each state gone from.
     start : (k,) float64
         States with which sequences begin.
@@ -103,7 +105,7 @@ class SyntheticSequences:
 
     batch: SymbolBatch
     emission: NDArray[np.float64]
-    moves: NDArray[np.float64]
+    transition: NDArray[np.float64]
     start: NDArray[np.float64]
     states: NDArray[np.int64]
 
@@ -125,10 +127,10 @@ def markov_sequences(
     """
     rng = np.random.default_rng(seed)
     emission = rng.dirichlet(np.full(n_symbols, 0.1), k).T
-    moves = 0.3 * rng.dirichlet(np.full(k, 0.5), k).T + 0.7 * np.eye(k)
+    transition = 0.3 * rng.dirichlet(np.full(k, 0.5), k).T + 0.7 * np.eye(k)
     start = rng.dirichlet(np.ones(k))
     rng = np.random.default_rng([seed, draw])
-    chances = np.cumsum(emission, axis=0), np.cumsum(moves, axis=0)
+    chances = np.cumsum(emission, axis=0), np.cumsum(transition, axis=0)
     states = np.empty((number, length), dtype=np.int64)
     symbols = np.empty((number, length), dtype=np.int32)
     states[:, 0] = rng.choice(k, number, p=start)
@@ -138,7 +140,7 @@ def markov_sequences(
         symbols[:, place] = _drawn(chances[0][:, states[:, place]], rng)
     offsets = np.arange(number + 1, dtype=np.int64) * length
     batch = SymbolBatch.whole(offsets, symbols.ravel())
-    return SyntheticSequences(batch, emission, moves, start, states.ravel())
+    return SyntheticSequences(batch, emission, transition, start, states.ravel())
 
 
 def _drawn(chances: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:

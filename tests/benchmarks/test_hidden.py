@@ -9,7 +9,7 @@ from hidden.tables import FoundTree, OurTree, PlantedTable
 from hidden.tree_em import likelier_tree, random_tables
 from hidden.vector_ways import OurMixture
 
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 
 
 def test_the_truth_errs_nothing():
@@ -17,7 +17,7 @@ def test_the_truth_errs_nothing():
     drawn = sequences.load()
     turned = HiddenMarkovModel(
         drawn.truth.emission[:, ::-1],
-        drawn.truth.moves[::-1, ::-1],
+        drawn.truth.transition[::-1, ::-1],
         drawn.truth.start[::-1],
         drawn.truth.start[::-1],
     )

@@ -30,7 +30,7 @@ from streaming_moments.pipelines.jobs.polish import polish
 from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
 from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.refit import refit_by
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.log.format import WRITES
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.operations.expiry import expire

@@ -23,7 +23,7 @@ from streaming_moments.pipelines.reports.model_pages.registry import SHOWN
 from streaming_moments.pipelines.service.predict import ANSWERS, Answering
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.statistics import MomentStatistics
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.operations.history import difference, tag
 from streaming_moments.synthetic.tables import latent_tree_table
 from streaming_moments.testing.small_store import append, create
@@ -60,7 +60,10 @@ def matched(model):
 
 # The file that gets the line, and whether a model has one.
 DOORS = {
-    "refit": ("its class, or statistics/kinds.py", lambda m: has(m, MEMBERS) and m.kind in KINDS),
+    "refit": (
+        "its class, or statistics/registry.py",
+        lambda m: has(m, MEMBERS) and m.kind in KINDS,
+    ),
     "topics": ("its class", lambda m: has(m, {"described"})),
     "transform": ("pipelines/jobs/outputs/registry.py", lambda m: m.name in OUTPUTS),
     "diff": ("streaming_moments/models/states.py", matched),

@@ -11,7 +11,7 @@ from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.kinds.registry import STORED_KINDS
 
 OPTIONS = {

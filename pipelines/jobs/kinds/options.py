@@ -8,7 +8,7 @@ from streaming_moments.models.base import option
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.edges.foundation import WHOLE_NODES
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.counting.symbols.sequences import SYMBOLS, Symbols
 from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows
 

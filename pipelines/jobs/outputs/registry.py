@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
@@ -15,9 +16,8 @@ from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import row_of
+from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.outputs.assign import assign
 from streaming_moments.pipelines.jobs.outputs.complete import complete

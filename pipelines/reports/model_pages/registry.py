@@ -9,6 +9,7 @@ from typing import Any
 
 from streaming_moments.models.base import Model
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.factors.independent_factors import IndependentFactors
@@ -16,9 +17,8 @@ from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
+from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.multi_view import MultiViewMixture
 from streaming_moments.pipelines.reports.model_pages import clusters, factors, states, topics
 from streaming_moments.pipelines.reports.model_pages.model_view import (
     ModelView,

@@ -1,4 +1,4 @@
-"""Chains of hidden states: what the states emit, one file each, and how sequences are read."""
+"""Hidden Markov chains: what the states emit, one file each; how they are fitted and read."""
 
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from streaming_moments.models.chains.emission import Likelihoods as Likelihoods
     from streaming_moments.models.chains.gaussian import GaussianEmission as GaussianEmission
     from streaming_moments.models.chains.hidden_chain import HiddenChain as HiddenChain
+    from streaming_moments.models.chains.hidden_markov import (
+        HiddenMarkovModel as HiddenMarkovModel,
+    )
     from streaming_moments.models.chains.row_windows import gaussian_chain as gaussian_chain
     from streaming_moments.models.chains.vector_sequences import (
         VectorSequences as VectorSequences,

@@ -16,14 +16,14 @@ def forward_backward(
     offsets: NDArray[np.int64],
     rows: NDArray[np.int32],
     start: NDArray[np.float64],
-    moves: NDArray[np.float64],
+    transition: NDArray[np.float64],
     emission: NDArray[np.float64],
     posterior: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Log likelihood of each sequence; posteriors of the states, where there is room for them.
 
-    `start` is (sequences, k), `moves` (k, k) has a row for each state gone to, `emission` (n, k) is
-    positive. `posterior` (places, k) may have no rows.
+    `start` is (sequences, k), `transition` (k, k) has a row for each state gone to, `emission`
+    (n, k) is positive. `posterior` (places, k) may have no rows.
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
@@ -42,7 +42,7 @@ def forward_backward(
                 else:
                     value = 0.0
                     for i in range(k):
-                        value += moves[j, i] * state[i]
+                        value += transition[j, i] * state[i]
                 ahead[j] = value if row < 0 else value * emission[row, j]
                 total += ahead[j]
             for j in range(k):
@@ -62,7 +62,7 @@ def forward_backward(
             for i in range(k):
                 value = 0.0
                 for j in range(k):
-                    value += moves[j, i] * backward[j]
+                    value += transition[j, i] * backward[j]
                 ahead[i] = value
                 largest = max(largest, value)
             total = 0.0
@@ -84,7 +84,7 @@ def viterbi(
     offsets: NDArray[np.int64],
     rows: NDArray[np.int32],
     start: NDArray[np.float64],
-    moves: NDArray[np.float64],
+    transition: NDArray[np.float64],
     emission: NDArray[np.float64],
     states: NDArray[np.int32],
 ) -> NDArray[np.float64]:
@@ -110,10 +110,10 @@ def viterbi(
                 if place == begin:
                     value, origin = start[number, j], 0
                 else:
-                    value, origin = best[0] + moves[j, 0], 0
+                    value, origin = best[0] + transition[j, 0], 0
                     for i in range(1, k):
-                        if best[i] + moves[j, i] > value:
-                            value, origin = best[i] + moves[j, i], i
+                        if best[i] + transition[j, i] > value:
+                            value, origin = best[i] + transition[j, i], i
                 came[place - begin, j] = origin
                 ahead[j] = value if row < 0 else value + emission[row, j]
             for j in range(k):
@@ -134,7 +134,7 @@ def expected_moves(
     offsets: NDArray[np.int64],
     rows: NDArray[np.int32],
     start: NDArray[np.float64],
-    moves: NDArray[np.float64],
+    transition: NDArray[np.float64],
     emission: NDArray[np.float64],
     posterior: NDArray[np.float64],
 ) -> NDArray[np.float64]:
@@ -157,11 +157,11 @@ def expected_moves(
                 else:
                     value = 0.0
                     for i in range(k):
-                        value += moves[j, i] * state[i]
+                        value += transition[j, i] * state[i]
                     if value > 0:
                         factor = posterior[place, j] / value
                         for i in range(k):
-                            found[j, i] += moves[j, i] * state[i] * factor
+                            found[j, i] += transition[j, i] * state[i] * factor
                 ahead[j] = value if row < 0 else value * emission[row, j]
                 total += ahead[j]
             for j in range(k):

@@ -24,7 +24,7 @@ class HiddenChain(Generic[Observed]):
     ----------
     emission : Emission
         What the states emit.
-    moves : (k, k) float64
+    transition : (k, k) float64
         Columns on the simplex: a column for each state gone from.
     start : (k,) float64
         Shares of the states with which sequences begin.
@@ -42,7 +42,7 @@ class HiddenChain(Generic[Observed]):
     """
 
     emission: Emission[Observed]
-    moves: NDArray[np.float64]
+    transition: NDArray[np.float64]
     start: NDArray[np.float64]
     weights: NDArray[np.float64]
 
@@ -68,9 +68,9 @@ class HiddenChain(Generic[Observed]):
         found = self.emission.log_likelihoods(sequences)
         states = np.empty(found.rows.size, dtype=np.int32)
         with np.errstate(divide="ignore"):
-            start, moves = np.log(self._starts(sequences)), np.log(self.moves)
+            start, transition = np.log(self._starts(sequences)), np.log(self.transition)
         logs = decoding.viterbi(
-            sequences.offsets, found.rows, start, moves, emission=found.table, states=states
+            sequences.offsets, found.rows, start, transition, emission=found.table, states=states
         )
         return logs, states
 
@@ -94,15 +94,15 @@ class HiddenChain(Generic[Observed]):
             sequences.offsets,
             found.rows,
             self._starts(sequences),
-            self.moves,
+            self.transition,
             emission=found.table,
             posterior=posterior,
         )
         left = joint.sum(axis=0)
-        moves = np.where(left > 0, joint / np.where(left > 0, left, 1), self.moves)
+        transition = np.where(left > 0, joint / np.where(left > 0, left, 1), self.transition)
         start = posterior[sequences.offsets[:-1][sizes > 0]].mean(axis=0)
         emission = self.emission.maximised(sequences, posterior)
-        return HiddenChain(emission, moves, start, posterior.mean(axis=0)), score
+        return HiddenChain(emission, transition, start, posterior.mean(axis=0)), score
 
     def _read(
         self, sequences: Observed, found: Likelihoods, posterior: NDArray[np.float64]
@@ -112,7 +112,7 @@ class HiddenChain(Generic[Observed]):
             sequences.offsets,
             found.rows,
             self._starts(sequences),
-            self.moves,
+            self.transition,
             emission=found.table,
             posterior=posterior,
         )

@@ -40,7 +40,7 @@ else:
 # Of the variance of all rows, which moments of a state are not below in any direction: they err.
 _LEAST = 0.1
 _PART = 1 << 13  # windows multiplied at a time
-# Of the moves, spread over all before the first round: what is 0 would stay 0.
+# Of the transition matrix, spread over all before the first round: what is 0 would stay 0.
 _SPREAD = 1e-2
 # Nats a row that a round must gain, or rounds end.
 _GAIN = 1e-7
@@ -133,10 +133,10 @@ class RowWindows:
         pairs = self.sums[: d + 1, :, 0] / self.sums[0, 0, 0]
         joint = optimize.nnls(np.kron(means, means), pairs.ravel())[0].reshape(k, k)
         left = joint.sum(axis=0)
-        moves = np.where(left > 0, joint / np.where(left > 0, left, 1), 1 / k)
+        transition = np.where(left > 0, joint / np.where(left > 0, left, 1), 1 / k)
         start = optimize.nnls(means, self.firsts / max(self.firsts[0], 1))[0]
         start = start / start.sum() if start.sum() > 0 else shares
-        return HiddenChain(emission, moves, start, shares)
+        return HiddenChain(emission, transition, start, shares)
 
 
 def gaussian_chain(
@@ -168,12 +168,12 @@ def gaussian_chain(
     >>> rng = np.random.default_rng(0)
     >>> states = np.cumsum(rng.random((50, 40)) < 0.1, axis=1) % 2
     >>> rows = [4 * one[:, None] + rng.normal(size=(40, 1)) for one in states]
-    >>> gaussian_chain(VectorSequences.of(rows), 2).moves.diagonal().round(1)
+    >>> gaussian_chain(VectorSequences.of(rows), 2).transition.diagonal().round(1)
     array([0.9, 0.9])
     """
     chain, before = RowWindows.of(sequences).chain(k), -np.inf
     if rounds:
-        chain = replace(chain, moves=(1 - _SPREAD) * chain.moves + _SPREAD / k)
+        chain = replace(chain, transition=(1 - _SPREAD) * chain.transition + _SPREAD / k)
     for _ in range(rounds):
         following, score = chain.after_round(sequences)
         if score - before < _GAIN * sequences.seen.sum():

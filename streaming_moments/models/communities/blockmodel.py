@@ -18,7 +18,7 @@ from streaming_moments.models.communities.members import Members, members_of
 from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
-from streaming_moments.models.views.columns import half_rows
+from streaming_moments.models.three_view.columns import half_rows
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.statistics.views.statistics import ViewStatistics
 

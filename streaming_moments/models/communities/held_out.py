@@ -12,7 +12,7 @@ from streaming_moments.models.communities.members import Members, members_of
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views.columns import half_rows
+from streaming_moments.models.three_view.columns import half_rows
 from streaming_moments.statistics.edges.ends import part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 

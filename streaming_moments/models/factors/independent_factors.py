@@ -22,11 +22,12 @@ from streaming_moments.decompositions.vectors.factors import (
     weak_factors,
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
+from streaming_moments.deprecation import renamed_fields
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.mixtures.matching import matched_rows
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.stored import StoredModel
+from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.vectors import (
     BY_SPECTRUM,
     fit_of_blocks,
@@ -92,6 +93,9 @@ class FactorOptions(FitOptions):
         return f"{number}-{self.order}-{self.noise}"
 
 
+@renamed_fields(
+    "0.3.0", "0.4.0", told_apart="n_directions", without="n_missing", drawn_in="n_clipped"
+)
 @dataclass(frozen=True, eq=False, repr=False)
 class IndependentFactors(StoredModel):
     """Factors h of `x = mean + mixing h + noise`, by falling size of the cumulant that told them.
@@ -114,9 +118,9 @@ class IndependentFactors(StoredModel):
         Of the signal.
     order, noise_kind : str
         As the options `order` and `noise`.
-    told_apart : int
+    n_directions : int
         Directions in which rows vary beside noise.
-    without, drawn_in : int
+    n_missing, n_clipped : int
         Records that are no row of numbers, and rows that were drawn in to the radius.
     bars : (k,) float64, optional
         Distance of each column from the true one that is to be expected, from halves of the rows.
@@ -150,9 +154,9 @@ class IndependentFactors(StoredModel):
     spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     order: str = "third"
     noise_kind: str = "spherical"
-    told_apart: int = 0
-    without: int = 0
-    drawn_in: int = 0
+    n_directions: int = field(default=0, metadata=stored_as(name="told_apart"))
+    n_missing: int = field(default=0, metadata=stored_as(name="without"))
+    n_clipped: int = field(default=0, metadata=stored_as(name="drawn_in"))
     bars: NDArray[np.float64] | None = None
 
     @classmethod
@@ -180,8 +184,8 @@ class IndependentFactors(StoredModel):
         """The fit, of the statistics of all row blocks; errors as `fit`."""
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
-        told_apart = signal_directions(moments, diagonal=options.noise == "diag")
-        k = options.topics or told_apart
+        n_directions = signal_directions(moments, diagonal=options.noise == "diag")
+        k = options.topics or n_directions
         if not k:
             raise NotIdentifiable(
                 f"{moments.number:,} rows vary in no direction beside noise, so there are no "
@@ -207,10 +211,10 @@ class IndependentFactors(StoredModel):
             spectrum=found.spectrum,
             order=options.order,
             noise_kind=options.noise,
-            told_apart=told_apart,
+            n_directions=n_directions,
             documents=totals.n_documents,
-            without=totals.without,
-            drawn_in=totals.clipped,
+            n_missing=totals.without,
+            n_clipped=totals.clipped,
             bars=None if bars is None else bars * grid.step,
         )
 
@@ -278,19 +282,26 @@ class IndependentFactors(StoredModel):
             columns |= {"kurtosis": self.kurtosis, "kurtosis of noise": self.kurtosis_error}
         if self.bars is not None:
             columns["error bar"] = self.bars
-        names = ("order", "noise_kind", "told_apart", "without", "drawn_in")
-        facts: dict[str, Any] = {name: getattr(self, name) for name in names}
-        facts |= {"factors": self.n_topics, "dimension": self.dimension, "weak": self.weak}
+        facts: dict[str, Any] = {
+            "order": self.order,
+            "noise_kind": self.noise_kind,
+            "told_apart": self.n_directions,
+            "without": self.n_missing,
+            "drawn_in": self.n_clipped,
+            "factors": self.n_topics,
+            "dimension": self.dimension,
+            "weak": self.weak,
+        }
         said = [
             f"{self.n_topics} factors of {self.dimension} dimensions by {self.order} cumulants, "
             f"{self.noise_kind} noise"
         ]
-        if self.n_topics != self.told_apart and self.noise_kind != "full":
-            said.append(f"the spectrum tells {self.told_apart} apart")
+        if self.n_topics != self.n_directions and self.noise_kind != "full":
+            said.append(f"the spectrum tells {self.n_directions} apart")
         if self.weak:
             said.append(f"{self.weak} have a cumulant that noise has too, and may be any")
-        if self.without:
-            said.append(f"{self.without:,} records are no row of numbers and count for nothing")
+        if self.n_missing:
+            said.append(f"{self.n_missing:,} records are no row of numbers and count for nothing")
         return Description(facts, columns, "; ".join(said))
 
 

@@ -19,6 +19,7 @@ from streaming_moments.decompositions.vectors.lifted_mixture import (
     require_covariance,
 )
 from streaming_moments.decompositions.vectors.signal import signal_directions
+from streaming_moments.deprecation import renamed_fields
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.matching import matched_order
@@ -77,6 +78,9 @@ class MixtureOptions(FitOptions):
         return f"{number}-{self.covariance}"
 
 
+@renamed_fields(
+    "0.3.0", "0.4.0", told_apart="n_separable", without="n_missing", drawn_in="n_clipped"
+)
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianMixture(StoredModel):
     """Components with a mean and a variance each, by falling weight as fitted.
@@ -96,11 +100,11 @@ class GaussianMixture(StoredModel):
     spectrum : (k - 1,) float64
         Variance of the means along each direction of the signal, in steps of the grid or in units
         of the noise, as of `Signal`.
-    told_apart : int
+    n_separable : int
         Components that the spectrum of the rows tells apart.
-    without : int
+    n_missing : int
         Records that are no row of numbers.
-    drawn_in : int
+    n_clipped : int
         Rows that lay beyond the radius and were drawn in to it.
     negative : int
         Variances that came out below a thousandth of their mean, and were set to it.
@@ -136,9 +140,9 @@ class GaussianMixture(StoredModel):
     covariance: str = "spherical"
     _: KW_ONLY
     spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    told_apart: int = 0
-    without: int = 0
-    drawn_in: int = 0
+    n_separable: int = field(default=0, metadata=stored_as(name="told_apart"))
+    n_missing: int = field(default=0, metadata=stored_as(name="without"))
+    n_clipped: int = field(default=0, metadata=stored_as(name="drawn_in"))
     negative: int = 0
     bars: NDArray[np.float64] | None = field(default=None, metadata=stored_as(states=(0,)))
     weight_bars: NDArray[np.float64] | None = field(default=None, metadata=stored_as(states=(0,)))
@@ -170,8 +174,8 @@ class GaussianMixture(StoredModel):
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         diagonal = options.covariance.endswith("diag")
-        told_apart = signal_directions(moments, diagonal) + 1
-        k = options.topics or told_apart
+        n_separable = signal_directions(moments, diagonal) + 1
+        k = options.topics or n_separable
         found = mixture_components(moments, k, options.covariance)
         grid, totals = moments.grid, whole.totals
         halves = fits_of_halves(whole, lambda half: mixture_components(half, k, options.covariance))
@@ -182,10 +186,10 @@ class GaussianMixture(StoredModel):
             found.variances * grid.step**2,
             options.covariance,
             spectrum=found.spectrum,
-            told_apart=told_apart,
+            n_separable=n_separable,
             documents=totals.n_documents,
-            without=totals.without,
-            drawn_in=totals.clipped,
+            n_missing=totals.without,
+            n_clipped=totals.clipped,
             negative=found.clipped,
             bars=None if bars is None else bars * grid.step,
             weight_bars=weight_bars,
@@ -291,25 +295,31 @@ class GaussianMixture(StoredModel):
         columns["spread"] = np.sqrt(self.variances.mean(axis=1))
         if self.bars is not None:
             columns["error bar"] = self.bars
-        names = ("covariance", "told_apart", "without", "drawn_in", "negative")
-        facts: dict[str, Any] = {name: getattr(self, name) for name in names}
-        facts |= {"components": self.n_topics, "dimension": self.dimension}
+        facts: dict[str, Any] = {
+            "covariance": self.covariance,
+            "told_apart": self.n_separable,
+            "without": self.n_missing,
+            "drawn_in": self.n_clipped,
+            "negative": self.negative,
+            "components": self.n_topics,
+            "dimension": self.dimension,
+        }
         k = self.n_topics
         said = [f"{k} components of {self.dimension} dimensions, {self.covariance} variances"]
-        if k > self.told_apart:
+        if k > self.n_separable:
             said.append(
-                f"the spectrum tells {self.told_apart} apart: beyond them components are noise, or "
-                "means in the span of others"
+                f"the spectrum tells {self.n_separable} apart: beyond them components are noise, "
+                "or means in the span of others"
             )
-        elif k < self.told_apart:
-            said.append(f"the spectrum tells {self.told_apart} apart: some are taken together")
-        if self.drawn_in > _MANY * max(1, self.documents - self.without):
+        elif k < self.n_separable:
+            said.append(f"the spectrum tells {self.n_separable} apart: some are taken together")
+        if self.n_clipped > _MANY * max(1, self.documents - self.n_missing):
             said.append(
-                f"{self.drawn_in:,} rows lay beyond the radius and were drawn in: more than "
+                f"{self.n_clipped:,} rows lay beyond the radius and were drawn in: more than "
                 f"{_MANY:.0%}; rebase the store, or create it from a pilot like all rows"
             )
-        if self.without:
-            said.append(f"{self.without:,} records are no row of numbers and count for nothing")
+        if self.n_missing:
+            said.append(f"{self.n_missing:,} records are no row of numbers and count for nothing")
         if self.negative:
             said.append(f"{self.negative} variances came out near 0 or below: ask for fewer")
         if self.polishing is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ likelihood; 5 predict best, the most that were tried (try --topics 5-10); gain o
             return ""
         separable, predicting = self.separable, self.predicting
         chosen = self.found(how)
-        of = self.of if chosen != 1 else self.of.removesuffix("s")
+        of = self.of if chosen != 1 else one_of(self.of)
         best = "they predict best" if how == "predict" else f"{predicting} predict best"
         if how != "predict" and predicting == separable:
             best = "they also predict best"
@@ -143,11 +144,22 @@ likelihood; 5 predict best, the most that were tried (try --topics 5-10); gain o
         '3 +0.5'
         """
         numbers = sorted(self.curve)
-        steps = zip(numbers, numbers[1:], strict=False)
         return ", ".join(
             f"{more} {self.curve[more].gain(self.curve[fewer])[0] / (more - fewer):+.2g}"
-            for fewer, more in steps
+            for fewer, more in pairwise(numbers)
         )
+
+
+def one_of(several: str) -> str:
+    """The singular of what is numbered or held out.
+
+    Examples
+    --------
+    >>> one_of("states"), one_of("communities")
+    ('state', 'community')
+    """
+    stem = several.removesuffix("ies")
+    return f"{stem}y" if stem != several else several.removesuffix("s")
 
 
 def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm: int = 1) -> float:
@@ -173,7 +185,7 @@ def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm:
     nearest = [np.delete(row, place).min() for place, row in enumerate(distances)]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = 2 * bars / np.array(nearest)
-    return float(np.nan_to_num(ratios, nan=np.inf).max())
+    return float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).max())
 
 
 def searched(
@@ -186,9 +198,9 @@ def searched(
 ) -> NumberSearch:
     """Try rising numbers, and for "auto" those between.
 
-    No larger ones are tried after so many in succession that cannot be fitted or are no better: no
-    likelier, or for "auto" of states that are not all found again. "auto" halves the gaps beside
-    what is told until they are a twentieth of it.
+    No larger ones are tried after so many in succession that cannot be fitted, or are no likelier
+    and of states that are not all found again. "auto" halves the gaps beside what is told until
+    they are a twentieth of it.
 
     Parameters
     ----------
@@ -198,18 +210,17 @@ def searched(
         In succession; 0 tries all.
     """
     tried = dict[int, Trial | None]()
-    best, since = float("-inf"), 0
+    best: HeldOut | None = None
+    since = 0
     for number in numbers:
         one = tried[number] = trial_of(number)
-        if one is None:
-            better = False
-        elif how == "auto" and one.apart is not None:
-            better = one.apart < _AGAIN
-        else:
-            better = one.held_out.mean > best
-        best = best if one is None else max(best, one.held_out.mean)
-        since = 0 if better else since + 1
-        if since == worse:
+        since += 1
+        if one is not None:
+            gain, noise = one.held_out.gain(best) if best is not None else (1.0, 0.0)
+            best = one.held_out if gain > 0 else best
+            if gain > noise or (one.apart is not None and one.apart < _AGAIN):
+                since = 0
+        if worse and since == worse:
             break
     while how == "auto" and (middle := _between(tried)) is not None:
         tried[middle] = trial_of(middle)
@@ -282,7 +293,7 @@ def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
     found: Trial | None = model.trial(rows, options)
     if found is None:
         raise InvalidInput(
-            f"a half of the records has no {model.holds_out.removesuffix('s')} to be held out; "
+            f"a half of the records has no {one_of(model.holds_out)} to be held out; "
             f"count more records, or give the number of {model.numbered}"
         )
     return found

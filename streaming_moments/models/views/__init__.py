@@ -1,11 +1,22 @@
-"""Models of three views: mixtures of records, and hidden Markov models of sequences."""
+"""Where 0.2 had the models of `chains` and `three_view`: pickles of estimators name its modules."""
 
-from typing import TYPE_CHECKING
+import sys
+from typing import Any
 
-from streaming_moments.lazy_imports import attach
+from streaming_moments.deprecation import warn_deprecated
+from streaming_moments.models.chains import hidden_markov, transitions
+from streaming_moments.models.three_view import multi_view
 
-attach(__name__, modules=("triple_kernels",))
+_EXPORTS = {"HiddenMarkovModel": hidden_markov, "MultiViewMixture": multi_view}
 
-if TYPE_CHECKING:
-    from streaming_moments.models.views.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
-    from streaming_moments.models.views.multi_view import MultiViewMixture as MultiViewMixture
+# these stay, as long as estimators that 0.2 pickled are read
+for _module in (hidden_markov, transitions, multi_view):
+    sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    own = _EXPORTS[name]
+    warn_deprecated(f"{__name__}.{name}", "0.3.0", "0.4.0", f"{own.__name__}.{name}")
+    return getattr(own, name)

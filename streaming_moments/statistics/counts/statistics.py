@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.notebook import html_table
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.printing.html_table import html_table
 from streaming_moments.statistics.counts.adding import (
     BlockSums,
     foreign,

@@ -15,8 +15,8 @@ from methods import CORES
 from ours import OURS
 from threadpoolctl import threadpool_limits
 
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel, MarkovOptions
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel, MarkovOptions
 from streaming_moments.sklearn import MomentHMM
 
 # What pomegranate is given at once: sequences of one length.

@@ -14,7 +14,7 @@ from hidden.beside import Figure
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.synthetic.hidden import SyntheticSequences, markov_sequences
 
@@ -66,8 +66,8 @@ class PlantedSequences:
         assert truth is not None
         apart = np.abs(truth.emission[:, :, None] - result.emission[:, None, :]).sum(axis=0)
         own, found = linear_sum_assignment(apart)
-        moves = np.abs(truth.moves[np.ix_(own, own)] - result.moves[np.ix_(found, found)])
-        drew = HiddenMarkovModel(truth.emission, truth.moves, truth.start, truth.start)
+        moves = np.abs(truth.transition[np.ix_(own, own)] - result.transition[np.ix_(found, found)])
+        drew = HiddenMarkovModel(truth.emission, truth.transition, truth.start, truth.start)
         perplexities = result.perplexity(data.held_out), drew.perplexity(data.held_out)
         return {
             "error": float(apart[own, found].mean()),

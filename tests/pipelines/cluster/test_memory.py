@@ -17,6 +17,7 @@ from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster import rows_here
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import (
     MEBIBYTE,
@@ -131,15 +132,18 @@ def test_a_core_that_no_worker_holds_stays_on_all_of_them():
 
 REFIT = """
 import re
+import sys
 from pathlib import Path
 from planted_moments import Planted
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.cluster import rows_here
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.refit import refit
 
+rows_here.SMALL = int(sys.argv[1])
 held, k = Planted(topics=160, row_blocks=80), 160
 with connect() as cluster:
     shape = cluster.workers, cluster.threads, cluster.memory
@@ -228,13 +232,13 @@ with TemporaryDirectory() as folder, connect() as cluster:
 
 @pytest.mark.parametrize(
     "work",
-    [REFIT, COUNTING, SHARING],
-    ids=["refit of many topics", "counting", "shares of many topics"],
+    [[REFIT, "-1"], [REFIT, str(rows_here.SMALL)], [COUNTING], [SHARING]],
+    ids=["many topics by tasks", "many topics", "counting", "shares of many topics"],
 )
 def test_work_holds_no_more_than_its_plan(work, tmp_path):
     # compiling takes memory too, and a new installation has no kernels yet
     done = subprocess.run(
-        [sys.executable, "-c", work],
+        [sys.executable, "-c", *work],
         cwd=Path(__file__).parent,
         env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
         capture_output=True,

@@ -39,6 +39,7 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
+from streaming_moments.pipelines.cluster.rows_here import RowsHere
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.refit import refit, refit_by
@@ -97,7 +98,8 @@ def runners(blocks, cluster, pool, keep):
     held = Held(blocks)
     lengths = held.row_lengths()
     yield InMemory(blocks)
-    yield OnCluster.of(held, lengths, Run(cluster), per_worker=2, keep=keep)
+    for where in (OnCluster, RowsHere):
+        yield where.of(held, lengths, Run(cluster), per_worker=2, keep=keep)
     yield Timed(held.basis, lengths, blocks, pool, known={})
 
 
@@ -222,9 +224,10 @@ def test_refinement_gives_the_same_bits_whoever_runs_it(
     blocks = blocks_of(number, weighted)
     held = Held(blocks)
     start = fit_rows(InMemory(blocks), TOPICS, form_of(alpha0))
-    streamed = OnCluster.of(
-        held, held.row_lengths(), Run(embedded), 2, keep=keep, keep_prepared=False
-    )
+    streamed = [
+        where.of(held, held.row_lengths(), Run(embedded), 2, keep=keep, keep_prepared=False)
+        for where in (OnCluster, RowsHere)
+    ]
     [whole] = blocks_of(1, weighted)
     alone = InMemory((whole,))
     expected = start.likelier(pair_rows(alone), 4)
@@ -235,7 +238,7 @@ def test_refinement_gives_the_same_bits_whoever_runs_it(
     repeating = replace(start, topics=twice)
     both = made_there(repeating, pair_rows(alone), 2, HalfRows.of(alone), 5)
     assert both.second_start.repeated
-    for rows in (*runners(blocks, embedded, pool, keep), streamed):
+    for rows in (*runners(blocks, embedded, pool, keep), *streamed):
         found = start.likelier(pair_rows(rows), 4)
         assert np.array_equal(found.topics, expected.topics)
         assert np.array_equal(found.pair_weights, expected.pair_weights)
@@ -270,6 +273,7 @@ def results_of(dask_worker):
     return list(dask_worker.plugins[Results.name].seen.values())
 
 
+@pytest.mark.usefixtures("each_step_a_task")
 @pytest.mark.parametrize("weighted", [False, True])
 def test_dask_knows_the_bytes_of_all_that_tasks_leave_for_others(embedded, weighted):
     held = Held(blocks_of(4, weighted, POOLED))
@@ -316,6 +320,7 @@ def arrived(monkeypatch):
     return sizes
 
 
+@pytest.mark.usefixtures("each_step_a_task")
 @pytest.mark.parametrize("method", ["joint", "feature"])
 @pytest.mark.parametrize("refine", [0, 3])
 def test_of_models_that_are_compared_only_numbers_come_to_the_client(
@@ -327,6 +332,7 @@ def test_of_models_that_are_compared_only_numbers_come_to_the_client(
     assert sum(arrived) < 8 * wide.basis.n_words * TOPICS
 
 
+@pytest.mark.usefixtures("each_step_a_task")
 @pytest.mark.parametrize("refine", [0, 3])
 def test_of_a_refit_the_model_comes_to_the_client_once(embedded, wide, arrived, refine):
     model = refit(wide, TOPICS, 0.2, Run(embedded), refine=refine)

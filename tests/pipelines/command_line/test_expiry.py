@@ -20,7 +20,7 @@ from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.page import LedgerRow, ReportPage
 from streaming_moments.statistics.counts.batch import concatenate
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.column_files import write_columns
 from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy

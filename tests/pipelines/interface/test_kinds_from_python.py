@@ -9,10 +9,11 @@ import pytest
 from streaming_moments import create_store, open_store
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
+from streaming_moments.models.chains import HiddenMarkovModel
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.three_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
 from streaming_moments.pipelines import PilotOptions
 from streaming_moments.pipelines.jobs.create import CountingOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions
@@ -122,7 +123,7 @@ def test_views_of_a_frame_are_counted_as_from_a_file(tmp_path):
     assert np.array_equal(store.snapshot.load().sums["triple_sketch"], file.sums["triple_sketch"])
     model = store.refit_as(MultiViewMixture, topics=2, name="first")
     assert model.columns == ("a", "b", "c")
-    assert model.without == 1
+    assert model.n_missing == 1
     selection = store.select_as(MultiViewMixture, [1, 2])
     assert selection.taken.n_topics == 2
     named = store.label(0, "the larger")

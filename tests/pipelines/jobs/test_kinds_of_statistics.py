@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from streaming_moments.errors import BoundExceeded
+from streaming_moments.models.chains import HiddenMarkovModel
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
+from streaming_moments.models.three_view import MultiViewMixture
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.kinds.views import pairs_of
 from streaming_moments.statistics.counts.batch import CountBatch

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
-from streaming_moments.models.views import HiddenMarkovModel
+from streaming_moments.models.chains import HiddenMarkovModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.forget import forget

@@ -65,6 +65,7 @@ def test_refit_is_the_serial_fit(store, statistics, embedded, method, alpha0):
     assert found.method == method
 
 
+@pytest.mark.usefixtures("each_step_a_task")
 def test_the_seed_reaches_the_workers(store, embedded):
     one, two, again = (refit(store, 4, 1.0, Run(embedded), "svd", seed) for seed in (1, 2, 1))
     assert np.array_equal(one.topics, again.topics)

@@ -133,6 +133,7 @@ def test_the_state_is_read_once_or_as_often_as_little_memory_needs(store, embedd
         assert one == two
 
 
+@pytest.mark.usefixtures("each_step_a_task")
 def test_one_whitening_runs_at_a_time_for_each_holds_the_core_twice(store, embedded, monkeypatch):
     both, met, count = threading.Barrier(2), [], module.positive_eigenvalues
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.chains import HiddenMarkovModel
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.views import HiddenMarkovModel, MultiViewMixture
-from streaming_moments.models.views.held_out import (
+from streaming_moments.models.three_view import MultiViewMixture
+from streaming_moments.models.three_view.held_out import (
     dirichlet_triples,
     held_out_triples,
     triple_chances,

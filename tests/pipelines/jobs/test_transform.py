@@ -12,7 +12,7 @@ import pytest
 
 from streaming_moments import fit
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError, StoreError
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.outputs import proportions as module

@@ -62,7 +62,7 @@ def test_the_number_is_found_and_the_model_kept(store, drawn, run) -> None:
     assert model.n_topics == 3
     errors, _ = matched_means(model.means, drawn.means)
     assert errors.max() < 0.5
-    assert model.without == 1
+    assert model.n_missing == 1
     code, said, _ = run("topics", store, "--model", "auto", "--json")
     facts = json.loads(said)
     assert code == 0

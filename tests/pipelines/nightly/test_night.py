@@ -13,11 +13,11 @@ import pytest
 from streaming_moments import fit
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models import halves as fits_of_halves
+from streaming_moments.models.chains import HiddenMarkovModel
 from streaming_moments.models.fit import fit_by
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.models.views import HiddenMarkovModel
 from streaming_moments.pipelines.aggregation import aggregation
 from streaming_moments.pipelines.aggregation.aggregation import plan_of
 from streaming_moments.pipelines.cluster.run import Run

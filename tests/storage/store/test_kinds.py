@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, StoreError
-from streaming_moments.statistics.kinds import KINDS
+from streaming_moments.statistics.registry import KINDS
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.compaction import commit_compaction, seal_sum, write_sum

@@ -29,7 +29,7 @@ def skewed() -> FactorRows:
 
 def test_skewed_factors_are_found_with_their_number_and_bars(skewed) -> None:
     model = fitted(skewed, 0)
-    assert model.n_topics == model.told_apart == 4
+    assert model.n_topics == model.n_directions == 4
     assert amari_distance(skewed.mixing, model.unmixing) < 0.03
     cosines = np.abs(model.mixing.T @ skewed.mixing)
     places = cosines.argmax(axis=1)

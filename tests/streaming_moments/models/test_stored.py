@@ -1,19 +1,20 @@
 """What all models have of their base: parts, reordering, read-only arrays, a short repr."""
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
+from streaming_moments.deprecation import Deprecated
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.stored import StoredModel, stored_as
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.multi_view import MultiViewMixture
+from streaming_moments.models.three_view.multi_view import MultiViewMixture
 
 SHARES = np.array([0.7, 0.3])
 COLUMNS = np.array([[0.9, 0.2], [0.1, 0.8]])
@@ -125,10 +126,74 @@ def test_a_model_without_states_is_not_reordered():
 def test_the_repr_says_shapes_and_what_differs_from_the_defaults():
     model = chain(documents=7, since="2026-11-01")
     assert repr(model) == (
-        "HiddenMarkovModel(emission=<2 x 2 float64>, moves=<2 x 2 float64>, "
+        "HiddenMarkovModel(emission=<2 x 2 float64>, transition=<2 x 2 float64>, "
         "start=<2 float64>, weights=<2 float64>, spectrum=<0 float64>, "
         "symbol_shares=<0 float64>, documents=7, since='2026-11-01')"
     )
+    assert repr(pickle.loads(pickle.dumps(model))) == repr(model)
+
+
+# by class: the fields that had another name before 0.3.0, with that name
+RENAMED = {
+    "HiddenMarkovModel": {"transition": "moves"},
+    "MultiViewMixture": {"n_missing": "without"},
+    "GaussianMixture": {
+        "n_separable": "told_apart",
+        "n_missing": "without",
+        "n_clipped": "drawn_in",
+    },
+    "IndependentFactors": {
+        "n_directions": "told_apart",
+        "n_missing": "without",
+        "n_clipped": "drawn_in",
+    },
+}
+
+
+LOST = {"n_missing": 5, "n_clipped": 7}
+RENAMED_MODELS = [
+    HiddenMarkovModel(
+        COLUMNS, np.array([[0.6, 0.3], [0.4, 0.7]]), *[SHARES] * 2, window_score=-1.0
+    ),
+    MultiViewMixture(COLUMNS, COLUMNS, COLUMNS, SHARES, n_missing=5),
+    GaussianMixture(COLUMNS, SHARES, np.ones((2, 1)), n_separable=3, **LOST),
+    IndependentFactors(np.eye(2), np.eye(2), np.ones(2), n_directions=3, **LOST),
+]
+
+
+@pytest.mark.parametrize("model", RENAMED_MODELS, ids=lambda one: one.name)
+def test_a_renamed_field_has_its_old_name_in_stores_and_for_a_release_in_python(model):
+    renamed = RENAMED[type(model).__name__]
+    stored = dict(zip(("arrays", "attributes"), model.parts(), strict=True))
+    for new, old in renamed.items():
+        value = getattr(model, new)
+        there = "arrays" if isinstance(value, np.ndarray) else "attributes"
+        assert np.array_equal(stored[there].pop(old), value)
+        with pytest.warns(Deprecated, match=rf"\.{old} is deprecated .* use {new}$"):
+            assert getattr(model, old) is value
+        other = 0 * value
+        with pytest.warns(Deprecated, match=rf"\({old}=\) is deprecated .* use {new}$"):
+            assert np.array_equal(getattr(replace(model, **{old: other}), new), other)
+    assert not renamed.keys() & (stored["arrays"].keys() | stored["attributes"].keys())
+    again = type(model).from_parts(*model.parts())
+    assert repr(again) == repr(model)
+    facts = model.described().facts
+    assert again.described().facts == facts
+    # what commands print as JSON
+    told = {old: np.transpose(getattr(model, new)).tolist() for new, old in renamed.items()}
+    assert told == {old: facts[old] for old in renamed.values()}
+
+
+@pytest.mark.parametrize("model", RENAMED_MODELS, ids=lambda one: one.name)
+def test_a_pickle_with_the_old_names_is_read(model):
+    renamed = RENAMED[type(model).__name__]
+    state = {renamed.get(name, name): value for name, value in vars(model).items()}
+    old = object.__new__(type(model))
+    old.__setstate__(state)
+    assert vars(old).keys() == vars(model).keys()
+    for name in renamed:
+        assert np.array_equal(getattr(old, name), getattr(model, name))
+    assert repr(pickle.loads(pickle.dumps(old))) == repr(model)
 
 
 @pytest.mark.parametrize("name", MODELS)

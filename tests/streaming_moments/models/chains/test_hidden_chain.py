@@ -100,7 +100,7 @@ def test_a_round_is_that_of_all_paths_of_states(chain, batch, sequences, likelih
         shares.append(posterior)
     posterior = np.concatenate(shares)
     assert score == pytest.approx(chain.log_likelihoods(batch).sum())
-    assert np.allclose(following.moves, joint / joint.sum(axis=0))
+    assert np.allclose(following.transition, joint / joint.sum(axis=0))
     assert np.allclose(following.start, start)
     assert np.allclose(following.weights, posterior.mean(axis=0))
     given = [row for one in sequences for row in one]
@@ -145,7 +145,7 @@ def test_planted_gaussians_are_recovered_by_moments_and_by_rounds():
             (
                 np.abs(found.emission.means[order] - means).max(),
                 np.abs(found.emission.covariances[order] - covariances).max(),
-                np.abs(found.moves[np.ix_(order, order)] - moves).max(),
+                np.abs(found.transition[np.ix_(order, order)] - moves).max(),
                 np.abs(found.start[order] - [0.6, 0.3, 0.1]).max(),
             )
         )
@@ -177,7 +177,7 @@ def test_exact_moments_give_the_chain_itself():
     order = np.linalg.norm(found.emission.means[:, None] - means, axis=2).argmin(axis=0)
     assert np.allclose(found.emission.means[order], means, atol=1e-9)
     assert np.allclose(found.emission.covariances[order], covariances, atol=1e-8)
-    assert np.allclose(found.moves[np.ix_(order, order)], moves, atol=1e-9)
+    assert np.allclose(found.transition[np.ix_(order, order)], moves, atol=1e-9)
     assert np.allclose(found.start[order], start, atol=1e-9)
 
 
@@ -258,7 +258,7 @@ def test_a_further_emission_needs_nothing_of_the_chain():
     for _ in range(30):
         chain, _ = chain.after_round(counts)
     assert np.allclose(chain.emission.rates, [2, 9], atol=0.3)
-    assert np.allclose(np.diag(chain.moves), 0.9, atol=0.02)
+    assert np.allclose(np.diag(chain.transition), 0.9, atol=0.02)
     assert (chain.decode(counts)[1] == states.ravel()).mean() > 0.95
 
 

@@ -61,7 +61,7 @@ def test_statistics_give_the_components_with_bars_and_the_number(drawn, model_an
     np.testing.assert_allclose(model.weights[places], drawn.weights, atol=0.03)
     np.testing.assert_allclose(model.variances[places, 0], drawn.variances[:, 0], atol=0.1)
     assert (np.diff(model.weights) <= 0).all()
-    assert model.told_apart == 10
+    assert model.n_separable == 10
     assert model.documents == 20_000
     # bars are the errors, to a factor
     assert 0.4 < np.mean(model.bars) / errors.mean() < 2.0
@@ -111,7 +111,7 @@ def test_outliers_are_drawn_in() -> None:
     for one in (clean, spoilt):
         model, grid = fitted(one, 5)
         errors.append(error_of(polished(model, [one.rows], grid, 2), one))
-    assert model.drawn_in >= 190
+    assert model.n_clipped >= 190
     assert errors[1] < 1.1 * errors[0]
 
 

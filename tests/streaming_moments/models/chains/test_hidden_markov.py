@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+from streaming_moments.deprecation import Deprecated
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.chains.windows_em import Chain
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.views import triples, triples_em
-from streaming_moments.models.views.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.views.triples import (
+from streaming_moments.models.three_view import em_starts, triples
+from streaming_moments.models.three_view.em_starts import likelier
+from streaming_moments.models.three_view.triples import (
     ListedTriples,
     TripleTable,
     triple_table,
     triples_of,
 )
-from streaming_moments.models.views.triples_em import after_rounds, likelier, spread
-from streaming_moments.models.views.windows_em import Chain
+from streaming_moments.models.three_view.triples_em import after_rounds, spread
 from streaming_moments.sklearn import MomentHMM
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -74,7 +76,7 @@ def test_exact_moments_of_a_chain_that_is_not_stationary_give_it_back(sketch):
     model = fitted(statistics, 3)
     order = matched(model, O)
     assert np.abs(model.emission[:, order] - O).max() < 1e-8
-    assert np.abs(model.moves[np.ix_(order, order)] - T).max() < 1e-7
+    assert np.abs(model.transition[np.ix_(order, order)] - T).max() < 1e-7
     assert np.abs(model.start[order] - start).max() < 1e-8
     assert (model.untold, model.turned) == (0, 0)
     # what all windows agree with stays, but for what is spread over all symbols and states
@@ -82,7 +84,7 @@ def test_exact_moments_of_a_chain_that_is_not_stationary_give_it_back(sketch):
     assert refined.refined == (not sketch)
     order = matched(refined, O)
     assert np.abs(refined.emission[:, order] - O).max() < 1e-3
-    assert np.abs(refined.moves[np.ix_(order, order)] - T).max() < 1e-3
+    assert np.abs(refined.transition[np.ix_(order, order)] - T).max() < 1e-3
     # weights are those of the middle of a window, one move after its first place
     places = [np.linalg.matrix_power(T, place) @ start for place in range(7)]
     first, middle = np.mean(places[:-1], axis=0), np.mean(places[1:], axis=0)
@@ -140,7 +142,7 @@ def test_reading_agrees_with_all_paths_of_states():
     sequences = [[0, 2, 2, 1], [1], [2, -1, 0]]
     batch = SymbolBatch.of(sequences)
     found = model.log_likelihoods(batch)
-    O, T = model.chain.emission.smoothed, model.moves
+    O, T = model.chain.emission.smoothed, model.transition
     start = model.chain.smooth_start
     assert found[0] == pytest.approx(np.log(forward(O, T, start, sequences[0])), rel=1e-12)
     unseen = sum(forward(O, T, start, [2, x, 0]) for x in range(3))
@@ -187,9 +189,9 @@ def test_rounds_never_make_the_windows_less_likely():
     # by the definition: all states of all windows
     joint = np.einsum(
         "a,la,ba,mb,cb,rc->mlrabc",
-        *(chain.weights, chain.emission, chain.moves),
+        *(chain.weights, chain.emission, chain.transition),
         chain.emission,
-        chain.moves,
+        chain.transition,
         chain.emission,
     )
     share = joint * (table / joint.sum(axis=(3, 4, 5)))[..., None, None, None]
@@ -199,7 +201,7 @@ def test_rounds_never_make_the_windows_less_likely():
     moved = share.sum(axis=(0, 1, 2, 5)).T + share.sum(axis=(0, 1, 2, 3)).T
     following, _ = after_rounds(windows, start, 3)
     assert np.allclose(following.emission, emitted / emitted.sum(axis=0))
-    assert np.allclose(following.moves, moved / moved.sum(axis=0))
+    assert np.allclose(following.transition, moved / moved.sum(axis=0))
 
 
 def test_a_full_table_says_what_its_triples_say_one_by_one(monkeypatch):
@@ -232,7 +234,7 @@ def test_longer_steps_are_never_less_likely_and_get_further():
     assert (np.diff(scores) >= 0).all()
     for one, _ in found:
         assert np.allclose(one.emission.sum(axis=0), 1)
-        assert np.allclose(one.moves.sum(axis=0), 1)
+        assert np.allclose(one.transition.sum(axis=0), 1)
         assert one.weights.sum() == pytest.approx(1)
     assert scores[-1] > after_rounds(windows, chain, 100)[1] + 0.01
 
@@ -245,9 +247,9 @@ def test_a_hundred_thousand_symbols_give_the_model_back():
     order = matched(model, drawn.emission)
     # the prototype's .045 and .029, after as many rounds
     assert np.abs(model.emission[:, order] - drawn.emission).sum(axis=0).mean() < 0.05
-    moves = model.moves[np.ix_(order, order)]
-    assert np.abs(moves - drawn.moves).sum(axis=0).mean() < 0.04
-    truth = HiddenMarkovModel(drawn.emission, drawn.moves, drawn.start, drawn.start)
+    moves = model.transition[np.ix_(order, order)]
+    assert np.abs(moves - drawn.transition).sum(axis=0).mean() < 0.04
+    truth = HiddenMarkovModel(drawn.emission, drawn.transition, drawn.start, drawn.start)
     assert np.log(model.perplexity(held_out) / truth.perplexity(held_out)) < 0.008
     states = model.decode(held_out)[1]
     own = markov_sequences(100, seed=0, draw=1).states
@@ -263,7 +265,7 @@ def test_blocks_of_rows_and_parts_give_the_same_model():
     blocks = [foundation.of_sequences(drawn.batch, RowBlock(index, 5)) for index in range(5)]
     options = HiddenMarkovModel.Options(topics=3, refine=5)
     again = HiddenMarkovModel.fit(InMemory(blocks), options)
-    for name in ("emission", "moves", "start", "bars"):
+    for name in ("emission", "transition", "start", "bars"):
         assert np.allclose(getattr(again, name), getattr(whole, name), atol=1e-7)
     assert np.allclose(again.observable.symbols, whole.observable.symbols, atol=1e-9)
     kept = HiddenMarkovModel.from_parts(*whole.parts())
@@ -286,6 +288,12 @@ def test_what_the_statistics_do_not_hold_is_not_identifiable():
         fitted(same, 5)
 
 
+def test_what_drew_sequences_has_the_old_name_of_its_transition_for_a_release():
+    drawn = markov_sequences(2, length=3, k=2)
+    with pytest.warns(Deprecated, match=r"^SyntheticSequences\.moves is .* use transition$"):
+        assert drawn.moves is drawn.transition
+
+
 def test_one_long_sequence_begins_as_the_states_are_everywhere():
     drawn = markov_sequences(1, length=20_000, n_symbols=10, k=2, seed=4)
     model = fitted(foundation_of(10).of_sequences(drawn.batch), 2, refine=5)
@@ -304,12 +312,12 @@ def test_of_many_starts_the_likelier_go_on(monkeypatch):
     scores = [likelier(windows, [start], rounds)[1] for rounds in (1, 70)]
     assert scores[1] >= max(alone, scores[0])
     # as likely as what drew the sequences, over again
-    truth = Chain(drawn.emission, drawn.moves, np.full(3, 1 / 3))
+    truth = Chain(drawn.emission, drawn.transition, np.full(3, 1 / 3))
     assert scores[1] > after_rounds(windows, truth, 1)[1] - 1e-3
     again = likelier(windows, [start], 70)
     assert again[1:] == (scores[1], 70)
     # of more triples than a second has room for as many rounds less, and more are had by asking
-    monkeypatch.setattr(triples_em, "_MOST_WORK", windows.work(3) * (0.5 * 25 + 7 + 2 * 3) * 10)
+    monkeypatch.setattr(em_starts, "_MOST_WORK", windows.work(3) * (0.5 * 25 + 7 + 2 * 3) * 10)
     fewer = [likelier(windows, [start], rounds, usual=70)[2] for rounds in (35, 70, 140)]
     assert fewer == [5, 10, 20]
 

@@ -51,7 +51,7 @@ class Operators:
 def transitions(
     rows: Rows, sketch: Basis, metric: NDArray[np.float64], emission: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """(k, k) moves, a column for each state gone from, (k,) shares of these, and untold columns.
+    """(k, k) transition, a column for each state gone from; (k,) their shares; untold columns.
 
     Non-negative least squares of `RL = O J (O' Qo)`, J the shares of pairs of states, in rows
     scaled by `p^-1/2` and in the covariance metric of the sketch, that of `sketch_metric`.
@@ -72,9 +72,9 @@ def transitions(
         joint = np.where(told, joint, free)
     sums = joint.sum(axis=0)
     unknown = int((sums <= 0).sum())
-    moves = np.where(sums > 0, joint / np.where(sums > 0, sums, 1), 1 / k)
+    transition = np.where(sums > 0, joint / np.where(sums > 0, sums, 1), 1 / k)
     shares = sums / sums.sum() if sums.any() else np.full(k, 1 / k)
-    return moves, shares, unknown
+    return transition, shares, unknown
 
 
 def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:

@@ -46,7 +46,7 @@ class ViewColumns:
         Singular values of the pair of the two other views.
     turned : int
         States whose columns came out mostly negative: the statistics hardly hold them.
-    documents, without : int
+    documents, n_missing : int
         Records counted, and those of them that lack a view.
     """
 
@@ -54,7 +54,7 @@ class ViewColumns:
     spectrum: NDArray[np.float64]
     turned: int
     documents: int
-    without: int
+    n_missing: int
 
 
 def view_columns(

@@ -7,11 +7,11 @@ import pytest
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.views.columns import like
-from streaming_moments.models.views.mixture_em import Mixture
-from streaming_moments.models.views.multi_view import MultiViewMixture
-from streaming_moments.models.views.triples import ListedTriples, triple_table
-from streaming_moments.models.views.triples_em import after_rounds
+from streaming_moments.models.three_view.columns import like
+from streaming_moments.models.three_view.mixture_em import Mixture
+from streaming_moments.models.three_view.multi_view import MultiViewMixture
+from streaming_moments.models.three_view.triples import ListedTriples, triple_table
+from streaming_moments.models.three_view.triples_em import after_rounds
 from streaming_moments.sklearn import MomentViews
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary

@@ -9,31 +9,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.columns import Column, Columns
+from streaming_moments.deprecation import renamed_fields
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.chains.discrete import DiscreteEmission
 from streaming_moments.models.chains.hidden_chain import HiddenChain
+from streaming_moments.models.chains.transitions import (
+    Operators,
+    first_states,
+    operators,
+    symbol_shares,
+)
+from streaming_moments.models.chains.windows_fit import chain_of
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
-from streaming_moments.models.views.chains import chain_of
-from streaming_moments.models.views.columns import (
+from streaming_moments.models.three_view.columns import (
     ViewColumns,
     half_bars,
     half_rows,
     said_of_turned,
     view_columns,
 )
-from streaming_moments.models.views.held_out import trial_of_halves
-from streaming_moments.models.views.surroundings import by_surroundings, sketch_metric
-from streaming_moments.models.views.transitions import (
-    Operators,
-    first_states,
-    operators,
-    symbol_shares,
-)
+from streaming_moments.models.three_view.held_out import trial_of_halves
+from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
@@ -62,6 +63,7 @@ class MarkovOptions(FitOptions):
         require_joint(self.method, "three views")
 
 
+@renamed_fields("0.3.0", "0.4.0", moves="transition")
 @dataclass(frozen=True, eq=False, repr=False)
 class HiddenMarkovModel(StoredModel):
     """States, their symbols, and how they follow one another.
@@ -73,7 +75,7 @@ class HiddenMarkovModel(StoredModel):
     ----------
     emission : (n, k) float64
         Columns on the simplex: symbols of each state.
-    moves : (k, k) float64
+    transition : (k, k) float64
         Columns on the simplex: a column for each state gone from.
     start : (k,) float64
         Shares of the states with which sequences begin.
@@ -127,7 +129,7 @@ class HiddenMarkovModel(StoredModel):
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "window_score")
 
     emission: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
-    moves: NDArray[np.float64] = field(metadata=stored_as(states=(0, 1)))
+    transition: NDArray[np.float64] = field(metadata=stored_as(name="moves", states=(0, 1)))
     start: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     _: KW_ONLY
@@ -190,14 +192,14 @@ class HiddenMarkovModel(StoredModel):
             found = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
         bars, word_bars = found or (None, None)
         # refined, the weights are those of the first place of a window
-        weights = chain.moves @ chain.weights if refined else weights
+        weights = chain.transition @ chain.weights if refined else weights
         start, beginnings = first_states(rows, chain.emission)
         if beginnings < _BEGINNINGS * k or not start.sum():
             start = weights
         shares = symbol_shares(rows)
         model = cls(
             chain.emission,
-            chain.moves,
+            chain.transition,
             start,
             weights,
             spectrum=fitted.spectrum,
@@ -205,7 +207,7 @@ class HiddenMarkovModel(StoredModel):
             observable=operators(rows, sketch, k),
             documents=fitted.documents,
             windows=int(rows.gathered("records", _triples)[0]),
-            short=fitted.without,
+            short=fitted.n_missing,
             turned=fitted.turned,
             beginnings=beginnings,
             untold=untold,
@@ -234,17 +236,17 @@ class HiddenMarkovModel(StoredModel):
     @property
     def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
         """Columns of the middle, first and last symbol of a window, their weights, and 0."""
-        joint = self.moves * self.weights
+        joint = self.transition * self.weights
         middle = joint.sum(axis=1)
         before = joint.T / np.where(middle > 0, middle, 1)
-        outer = self.emission @ before, self.emission @ self.moves
+        outer = self.emission @ before, self.emission @ self.transition
         return (self.emission, *outer), middle, 0.0
 
     @property
     def chain(self) -> HiddenChain[SymbolBatch]:
         """The chain by which sequences of symbols are read."""
         emission = DiscreteEmission(self.emission)
-        return HiddenChain(emission, self.moves, self.start, self.weights)
+        return HiddenChain(emission, self.transition, self.start, self.weights)
 
     @property
     def rare(self) -> bool:
@@ -351,7 +353,7 @@ class HiddenMarkovModel(StoredModel):
 
     def described(self) -> Description:
         """Shares of the states, how they begin and stay, error bars; what to beware of."""
-        columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.moves)}
+        columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.transition)}
         if self.bars is not None:
             columns["error bar"] = self.bars
         names = (
@@ -367,7 +369,7 @@ class HiddenMarkovModel(StoredModel):
         facts: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
-        facts |= {"moves": self.moves.T.tolist(), "operators": self.observable is not None}
+        facts |= {"moves": self.transition.T.tolist(), "operators": self.observable is not None}
         said = [f"{self.windows:,} windows of three symbols"]
         if self.refined:
             said.append(f"refined {self.refined} rounds by them")

@@ -1,4 +1,4 @@
-"""The chain behind sequences: how states follow, and refinement from several starts."""
+"""The chain behind windows of three symbols: by moments, and refined from several starts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.models.chains.transitions import transitions
+from streaming_moments.models.chains.windows_em import Chain
 from streaming_moments.models.rows import InMemory, Rows
-from streaming_moments.models.views.columns import view_columns
-from streaming_moments.models.views.surroundings import sketch_metric
-from streaming_moments.models.views.transitions import transitions
-from streaming_moments.models.views.triples import triple_table, triples_of
-from streaming_moments.models.views.triples_em import likelier
-from streaming_moments.models.views.windows_em import Chain
+from streaming_moments.models.three_view.columns import view_columns
+from streaming_moments.models.three_view.em_starts import likelier
+from streaming_moments.models.three_view.surroundings import sketch_metric
+from streaming_moments.models.three_view.triples import triple_table, triples_of
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
@@ -36,7 +36,7 @@ def chain_of(
     emission: NDArray[np.float64],
     options: Any,
 ) -> tuple[Chain, float, int, int]:
-    """Emission and moves, maybe refined: with the score, states without moves, and rounds.
+    """Emission and transition, maybe refined: with the score, states without moves, and rounds.
 
     Raises
     ------
@@ -68,13 +68,13 @@ def _decomposed(
 ) -> tuple[Chain, int]:
     k = emission.shape[1]
     try:
-        moves, shares, untold = transitions(rows, sketch, metric, emission)
+        transition, shares, untold = transitions(rows, sketch, metric, emission)
     except np.linalg.LinAlgError as error:
         raise NotIdentifiable(
             f"the symbols of the {k} states depend on one another, so nothing tells "
             "how states follow; ask for fewer states, or count more sequences"
         ) from error
-    return Chain(emission, moves, shares), untold
+    return Chain(emission, transition, shares), untold
 
 
 def _of_sketch(

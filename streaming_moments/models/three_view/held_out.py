@@ -12,7 +12,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.numbers.number_search import Trial, furthest_apart
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views.columns import half_rows, like
+from streaming_moments.models.three_view.columns import half_rows, like
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
 # Of a triple, spread over all: one that a half has not seen is not ruled out.

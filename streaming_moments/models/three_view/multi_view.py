@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.columns import Columns
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.decompositions.views import frame, side_columns
+from streaming_moments.deprecation import renamed_fields
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.base import (
     Description,
@@ -30,16 +31,16 @@ from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
-from streaming_moments.models.views.columns import (
+from streaming_moments.models.three_view.columns import (
     ViewColumns,
     half_bars,
     half_rows,
     said_of_turned,
     view_columns,
 )
-from streaming_moments.models.views.held_out import trial_of_halves
-from streaming_moments.models.views.mixture_em import Mixture, likelier_mixture
-from streaming_moments.models.views.surroundings import by_surroundings, sketch_metric
+from streaming_moments.models.three_view.held_out import trial_of_halves
+from streaming_moments.models.three_view.mixture_em import Mixture, likelier_mixture
+from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.row_block import interleaved
@@ -66,6 +67,7 @@ class ViewOptions(FitOptions):
         require_joint(self.method, "three views")
 
 
+@renamed_fields("0.3.0", "0.4.0", without="n_missing")
 @dataclass(frozen=True, eq=False, repr=False)
 class MultiViewMixture(StoredModel):
     """Hidden states with a distribution over the words of each view.
@@ -83,7 +85,7 @@ class MultiViewMixture(StoredModel):
         Sum of the Dirichlet parameters; 0: a record is of one state.
     spectrum : (k,) float64
         Singular values of the pair of left and right view.
-    without : int
+    n_missing : int
         Records that lack a view and count for nothing.
     turned : int
         States that came out negative, which the statistics hardly hold.
@@ -124,7 +126,7 @@ class MultiViewMixture(StoredModel):
     alpha0: float = 0.0
     _: KW_ONLY
     spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    without: int = 0
+    n_missing: int = field(default=0, metadata=stored_as(name="without"))
     turned: int = 0
     columns: tuple[str, str, str] = field(default=VIEWS, metadata=stored_as(required=True))
     refined: int = 0
@@ -182,7 +184,7 @@ class MultiViewMixture(StoredModel):
             options.alpha0,
             spectrum=fitted.spectrum,
             documents=fitted.documents,
-            without=fitted.without,
+            n_missing=fitted.n_missing,
             turned=fitted.turned,
             columns=foundation.columns,
             refined=refined,
@@ -267,17 +269,22 @@ class MultiViewMixture(StoredModel):
         columns = {"weight": self.weights}
         if self.bars is not None:
             columns["error bar"] = self.bars
-        names = ("alpha0", "without", "turned", "refined", "triple_score")
-        facts: dict[str, Any] = {name: getattr(self, name) for name in names}
-        facts["views"] = list(self.columns)
+        facts: dict[str, Any] = {
+            "alpha0": self.alpha0,
+            "without": self.n_missing,
+            "turned": self.turned,
+            "refined": self.refined,
+            "triple_score": self.triple_score,
+            "views": list(self.columns),
+        }
         sentence = f"views {', '.join(self.columns)}"
         if self.refined:
             sentence += f"; refined {self.refined} rounds by their triples"
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
             sentence += f"; a triple held out had log likelihood {self.held_out.mean:.4f}"
-        if self.without:
-            sentence += f"; {self.without:,} records lack one and count for nothing"
+        if self.n_missing:
+            sentence += f"; {self.n_missing:,} records lack one and count for nothing"
         if self.turned and not self.refined:
             sentence += f"; {said_of_turned(self.turned)}"
         return Description(facts, columns, sentence)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views import triple_kernels
+from streaming_moments.models.three_view import triple_kernels
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.views.triples import Triples, triple_table, triples_of
-from streaming_moments.models.views.triples_em import likelier
+from streaming_moments.models.three_view.em_starts import likelier
+from streaming_moments.models.three_view.triples import Triples, triple_table, triples_of
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import as_columns
 from streaming_moments.statistics.views.foundation import ViewsFoundation

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.views.triples import Triples
+from streaming_moments.models.three_view.triples import Triples
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import as_columns
 
@@ -20,14 +20,14 @@ class Chain:
     ----------
     emission : (n, k) float64
         Columns on the simplex: symbols of each state.
-    moves : (k, k) float64
+    transition : (k, k) float64
         Columns on the simplex: states after each state.
     weights : (k,) float64
         Shares of the states at the first place of a window.
     """
 
     emission: NDArray[np.float64]
-    moves: NDArray[np.float64]
+    transition: NDArray[np.float64]
     weights: NDArray[np.float64]
 
     __sizeof__ = held_bytes
@@ -35,13 +35,13 @@ class Chain:
     @property
     def tables(self) -> tuple[NDArray[np.float64], ...]:
         """All parameters."""
-        return self.emission, self.moves, self.weights
+        return self.emission, self.transition, self.weights
 
     def drawn(self, rng: np.random.Generator) -> Chain:
         """Another one of as many symbols and states, at random."""
         n, k = self.emission.shape
-        emission, moves = rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T
-        return Chain(emission, moves, np.full(k, 1 / k))
+        emission, transition = rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T
+        return Chain(emission, transition, np.full(k, 1 / k))
 
     def after_round(self, triples: Triples) -> tuple[Chain, float]:
         """The likelier chain, and the nats a window of this one."""

@@ -1,4 +1,4 @@
-"""Notebook: values as tables, where a notebook would show raw arrays."""
+"""Values as tables of HTML, where a notebook would show raw arrays."""
 
 from __future__ import annotations
 

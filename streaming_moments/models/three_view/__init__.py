@@ -1,0 +1,10 @@
+"""Hidden states behind three views: mixtures of records, and what windows of chains share."""
+
+from typing import TYPE_CHECKING
+
+from streaming_moments.lazy_imports import attach
+
+attach(__name__, modules=("triple_kernels",))
+
+if TYPE_CHECKING:
+    from streaming_moments.models.three_view.multi_view import MultiViewMixture as MultiViewMixture
