@@ -56,9 +56,9 @@ def _finds(model: str, key: str, word: str) -> bool:
 class RefitSection:
     """Topics and alpha0: one value, or a list of which the one that predicts is taken; and how.
 
-    `polish` passes over the documents follow. `topics` and `refine` may be "auto": they are found
-    by the halves of the records, `topics` of factors by the spectrum, and their names are in
-    `auto`.
+    `polish` passes over the records follow; "auto" makes them until one changes little. `topics`
+    and `refine` may be "auto": they are found by the halves of the records, `topics` of factors by
+    the spectrum, and their names are in `auto`.
 
     Beside these, any other option of the model is a key: they are in `further`.
     """
@@ -71,7 +71,7 @@ class RefitSection:
     window_days: Days | None = None
     half_life_days: HalfLife | None = None
     same_topic_within: Share = MatchingRule().furthest
-    polish: Number = 0
+    polish: Number | Literal["auto"] = 0
     further: dict[str, Any] = Field(default_factory=dict)
     auto: Mapping[str, str] = Field(default_factory=dict)
 

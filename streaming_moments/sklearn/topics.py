@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
+from joblib import cpu_count
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_non_negative
@@ -17,6 +18,7 @@ from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.fit import fit_by, search_topics
 from streaming_moments.models.passes.documents import polished
+from streaming_moments.models.passes.families import AUTO
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
@@ -52,9 +54,10 @@ class MomentTopics(SparseInput, MomentTransformer):
         Rounds of refinement, or as `fit_by` finds them.
     alpha : {"given", "auto"}
         With which documents are read, as in `fit_by`.
-    polish : int
+    polish : int or "auto"
         Passes over the documents after the fit, as of `polished`; of `fit` alone, as `partial_fit`
-        and `+` no longer have the documents.
+        and `+` no longer have the documents. "auto" learns alpha too, where topics mix, by all
+        threads.
     max_components : int, optional
         The most topics that can be asked for after `partial_fit`; by default `n_components`, and
         32 where these are to be found.
@@ -108,7 +111,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         method: str = "joint",
         refine: int | Literal["auto"] = ROUNDS,
         alpha: Literal["given", "auto"] = "given",
-        polish: int = 0,
+        polish: int | Literal["auto"] = 0,
         max_components: int | None = None,
         length_weights: Weighting = "even",
         random_state: int = 0,
@@ -198,14 +201,17 @@ class MomentTopics(SparseInput, MomentTransformer):
         return MomentStatistics.of(records, self._basis)
 
     def _finish(self, records: CountBatch) -> None:
-        self._shown(polished(self.model_, records, self.polish))
+        learns = self.polish == AUTO and self.model_.alpha0 > 0
+        threads = cpu_count() if self.polish == AUTO else 1
+        self._shown(polished(self.model_, records, self.polish, learns, threads))
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         k = self.n_components
         self.__dict__.pop("number_search_", None)
         if isinstance(k, str):
-            told = (self.alpha0, self.method, self.random_state, self.refine)
-            self.number_search_ = search_topics(statistics, k, *told)
+            self.number_search_ = search_topics(
+                statistics, k, self.alpha0, self.method, self.random_state, self.refine
+            )
             k = self.number_search_.found(k)
         model: TopicModel = fit_by(
             statistics,
@@ -256,8 +262,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         return CountBatch.from_csr(checked)
 
     def _require_parameters(self) -> None:
-        found = {"refine": ("auto",)}
-        for name in (*found, "polish", "random_state"):
+        found = {"refine": ("auto",), "polish": ("auto",)}
+        for name in (*found, "random_state"):
             value = getattr(self, name)
             words = found.get(name, ())
             if isinstance(value, str) and value in words:

@@ -35,16 +35,17 @@ def model_selected(store: StatisticsSource) -> Any | None:
     """
     foundation = store.layout.foundation
     own = models_of(foundation.kind)
-    if any(map(compares_states, own)):
-        return next(one for one in own if compares_states(one))
     table = getattr(getattr(foundation, "basis", None), "table", None)
-    if table is not None or not any(one.finds_topics for one in own):
+    if table is None and any(one.finds_topics for one in own):
+        return None
+    compared = [one for one in own if compares_states(one) and table is None]
+    if not compared:
         names = " or ".join(one.name for one in own if table is None or one.name == "latent_tree")
         raise InvalidInput(
             f"no halves tell how many states {names} should have; refit some (`--model {names} "
             "--topics K`) and compare what each says of itself"
         )
-    return None
+    return compared[0]
 
 
 def select_states(

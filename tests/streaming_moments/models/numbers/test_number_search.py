@@ -215,10 +215,17 @@ def test_labels_of_real_rows_are_about_as_many_as_are_found():
 
 
 def test_what_cannot_be_fitted_is_refused_with_the_reason():
-    with pytest.raises(NotIdentifiable, match="2 columns"):
-        MomentBernoulliMixture("auto", sketch_columns=1).fit(np.zeros((6, 4), dtype=np.int8))
     whole = MomentBernoulliMixture(1).fit(feature_sets(300, 8, 2).batch.to_csr()).statistics_
     empty = InMemory((replace(whole, even_pair_counts=np.zeros_like(whole.even_pair_counts)),))
     options = BernoulliMixture.Options(topics=1)
     with pytest.raises(InvalidInput, match="half of the records has no pair to be held out"):
         searched_by_fits(BernoulliMixture, empty, options, "auto")
+    few = InMemory(
+        (
+            MomentBernoulliMixture(1, sketch_columns=1)
+            .fit(feature_sets(300, 8, 2).batch.to_csr())
+            .statistics_,
+        )
+    )
+    with pytest.raises(NotIdentifiable, match="9 components asked for"):
+        searched_by_fits(BernoulliMixture, few, options, "auto", (9, 12))
