@@ -58,8 +58,8 @@ class FitOptions:
     """
 
     topics: int = option(
-        "Number of topics; auto: the fewest after which one more tells little of pairs held out; "
-        "predict: the fewest that predict them best.",
+        "Number of topics, states or components; auto: as many as halves of the records tell "
+        "apart; predict: the fewest that predict best what is held out.",
         check=require_topics,
         auto=("auto", "predict"),
         also=("components",),

@@ -173,9 +173,9 @@ class MomentHMM(MomentEstimator):
         return self
 
     def _require_parameters(self) -> None:
-        for name in ("refine", "random_state", "n_features"):
+        for name in ("n_components", "refine", "random_state", "n_features"):
             value = getattr(self, name)
-            if name == "n_features" and value is None:
+            if (name == "n_features" and value is None) or value in self._finds:
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
                 raise InvalidInput(f"{name} is {value!r}; give a whole number")

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from joblib import cpu_count
+from numba import get_num_threads
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_non_negative
@@ -56,8 +56,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         With which documents are read, as in `fit_by`.
     polish : int or "auto"
         Passes over the documents after the fit, as of `polished`; of `fit` alone, as `partial_fit`
-        and `+` no longer have the documents. "auto" learns alpha too, where topics mix, by all
-        threads.
+        and `+` no longer have the documents. "auto" makes them by all threads.
     max_components : int, optional
         The most topics that can be asked for after `partial_fit`; by default `n_components`, and
         32 where these are to be found.
@@ -201,9 +200,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         return MomentStatistics.of(records, self._basis)
 
     def _finish(self, records: CountBatch) -> None:
-        learns = self.polish == AUTO and self.model_.alpha0 > 0
-        threads = cpu_count() if self.polish == AUTO else 1
-        self._shown(polished(self.model_, records, self.polish, learns, threads))
+        threads = get_num_threads() if self.polish == AUTO else 1
+        self._shown(polished(self.model_, records, self.polish, threads=threads))
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         k = self.n_components

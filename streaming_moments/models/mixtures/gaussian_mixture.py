@@ -49,8 +49,8 @@ class MixtureOptions(FitOptions):
     """What a fit of a mixture of Gaussians is told."""
 
     topics: int = option(
-        "Number of components; auto: the most that are all found again in the other half of the "
-        "rows; predict: the fewest under whose directions rows held out are likeliest.",
+        "Number of components; auto: as many as halves of the rows tell apart; predict: the fewest "
+        "under whose directions rows held out are likeliest.",
         check=partial(require_number, of="components"),
         auto=("auto", "predict"),
         also=("components",),

@@ -46,7 +46,7 @@ def polished(
         The documents; read once a pass, so no iterator.
     passes : int or "auto"
         One or two are enough where the topics are near; 0 gives the model itself. "auto" makes
-        them until one changes the topics by less than a tenth of their error bars, at most 20.
+        them until one changes the topics by less than half of their error bars, at most 20.
     alpha : bool
         Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
         digamma is linear between whole counts.

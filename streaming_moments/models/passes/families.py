@@ -26,7 +26,7 @@ AUTO = "auto"
 """As many passes as change a model by more than its error bars allow."""
 MOST_PASSES = 20
 """Of "auto"."""
-_MOVED, _MOVED_BARS = 0.01, 0.1  # that a pass may change at most, alone and of the error bars
+_MOVED, _MOVED_BARS = 0.01, 0.5  # that a pass may change at most, alone and of the error bars
 
 
 class ExpectedSums(Protocol):
@@ -125,7 +125,7 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
 
 
 def settled(before: Any, after: Any) -> bool:
-    """Whether a pass changed a model by less than a tenth of its error bars, in the mean.
+    """Whether a pass changed a model by less than half of its error bars, in the mean.
 
     Without bars by less than a hundredth: of L1 of a distribution, of the spread of a cluster.
 

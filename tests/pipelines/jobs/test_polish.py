@@ -71,6 +71,7 @@ def test_a_job_gives_the_bits_of_the_same_passes_in_memory(counted, documents, e
 
 def test_passes_are_made_until_one_changes_little(counted, documents, embedded):
     model = counted.load_model("fitted")
+    model = replace(model, topic_bars=model.topic_bars / 5)
     there = polish(counted, model, Run(embedded), passes="auto")
     here = polished(model, documents, "auto", threads=2)
     same(there.model, here)
@@ -82,7 +83,7 @@ def test_passes_are_made_until_one_changes_little(counted, documents, embedded):
         np.abs(after.topics - before.topics).sum(axis=0).mean() / model.topic_bars.mean()
         for before, after in pairwise(steps)
     ]
-    assert moved[-1] <= 0.1 < min(moved[:-1])
+    assert moved[-1] <= 0.5 < min(moved[:-1])
     same(steps[-1], here)
     # as many in all where it goes on
     again = polish(counted, model, Run(embedded), passes="auto")
