@@ -33,11 +33,11 @@ from streaming_moments.pipelines.interface.topics_view import Topics
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
 from streaming_moments.pipelines.jobs.forget import forget
-from streaming_moments.pipelines.jobs.kinds.select_states import select_states
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.model_options import finds_number
 from streaming_moments.printing.html_table import html_table
@@ -252,11 +252,7 @@ class Store:
             options = chosen_options(self.snapshot, options, auto, run)
             model = refit_by(self.snapshot, TopicModel, options, run)
             model = with_coherence(self.snapshot, model, run)
-        labels: Mapping[int, str] = {}
-        if name is not None:
-            after = succession(self.snapshot.latest(), model)
-            kept = self.snapshot.save_model(name, model, "refit from Python", after=after)
-            labels = kept.models[name].labels
+        labels = self._kept(name, model)
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
     def select(
@@ -312,15 +308,15 @@ class Store:
         how = options.get("topics")
         auto = {"topics": how} if isinstance(how, str) else {}
         if auto and (how not in ("auto", "predict") or not finds_number(model, "topics")):
-            raise InvalidInput(f"topics is {how!r}, which model {model.name} does not find; give one")
+            raise InvalidInput(
+                f"topics is {how!r}, which model {model.name} does not find; give one"
+            )
         own = options_of(model, {**options, "topics": 1} if auto else options)
         with running(client, memory, self.storage_options) as run:
             if auto:
                 own = chosen_options(self.snapshot, own, auto, run, model)
             fitted = refit_by(self.snapshot, model, own, run)
-        if name is not None:
-            after = succession(self.snapshot.latest(), fitted)
-            self.snapshot.save_model(name, fitted, "refit from Python", after=after)
+        self._kept(name, fitted)
         return fitted
 
     def select_as(
@@ -500,6 +496,14 @@ class Store:
             ("models", len(self.snapshot.models)),
         ]
         return html_table(f"store {self.url}", ["what", "how many"], rows)
+
+    def _kept(self, name: str | None, model: Model) -> Mapping[int, str]:
+        """Labels of a model that is kept under a name; without one nothing is kept."""
+        if name is None:
+            return {}
+        after = succession(self.snapshot.latest(), model)
+        kept = self.snapshot.save_model(name, model, "refit from Python", after=after)
+        return kept.models[name].labels
 
     def _require_documents(self, instead: str) -> None:
         """Refuse what is of topics alone."""

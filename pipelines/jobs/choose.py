@@ -27,9 +27,9 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.models.vectors import BY_SPECTRUM
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Selection
-from streaming_moments.pipelines.jobs.kinds.select_states import select_states
 from streaming_moments.pipelines.jobs.refit import known_alpha0, refit_rows
 from streaming_moments.pipelines.jobs.select import require_halves, select
+from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.storage.operations.windows import StatisticsSource
 from streaming_moments.storage.store.store import MomentStore
 

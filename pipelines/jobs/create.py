@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -228,14 +229,29 @@ def sample_pilot(
     run: Run,
 ) -> list[TermSample]:
     """Draw passages of at most `PILOT_SHARDS` shards on the cluster; arguments as of `create`."""
+    return draw_samples(sample_shard, shards, form, policy, options, run)
+
+
+def draw_samples(
+    read: Callable[..., Any],
+    shards: Sequence[Shard],
+    form: ShardFormat,
+    what: Any,
+    options: PilotOptions,
+    run: Run,
+) -> list[Any]:
+    """What `read` draws of each shard of a pilot, on the cluster; `what` says what is read of it.
+
+    Other arguments as of `create`.
+    """
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = pilot_limits(run.limits, plan, run.cluster.memory)
     calls = [
-        (shard, form, policy, quota, options.seed + place, own, run.storage_options)
+        (shard, form, what, quota, options.seed + place, own, run.storage_options)
         for place, (shard, quota) in enumerate(quotas(shards, options))
         for own in [of_share(limits, quota, options)]
     ]
-    return run.calls("sampling shards", sample_shard, calls, plan.in_flight)
+    return run.calls("sampling shards", read, calls, plan.in_flight)
 
 
 def choose(

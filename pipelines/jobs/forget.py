@@ -262,13 +262,17 @@ def _counted_again(
             f"shards of its segment ({', '.join(gone[:_SHOWN])}); put them back, or go back to a "
             "version that counts the present content by `streaming-moments rollback`"
         )
-    shards = [shard for shard, _ in found if shard is not None]
+    return gather_as_counted(gathering, [shard for shard, _ in found if shard is not None])
+
+
+def gather_as_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
+    """Segments of counted shards, each of which must count as it did before."""
     gathering, _ = with_days(gathering, shards)
-    again = gather_counted(gathering, shards)
-    for segment in again:
+    segments = gather_counted(gathering, shards)
+    for segment in segments:
         for record in segment.shards:
             require_counted(gathering.store.ledger(), record)
-    return again
+    return segments
 
 
 def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:

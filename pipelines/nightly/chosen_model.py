@@ -12,9 +12,9 @@ from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.choose import chosen_options
-from streaming_moments.pipelines.jobs.kinds.select_states import select_states, with_held_out
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.jobs.select_states import select_states, with_held_out
 from streaming_moments.pipelines.model_options import finds_number
 from streaming_moments.pipelines.nightly.refit_config import RefitSection
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed

@@ -308,7 +308,7 @@ def _drift(
     run: Run,
     journal: Journal,
 ) -> Drift:
-    from streaming_moments.pipelines.jobs.measure_drift import measure_drift
+    from streaming_moments.pipelines.jobs.drift.measure_drift import measure_drift
 
     with journal.step("drift") as found:
         fitted = -1 if name is None else store.models[name].version

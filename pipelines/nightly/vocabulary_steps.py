@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import compact_when_many
+from streaming_moments.pipelines.jobs.drift.states import outside_of
 from streaming_moments.pipelines.jobs.grow import grow
-from streaming_moments.pipelines.jobs.measure_drift import outside_of
 from streaming_moments.pipelines.jobs.rebase import ShardsMissing, rebase
 from streaming_moments.pipelines.nightly.config import NightlyConfig
 from streaming_moments.pipelines.nightly.journal import Journal

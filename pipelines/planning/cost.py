@@ -10,8 +10,8 @@ from streaming_moments.models.halves import SWEEPS
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import number_of_strips, strip_sums_held
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_reading, plan_update
-from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_kind, plan_refit
-from streaming_moments.pipelines.cluster.rows_here import RowsHere, rows_for
+from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
+from streaming_moments.pipelines.cluster.rows_on_cluster import RowsHere, rows_for
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS
 from streaming_moments.pipelines.planning.job import Job
@@ -202,9 +202,8 @@ def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
 
 
 def _refit_plan(job: Job, workers: int, threads: int, budget: int) -> RefitPlan:
-    planned = plan_refit if job.of_documents else plan_kind
     options = job.model.Options(topics=job.n_topics)
-    return planned(job.layout, job.model, options, workers, threads, budget)
+    return plan_refit(job.layout, job.model, options, workers, threads, budget)
 
 
 def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, network: float) -> float:

@@ -78,25 +78,10 @@ class UpdateCost:
 def update_cost(
     job: Job, costs: StepCosts, workers: int, budget: int, network: float = NETWORK_BYTES
 ) -> UpdateCost:
-    """Cost of an update on workers like the one measured.
+    """Cost of an update on workers like the one measured, with `budget` bytes of memory each.
 
-    Parameters
-    ----------
-    job : Job
-        What is counted.
-    costs : StepCosts
-        Of the single steps.
-    workers : int
-        Processes.
-    budget : int
-        Memory of each, in bytes.
-    network : float
-        Bytes that a worker may receive in a second.
-
-    Raises
-    ------
-    BoundExceeded
-        The budget does not hold the update.
+    `network` is in bytes that a worker may receive in a second. BoundExceeded if the budget does
+    not hold the update.
     """
     corpus, reading = job.corpus, costs.reading
     plan = plan_update(job.layout, costs.threads, budget)

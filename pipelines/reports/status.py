@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
@@ -21,7 +22,7 @@ from streaming_moments.storage.operations.staleness import Staleness, staleness
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.jobs.measure_drift import DriftSince
+    from streaming_moments.pipelines.jobs.drift.measure_drift import DriftSince
 
 ERROR_DELTA = 0.05  # probability of a larger error than the radius
 # The radius of M3 is 0.09 there; 77 whole speeches of 5 effective documents gave poor topics, their
@@ -305,12 +306,7 @@ def _local(time: str) -> str:
 
 
 def _drift_text(since: DriftSince) -> str:
-    drift = since.drift
-    shares = [
-        ("captured spectrum", drift.captured),
-        ("outside the vocabulary", drift.outside_share),
-        ("distance of pair distributions", drift.pair_distance),
-    ]
+    shares = [(one.text, getattr(since.drift, one.key)) for one in DRIFT_MEASURES if one.text]
     told = ", ".join(f"{name} {'unknown' if x is None else f'{x:.3f}'}" for name, x in shares)
     return f"since {since.model} of version {since.version}: {told}"
 

@@ -18,6 +18,7 @@ from streaming_moments.pipelines.reports.status import (
     stale_line,
     stale_models,
 )
+from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
 
 Facts = Mapping[str, Any]
@@ -150,24 +151,36 @@ def facts_of_triples(
     store: MomentStore, more: Callable[[Any], Facts] = lambda totals: {}
 ) -> dict[str, Any]:
     """What a store of triples of views holds, by name; `more` of its totals."""
-    commit, totals = store.commit, store.totals()
-    outside = sum(record.outside for record in store.ledger())
-    seen = commit.tokens + outside
+    totals = store.totals()
     return {
         **first_facts(store),
         "documents": totals.n_documents,
         "without_a_triple": totals.without,
         "triples": totals.triples,
         **more(totals),
+        **token_facts(store),
+        **last_facts(store),
+    }
+
+
+def token_facts(store: MomentStore) -> dict[str, Any]:
+    """Tokens, those outside the words, days, shards and words."""
+    commit, outside = store.commit, sum(record.outside for record in store.ledger())
+    return {
         "tokens": commit.tokens,
         "outside": outside,
-        "outside_share": outside / seen if seen else None,
+        "outside_share": outside_share(commit.tokens, outside),
         "days": days_of(store),
         "shards": commit.shards,
         "segments": len(commit.segments),
         **words_of(store.foundation),
-        **last_facts(store),
     }
+
+
+def outside_text(facts: Facts) -> str:
+    """The share outside the words, in words."""
+    share = facts["outside_share"]
+    return "unknown" if share is None else f"{share:.1%}"
 
 
 def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts], Rows]:
@@ -178,13 +191,11 @@ def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts
 
     def rows(facts: Facts) -> Rows:
         words = ", ".join(f"{name} {number:,}" for name, number in facts["words"].items())
-        share = facts["outside_share"]
-        outside = "unknown" if share is None else f"{share:.1%}"
         return [
             *first_rows(facts),
             (records, f"{facts['documents']:,} ({facts['without_a_triple']:,} {lacking})"),
             (triples, f"{facts['triples']:,}"),
-            ("tokens", f"{facts['tokens']:,} in the vocabulary, {outside} outside"),
+            ("tokens", f"{facts['tokens']:,} in the vocabulary, {outside_text(facts)} outside"),
             shards_row(facts),
             ("words", words),
             *last_rows(facts),

@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
 from streaming_moments.models.numbers.number_search import numbers_of_topics
 from streaming_moments.pipelines.jobs.candidates import Selection
-from streaming_moments.pipelines.jobs.kinds.select_states import model_selected, select_states
 from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.jobs.select_states import model_selected, select_states
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.schema import checked

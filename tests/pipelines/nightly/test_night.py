@@ -26,7 +26,7 @@ from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
-from streaming_moments.pipelines.jobs.measure_drift import measure_drift
+from streaming_moments.pipelines.jobs.drift.measure_drift import measure_drift
 from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.nightly.chosen_model import chosen_model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
@@ -11,14 +11,10 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.pipelines.command_line.options import (
     SHARD_URL,
-    Session,
-    cluster_options,
+    JobSetup,
     console,
-    json_option,
-    limit_options,
+    job_options,
     print_json,
-    running,
-    storage_option,
     store_argument,
     words_option,
 )
@@ -28,7 +24,6 @@ from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.pipelines.option_types import COUNT, OrAuto, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
 from streaming_moments.pipelines.terminal import say, tell
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.windows import Window, windowed
@@ -55,10 +50,7 @@ from streaming_moments.storage.store.store import MomentStore
     "--allow-missing", is_flag=True, help="Leave out counted shards that are gone or changed."
 )
 @words_option
-@limit_options
-@cluster_options
-@storage_option
-@json_option
+@job_options
 def polish(
     store: str,
     shards: tuple[str, ...],
@@ -69,25 +61,22 @@ def polish(
     skip_bad_shards: bool,
     allow_missing: bool,
     words: int,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
+    job: JobSetup,
 ) -> int:
     """Polish a model of STORE by passes over SHARDS, and keep the new one beside it.
 
     SHARDS are by default those that STORE has counted, of the days that the model is of. A
     job that was cut off goes on after the last group of shards when it is run again.
     """
-    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     begun = model_called(opened.commit, parent)
     chosen = name or f"{begun}-polished{passes}"
     require_free(opened.commit, chosen)
     model = opened.load_any_model(begun)
     read = store_for(opened, begun, model)
-    listed = list_shards(shards, storage_options, read.form.kind, tell=tell) if shards else None
+    listed = list_shards(shards, job.storage_options, read.form.kind, tell=tell) if shards else None
     source = windowed(read, _window(model))
-    with running(session, storage_options, limits) as run:
+    with job.running() as run:
         result = polish_model(
             source, model, run, listed, passes, alpha, begun, skip_bad_shards, allow_missing
         )
@@ -101,7 +90,7 @@ def polish(
     )
     result.work.delete()
     view = model_view(read, polished, words, labels=kept.models[chosen].labels)
-    if json_output:
+    if job.json_output:
         print_json(
             {
                 "store": kept.url,

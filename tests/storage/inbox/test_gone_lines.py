@@ -8,7 +8,7 @@ import pytest
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
-from streaming_moments.storage.inbox.gone import (
+from streaming_moments.storage.inbox.deletions import (
     Gone,
     cut_shards,
     documents_left,

@@ -53,29 +53,10 @@ def select_states(
 ) -> Selection:
     """Hold what each half of the records has against models of the other; keep none.
 
-    Parameters
-    ----------
-    store : MomentStore or WindowedStore
-        The version to fit, or a window of it.
-    model : type
-        A class of `MODELS` that `compares_states`.
-    tried : sequence of FitOptions
-        Of its `Options`, each a candidate.
-    run : Run
-        Where to run, and what its steps are told.
-
-    Returns
-    -------
-    Selection
-        What cannot be fitted says why.
-
-    Raises
-    ------
-    InvalidInput
-        Nothing to try, a model that is not compared so, a store of another kind, or one without
-        halves or with sketches alone.
-    NotIdentifiable, BoundExceeded
-        None can be fitted.
+    Each of `tried`, `Options` of a model that `compares_states`, is a candidate, and one that
+    cannot be fitted says why. InvalidInput with nothing to try, for a model that is not compared
+    so, or for a store of another kind, without halves or with sketches alone; NotIdentifiable or
+    BoundExceeded where none can be fitted.
     """
     started = time.perf_counter()
     require_kind_of(model, store)
@@ -125,15 +106,7 @@ def select_states(
 
 
 def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:
-    """A model of a store with what halves say of it, where they say anything.
-
-    Parameters
-    ----------
-    store, options, run
-        As of the refit that made it.
-    model : Model
-        What it made.
-    """
+    """A model of a store with what halves say of it, where they say anything."""
     kept: Any = model
     if getattr(kept, "held_out", True) is not None:
         return model

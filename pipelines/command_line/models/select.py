@@ -25,16 +25,12 @@ from streaming_moments.pipelines.command_line.options import (
     window_options,
 )
 from streaming_moments.pipelines.jobs.candidates import Candidate
-from streaming_moments.pipelines.jobs.kinds.select_states import model_selected, select_states
 from streaming_moments.pipelines.jobs.select import select as select_topics
+from streaming_moments.pipelines.jobs.select_states import model_selected, select_states
 from streaming_moments.pipelines.model_options import AUTO, method_options, refine_option
 from streaming_moments.pipelines.option_types import VERSION
 from streaming_moments.pipelines.reports.plot import plot, require_plot
-from streaming_moments.pipelines.reports.tables import (
-    as_json,
-    print_selection,
-    window_as_json,
-)
+from streaming_moments.pipelines.reports.tables import as_json, print_selection, window_as_json
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.operations.windows import Window, windowed
 from streaming_moments.storage.store.store import MomentStore

@@ -1,4 +1,4 @@
-"""The command that reads documents with a model."""
+"""The command that writes what a model says of documents."""
 
 from __future__ import annotations
 
@@ -6,23 +6,16 @@ from typing import Any
 
 import click
 
-from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.pipelines.command_line.options import (
     STORE_URL,
-    Session,
-    cluster_options,
+    JobSetup,
     console,
-    json_option,
-    limit_options,
+    job_options,
     print_json,
-    running,
     shards_argument,
-    storage_option,
     store_argument,
 )
-from streaming_moments.pipelines.jobs.outputs.claiming import claimed, written_by
 from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS
-from streaming_moments.pipelines.jobs.outputs.memberships import write_memberships
 from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, OutputOptions
@@ -33,8 +26,6 @@ from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import topic_lines
 from streaming_moments.pipelines.terminal import say, tell
-from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
@@ -75,10 +66,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
 @click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
 @click.option("--views", metavar="NAMES", help="Of views the columns to read records by [all].")
-@limit_options
-@cluster_options
-@storage_option
-@json_option
+@job_options
 def transform(
     store: str,
     shards: tuple[str, ...],
@@ -92,10 +80,7 @@ def transform(
     seed: int | None,
     views: str | None,
     replace: bool,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
+    job: JobSetup,
 ) -> None:
     """Write topic proportions of each document of SHARDS, or completed rows, as Parquet.
 
@@ -105,7 +90,7 @@ def transform(
     all symbols, of a table its rows with what is missing completed, of rows of numbers their
     components or factors.
     """
-    opened = MomentStore.open(store, storage_options=storage_options)
+    opened = MomentStore.open(store, storage_options=job.storage_options)
     chosen = model_called(opened.commit, name)
     model: Any = opened.load_any_model(chosen)
     labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
@@ -137,10 +122,10 @@ def transform(
     if stale.is_stale:
         tell(f"warning: {stale_line(stale)}")
     opened = store_for(opened, chosen, model)
-    listed = list_shards(shards, storage_options, opened.form.kind, tell=tell)
-    with running(session, storage_options, limits) as run:
+    listed = list_shards(shards, job.storage_options, opened.form.kind, tell=tell)
+    with job.running() as run:
         written = made.write(opened, model, listed, output, run, options)
-    if json_output:
+    if job.json_output:
         told = {**json_value(written.as_json()), **stale_as_json(stale)}
         print_json({"store": opened.url, "model": chosen, **told})
         return
@@ -148,43 +133,3 @@ def transform(
     if isinstance(written, TransformResult) and top_documents:
         lines = topic_lines(model, opened.vocabulary, 3, labels=labels)
         print_top_documents(console(), lines, written)
-
-
-@click.command()
-@store_argument
-@click.option("--output", required=True, type=STORE_URL, help="Folder for the Parquet file.")
-@click.option("--model", "name", help="Name of the model [the latest].")
-@click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
-@storage_option
-@json_option
-def memberships(
-    store: str,
-    output: str,
-    name: str | None,
-    replace: bool,
-    storage_options: dict[str, Any] | None,
-    json_output: bool,
-) -> None:
-    """Write the memberships of all nodes by a model of STORE, of edges, as Parquet.
-
-    A row a node: its name, edges, community, memberships, and the L1 error to be expected of them.
-    """
-    opened = MomentStore.open(store, storage_options=storage_options)
-    model, chosen = opened.load_any_model(name), model_called(opened.commit, name)
-    if not isinstance(model, Blockmodel):
-        raise click.UsageError(
-            f"model {chosen} is of {model.name}: memberships are of {Blockmodel.name}, and what "
-            "others say of records is written by `streaming-moments transform`."
-        )
-    stale = staleness(opened, chosen)
-    if stale.is_stale:
-        tell(f"warning: {stale_line(stale)}")
-    opened = store_for(opened, chosen, model)
-    folder = Folder.at(output, storage_options)
-    own = claimed(folder, written_by(opened, model, chosen), replace, tell)
-    file = write_memberships(model, opened.foundation.nodes, own)
-    if json_output:
-        told = {"files": [file], "nodes": len(model.memberships), **stale_as_json(stale)}
-        print_json({"store": opened.url, "model": chosen, **told})
-        return
-    say(f"memberships of {len(model.memberships):,} nodes in {file}")

@@ -9,21 +9,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from tempfile import NamedTemporaryFile
-from typing import Any
 
 import click
 
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.command_line.options import (
     SHARD_URL,
-    Session,
-    cluster_options,
-    json_option,
-    limit_options,
+    JobSetup,
+    job_options,
     print_json,
-    running,
     shards_argument,
-    storage_option,
     store_argument,
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
@@ -34,7 +29,6 @@ from streaming_moments.pipelines.option_types import Duration
 from streaming_moments.pipelines.reports.kinds.registry import left_out_lines
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.files.parts import STANDARD_INPUT
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
@@ -73,10 +67,7 @@ _SHOWN = 20
     default=timedelta(seconds=COMMIT_EVERY),
     help="Commit so often, at least 1m and 20 times what a commit takes [10m].",
 )
-@limit_options
-@cluster_options
-@storage_option
-@json_option
+@job_options
 def update(
     store: str,
     shards: tuple[str, ...],
@@ -87,10 +78,7 @@ def update(
     old: tuple[str, ...],
     compact_after: int,
     commit_every: timedelta,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
+    job: JobSetup,
 ) -> int:
     """Count the SHARDS that STORE has not counted yet.
 
@@ -99,10 +87,10 @@ def update(
     """
     if old and not replace:
         raise click.UsageError("--old gives the content that --replace takes away; give both.")
-    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     kind = opened.form.kind
     named = [url for url in shards if url != "-"]
-    if len(named) < len(shards) and session.scheduler is not None:
+    if len(named) < len(shards) and job.session.scheduler is not None:
         raise click.UsageError(
             "what comes by standard input is not where the workers of --scheduler are; write it to "
             "a file that they can read"
@@ -110,13 +98,13 @@ def update(
     listed: Sequence[Shard] = ()
     if named:
         folders = functools.partial(_uncounted, opened)
-        listed = list_shards(named, storage_options, kind, tell=tell, apart=folders)
-    copies = list_shards(old, storage_options, kind, tell=tell) if old else []
+        listed = list_shards(named, job.storage_options, kind, tell=tell, apart=folders)
+    copies = list_shards(old, job.storage_options, kind, tell=tell) if old else []
     with ExitStack() as stack:
         if len(named) < len(shards):
             listed = [*listed, stack.enter_context(_standard_input())]
-        run = stack.enter_context(running(session, storage_options, limits, commit_every))
-        if session.memory is not None:
+        run = stack.enter_context(job.running(commit_every=commit_every))
+        if job.session.memory is not None:
             from streaming_moments.pipelines.aggregation.aggregation import plan_of
 
             # refused now, not on the day that there is something to count
@@ -131,7 +119,7 @@ def update(
             include_forgotten=include_forgotten,
         )
         final = compact_when_many(result.store, compact_after, run)
-    if json_output:
+    if job.json_output:
         print_json(_as_json(result, final))
     else:
         say(

@@ -1,8 +1,7 @@
-"""Commands that show what a store holds, and compute nothing."""
+"""The command that shows a model."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,106 +10,32 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.drawing import as_svg
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.pipelines.command_line.options import (
-    STORE_URL,
-    Session,
-    cluster_options,
     console,
     json_option,
     print_json,
-    running,
     storage_option,
     store_argument,
     words_option,
 )
-from streaming_moments.pipelines.option_types import VERSION, Share
-from streaming_moments.pipelines.reports.kinds.registry import (
-    print_status_of,
-    status_as_json,
-    status_of_any,
-)
+from streaming_moments.pipelines.option_types import Share
 from streaming_moments.pipelines.reports.model_pages.registry import model_view, shown_of
-from streaming_moments.pipelines.reports.status import (
-    since_text,
-    stale_as_json,
-    stale_line,
-)
+from streaming_moments.pipelines.reports.status import since_text, stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import (
     RELEVANCE_WEIGHT,
-    as_json,
     documents_of,
-    log_lines,
     periods_as_json,
-    print_log,
     print_periods,
 )
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.growth import AddedWords, added_words
-from streaming_moments.storage.operations.lineages import (
-    store_counting,
-    store_for,
-)
+from streaming_moments.storage.operations.lineages import store_counting, store_for
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
     from streaming_moments.storage.operations.shares_over_time import PeriodShares
-
-
-@click.command()
-@store_argument
-@storage_option
-@json_option
-def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -> None:
-    """Show the commits of STORE, the latest first, and where its history begins."""
-    opened = MomentStore.open(store, storage_options=storage_options)
-    lines, expired = log_lines(opened), opened.commit.expired
-    if json_output:
-        commits = [as_json(line) for line in lines]
-        print_json({"commits": commits, "expired": [list(pair) for pair in expired]})
-        return
-    print_log(console(), lines)
-    if expired:
-        begins = opened.commit.kept[0][0]
-        gone = ", ".join(f"{one} to {last}" if one < last else f"{one}" for one, last in expired)
-        say(f"the history begins with version {begins}; no longer kept: {gone}")
-
-
-@click.command()
-@store_argument
-@click.option("--version", type=VERSION, help="Version [the latest].")
-@click.option(
-    "--drift",
-    "model",
-    metavar="MODEL",
-    help="Also how far the documents have moved since this model, or tag, was fitted.",
-)
-@cluster_options
-@storage_option
-@json_option
-def status(
-    store: str,
-    version: int | None,
-    model: str | None,
-    session: Session,
-    storage_options: dict[str, Any] | None,
-    json_output: bool,
-) -> None:
-    """Show what STORE holds."""
-    opened = MomentStore.open(store, version, storage_options)
-    shown: Any = status_of_any(opened)
-    if model is not None:
-        if not opened.foundation.by_length:
-            raise click.UsageError(f"--drift is of documents, the store of kind {opened.kind}.")
-        from streaming_moments.pipelines.jobs.measure_drift import drift_since
-
-        with running(session) as run:
-            shown = replace(shown, drift=drift_since(opened, model, run))
-    if json_output:
-        print_json(status_as_json(shown))
-    else:
-        print_status_of(console(), shown, opened)
 
 
 @click.command()
@@ -209,54 +134,6 @@ def topics(
         print_periods(console(), over_time)
         say(change_said(over_time, view.names))
     say("", *view.sentences, *warnings)
-
-
-@click.command()
-@store_argument
-@click.option(
-    "--output", required=True, metavar="FILE", type=STORE_URL, help="Path or URL of the page."
-)
-@click.option("--model", "name", help="Name of the model [the latest].")
-@click.option("--version", type=VERSION, help="Version [the latest].")
-@click.option(
-    "--documents/--no-documents",
-    default=True,
-    help="Show a few lines of a document of each topic, from some of the shards [yes].",
-)
-@click.option(
-    "--top-documents",
-    metavar="FOLDER",
-    type=STORE_URL,
-    help="Show the documents, or rows, that `transform --top-documents` wrote there.",
-)
-@storage_option
-@json_option
-def page(
-    store: str,
-    output: str,
-    name: str | None,
-    version: int | None,
-    documents: bool,
-    top_documents: str | None,
-    storage_options: dict[str, Any] | None,
-    json_output: bool,
-) -> None:
-    """Write a page of a model of STORE: one HTML file that loads nothing."""
-    from streaming_moments.pipelines.reports.headline import headline_of
-    from streaming_moments.pipelines.reports.html_report import measured_as_json
-    from streaming_moments.pipelines.reports.store_page import write_page
-
-    opened = MomentStore.open(store, version, storage_options)
-    written = write_page(opened, output, name, documents, top_documents, storage_options)
-    shown = sum(one.sample is not None for one in written.topics)
-    if json_output:
-        facts = {"store": opened.url, "version": opened.version, "output": output}
-        facts |= {"headline": headline_of(written), "topics": len(written.topics)}
-        print_json({**facts, "documents": shown, **measured_as_json(written)})
-        return
-    say(f"{output}: {headline_of(written)}")
-    if documents and written.what == "topic" and not shown:
-        tell("no document is shown: of none of the shards that were looked at one can be read here")
 
 
 def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]:

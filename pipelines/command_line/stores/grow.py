@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from streaming_moments.pipelines.command_line.options import (
     SHARD_URL,
-    Session,
-    cluster_options,
-    json_option,
-    limit_options,
+    JobSetup,
+    job_options,
     print_json,
-    running,
-    storage_option,
     store_argument,
 )
 from streaming_moments.pipelines.jobs.grow import WORDS, recent_shards
 from streaming_moments.pipelines.jobs.grow import grow as grow_store
 from streaming_moments.pipelines.option_types import COUNT
 from streaming_moments.pipelines.terminal import say, tell
-from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
@@ -39,32 +32,26 @@ _SHOWN = 10
     help="At most so many words, the most frequent.",
 )
 @click.option("--message", default="", help="For the log.")
-@limit_options
-@cluster_options
-@storage_option
-@json_option
+@job_options
 def grow(
     store: str,
     shards: tuple[str, ...],
     words: int,
     message: str,
-    limits: ReadLimits,
-    storage_options: dict[str, Any] | None,
-    session: Session,
-    json_output: bool,
+    job: JobSetup,
 ) -> None:
     """Add to STORE the words that became frequent, found in a sample of SHARDS.
 
     Documents counted from then on count them; no shard is counted again. SHARDS are by default
     those that STORE counted last and that are still there.
     """
-    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     kind = opened.form.kind
-    listed = list_shards(shards, storage_options, kind, tell=tell) if shards else []
-    with running(session, storage_options, limits) as run:
+    listed = list_shards(shards, job.storage_options, kind, tell=tell) if shards else []
+    with job.running() as run:
         result = grow_store(opened, listed or recent_shards(opened, run), run, words, message)
     found, after = result.words, result.store
-    if json_output:
+    if job.json_output:
         print_json(
             {
                 "store": after.url,
