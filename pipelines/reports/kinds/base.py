@@ -11,9 +11,9 @@ from rich.console import Console
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.status import (
     days_of,
-    days_text,
     print_facts,
     print_warnings,
+    shards_text,
     skipped_rows,
     stale_line,
     stale_models,
@@ -31,8 +31,10 @@ def words_of(foundation: Any) -> dict[str, Any]:
 
 
 def counted(told: Facts) -> dict[str, str | int | float]:
-    """Version, documents, tokens and shards."""
-    return {name: told[name] for name in ("version", "documents", "tokens", "shards")}
+    """Version, documents, tokens, shards, and what of the tokens lies outside, where it is told."""
+    facts = {name: told[name] for name in ("version", "documents", "tokens", "shards")}
+    share = told.get("outside_share")
+    return facts if share is None else facts | {"tokens outside": f"{share:.1%}"}
 
 
 def told_by_commit(store: MomentStore) -> Facts:
@@ -73,6 +75,8 @@ class KindReports:
     planned, planned_rows : sizes of a foundation in a plan, as JSON, and as names and values:
         `planned_rows(foundation, state, blocks, room)`
     records : what a plan says of documents, after their number
+    advice : `advice(store, share)`: what would lower a share of tokens outside the vocabulary, a
+        sentence each; without it, nobody expects tokens there
     """
 
     foundation: Any
@@ -86,6 +90,7 @@ class KindReports:
     planned: Callable[[Any], dict[str, Any]] = planned
     planned_rows: Callable[[Any, str, str, int], Rows] = planned_rows
     records: str = ""
+    advice: Callable[[MomentStore, float | None], tuple[str, ...]] | None = None
 
 
 def show_rows(rows: Callable[[Facts], Rows]) -> Callable[[Console, Facts, MomentStore], None]:
@@ -105,8 +110,8 @@ def first_rows(facts: Facts) -> Rows:
 
 def shards_row(facts: Facts) -> tuple[str, str]:
     """Shards, segments and days."""
-    days = days_text(facts["days"])
-    return "shards", f"{facts['shards']:,} in {facts['segments']} segments{days}"
+    read = facts["segments_read"]
+    return "shards", shards_text(facts["shards"], facts["segments"], read, facts["days"])
 
 
 def last_rows(facts: Facts) -> Rows:
@@ -173,6 +178,7 @@ def token_facts(store: MomentStore) -> dict[str, Any]:
         "days": days_of(store),
         "shards": commit.shards,
         "segments": len(commit.segments),
+        "segments_read": len(store.parts),
         **words_of(store.foundation),
     }
 
