@@ -234,10 +234,9 @@ def _leading_eigenvectors(
     singles = np.bincount(batch.words, weighted, batch.n_words)[:core]
 
     def product(block: NDArray[np.float64]) -> NDArray[np.float64]:
-        total = -singles[:, None] * block
-        row_kernels.add_gram_product(
-            batch.indptr, batch.words, batch.counts, weights, np.ascontiguousarray(block), total
-        )
+        total, sums = -singles[:, None] * block, np.empty(block.shape[1])
+        entries = batch.indptr, batch.words, batch.counts, weights
+        row_kernels.add_gram_product(*entries, np.ascontiguousarray(block), sums, total)
         return total
 
     if core <= 2 * number + 2 or core <= 256:
