@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 
 @contextmanager
@@ -14,18 +14,18 @@ def telling_of_kernels(tell: Callable[[str], None]) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from numba.core import event
 
-    class Once(event.Listener):
-        told = False
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            tell(record.getMessage())
 
-        def on_start(self, event: Any) -> None:
-            if not self.told:
-                self.told = True
-                tell("kernels are compiled, once for an installation: some seconds longer")
-
-        def on_end(self, event: Any) -> None:
-            """Say nothing."""
-
-    with event.install_listener("numba:compile", Once()):
+    # of `streaming_moments.numerics.kernel`, which would load numba before it is needed
+    logger, told = logging.getLogger("streaming_moments.kernels"), Told()
+    level = logger.level
+    logger.addHandler(told)
+    logger.setLevel(logging.INFO)
+    try:
         yield
+    finally:
+        logger.removeHandler(told)
+        logger.setLevel(level)

@@ -41,7 +41,7 @@ class _Listener(event.Listener):
 @cache
 def _say() -> None:
     """Log it, and where nobody reads the log tell who sits before a terminal or a notebook."""
-    logger = logging.getLogger("streaming_moments")
+    logger = logging.getLogger("streaming_moments.kernels")
     logger.info(COMPILING)
     watched = hasattr(sys, "ps1") or (sys.stderr is not None and sys.stderr.isatty())
     if watched and not logger.hasHandlers():
