@@ -67,8 +67,9 @@ test: install
 	$(TESTING) $(BIN)/python -m pytest --dist=worksteal \
 	  --numprocesses=$$($(BIN)/python -c '$(PROCESSES)')
 
-# Compiles the tests once, beside the checks of types: else each process of a first run does.
+# Compiles tests and kernels once, beside the checks of types: else each process of a first run does.
 collect: install
+	@$(BIN)/streaming-moments kernels >/dev/null
 	@told=$$($(TESTING) $(BIN)/python -m pytest --collect-only 2>&1) || { echo "$$told"; exit 1; }
 
 faults: install

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.create import CountingOptions as CountingOptions
     from streaming_moments.pipelines.jobs.create import PilotOptions as PilotOptions
     from streaming_moments.pipelines.jobs.create import create as create
+    from streaming_moments.pipelines.jobs.drift.measure_drift import drift_since as drift_since
     from streaming_moments.pipelines.jobs.forget import forget as forget
     from streaming_moments.pipelines.jobs.grow import grow as grow
     from streaming_moments.pipelines.jobs.kinds.options import KindOptions as KindOptions
-    from streaming_moments.pipelines.jobs.measure_drift import drift_since as drift_since
     from streaming_moments.pipelines.jobs.outputs.transform import transform as transform
     from streaming_moments.pipelines.jobs.polish import polish as polish
     from streaming_moments.pipelines.jobs.rebase import pilot_of as pilot_of

@@ -21,7 +21,7 @@ from streaming_moments.pipelines.aggregation.sums import ProcessSums
 from streaming_moments.pipelines.cluster.cluster import limit_for
 from streaming_moments.pipelines.cluster.memory import UpdatePlan, plan_update
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.pipelines.cluster.worker_rpc import ask_workers, give_plugin
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.segments.blocks import joining_bytes

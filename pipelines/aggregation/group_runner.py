@@ -12,21 +12,25 @@ from typing import Any
 
 from distributed import Future, KilledWorker
 
-from streaming_moments.errors import KillsWorkers, ShardError
+from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.aggregation.aggregation import Gathering, refusal_of
 from streaming_moments.pipelines.aggregation.bundles import Bundle
 from streaming_moments.pipelines.aggregation.counting import count_bundle
 from streaming_moments.pipelines.aggregation.freeze import settle
-from streaming_moments.pipelines.aggregation.group_state import Group, Suspected, WithoutShard
+from streaming_moments.pipelines.aggregation.group_state import Group, WithoutShard
 from streaming_moments.pipelines.aggregation.reduction import Reduction
 from streaming_moments.pipelines.aggregation.sums import Opening, SumsAstray
+from streaming_moments.pipelines.aggregation.worker_deaths import (
+    Suspected,
+    begin_again,
+    make_context_again,
+    suspect,
+)
 from streaming_moments.pipelines.cluster.tasks import FinishedTasks, cancel, outcome_of
-from streaming_moments.pipelines.cluster.waiting import WorkersLost
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard
 
 _LOOK = 5.0  # seconds between two looks whether workers have joined
-_CONTEXT_DEATHS = 3  # of workers that were making what all tasks need, each time again
 
 
 @dataclass(frozen=True)
@@ -87,33 +91,9 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
             if not gathering.keep_going:
                 raise refusal_of([spoilt.error]) from spoilt.error
             late.append(spoilt.error)
-            _begin_again(waiting, bundles, {spoilt.url}, frozenset())
+            begin_again(waiting, bundles, {spoilt.url}, frozenset())
         except Suspected as suspected:
-            _begin_again(waiting, bundles, set(), suspected.urls)
-
-
-def _begin_again(
-    waiting: deque[Bundle], bundles: Sequence[Bundle], leave: set[str], apart: frozenset[str]
-) -> None:
-    """Put back what a group has taken, but for shards left out; those apart are read alone.
-
-    Of those that were alone, halves.
-    """
-    known = {shard.url for bundle in waiting if bundle.alone for shard in bundle.shards}
-    alone: list[Bundle] = []
-    waiting.clear()
-    for bundle in bundles:
-        kept = bundle.without(leave)
-        shards = {shard.url for shard in kept.shards}
-        if not shards:
-            continue
-        if shards & apart and kept.alone:
-            alone.extend(kept.halves())
-        elif shards & (apart | known) and not kept.alone:
-            alone.append(replace(kept, alone=True))
-        else:
-            waiting.append(kept)
-    waiting.extend(alone)
+            begin_again(waiting, bundles, set(), suspected.urls)
 
 
 def _gather_group(
@@ -213,27 +193,13 @@ def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
             bundle, number = running.pop(future)
             outcome = outcome_of(cluster, future)
             if isinstance(outcome, KilledWorker) and outcome.task != future.key:
-                _make_context_again(group, outcome)
+                make_context_again(group, outcome)
                 group.again.append(bundle)
             else:
                 _take_in(group, waiting, bundle, number, outcome)
             yield
     finally:
         cancel(cluster, running)
-
-
-def _make_context_again(group: Group, death: KilledWorker) -> None:
-    """Have what all tasks need made again, of whichever part of it workers died."""
-    context = group.gathering.context
-    # a worker may have died of what it read beside it, once the other copies were gone
-    if context.status == "error":
-        group.context_deaths += 1
-        if group.context_deaths > _CONTEXT_DEATHS:
-            raise WorkersLost(
-                "the workers died time and again before they read a shard; see their logs, and "
-                "run it again"
-            ) from death
-        context.retry()
 
 
 def _take_in(
@@ -243,7 +209,7 @@ def _take_in(
     if isinstance(outcome, SumsAstray):
         group.again.append(bundle)
     elif isinstance(outcome, KilledWorker):
-        _suspect(group, waiting, bundle, outcome)
+        suspect(group, waiting, bundle, outcome)
     elif isinstance(outcome, ShardError):
         # what is to be taken away is there no longer
         raise WithoutShard(bundle.shards[0].url, outcome)
@@ -251,25 +217,3 @@ def _take_in(
         raise outcome
     else:
         group.note(number, bundle, outcome)
-
-
-def _suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
-    """Have shards whose readers died read alone; one that was alone is a bad one."""
-    if bundle.taken is not None:
-        raise WithoutShard(bundle.taken.url, bundle.taken.error) from death
-    counted = frozenset(shard.url for shard in bundle.shards if shard.url in group.rows)
-    if counted and not (bundle.alone and len(bundle.shards) == 1):
-        raise Suspected(counted) from death
-    if not bundle.alone:
-        waiting.append(replace(bundle, alone=True))
-    elif len(bundle.shards) > 1:
-        waiting.extend(bundle.halves())
-    else:
-        reason = (
-            "killed every worker that read it, though nothing else ran there; give workers more "
-            "memory, or cut it into smaller shards"
-        )
-        error = KillsWorkers(bundle.shards[0].url, reason)
-        if counted:
-            raise WithoutShard(error.url, error) from death
-        group.bad.append(error)

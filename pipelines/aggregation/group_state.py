@@ -27,14 +27,6 @@ class WithoutShard(Exception):
         self.url, self.error = url, error
 
 
-class Suspected(Exception):
-    """Shards that kill their workers, though they were counted once."""
-
-    def __init__(self, urls: frozenset[str]) -> None:
-        super().__init__(urls)
-        self.urls = urls
-
-
 @dataclass(eq=False)
 class Group:
     """Shards on their way to one commit, in one or more passes over the row blocks.

@@ -32,7 +32,7 @@ from streaming_moments.pipelines.cluster.tasks import (
     outcome_of,
     required,
 )
-from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.pipelines.cluster.worker_rpc import deaths_of
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.log.ledger import ShardRecord

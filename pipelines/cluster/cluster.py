@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
-from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
+from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
 from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
 
 # Ctrl-C on a terminal reaches the children too: it is the parent that ends them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -67,8 +67,9 @@ def plan_refit(
     threads: int,
     memory: int,
     held: int = 2,
+    joining: int = 0,
 ) -> RefitPlan:
-    """Divide a worker's memory for a refit of documents.
+    """Divide a worker's memory for a refit.
 
     Parameters
     ----------
@@ -83,7 +84,9 @@ def plan_refit(
     memory : int
         Budget of a worker in bytes.
     held : int
-        Row blocks that reading one holds.
+        Row blocks that reading one holds, of documents.
+    joining : int
+        Bytes that reading a row block takes to join the segments, of other kinds.
 
     Raises
     ------
@@ -102,6 +105,27 @@ def plan_refit(
     >>> plan_refit(layout, TopicModel, options, workers=1, threads=2, memory=1 << 30).keep_blocks
     True
     """
+    foundation, k = layout.foundation, options.topics
+    finishing = model.fit_bytes(foundation, options)
+    if foundation.by_length:
+        return _of_documents(layout, options, finishing, workers, threads, memory, held)
+    if foundation.one_place:
+        plan = _of_one_place(layout, finishing, memory)
+    else:
+        plan = _of_row_blocks(layout, k, finishing, threads, memory, joining)
+    return _with_blocks(plan, layout, workers, memory)
+
+
+def _of_documents(
+    layout: SegmentLayout,
+    options: Any,
+    fitting: int,
+    workers: int,
+    threads: int,
+    memory: int,
+    held: int,
+) -> RefitPlan:
+    """A plan of a refit of documents, whose last step holds `fitting` bytes beside its evidence."""
     foundation: Any = layout.foundation
     basis, halves, n_topics = foundation.basis, foundation.halves, options.topics
     pairs = packed_size(n_topics)
@@ -131,7 +155,7 @@ def plan_refit(
     # of the odd half a difference of integers
     refining = (3 if halves else 1) * pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
     slicing = int(SLACK * (held * layout.block_bytes + max(adding, turning, refining)))
-    finishing = model.fit_bytes(foundation, options) + decomposition.copies * evidence
+    finishing = fitting + decomposition.copies * evidence
     gathered = _gathered(layout, sums)
     job, fewer = f"a refit of {n_topics} topics", f"{_FEWER} topics"
     first = Budget(job, {"whitening": whitening}, fewer)
@@ -142,38 +166,32 @@ def plan_refit(
     peak = max(first.nbytes, last.nbytes, PROCESS_BYTES + gathered + in_flight * slicing)
     solve = (decomposition.copies + 1) * evidence + sums
     solves = max(1, min(threads, (peak - PROCESS_BYTES) // solve))
-    keep, peak = _with_blocks(layout, workers, memory, peak)
+    plan = RefitPlan(False, 0, int(in_flight), int(solves), peak, whole_core)
+    plan = _with_blocks(plan, layout, workers, memory)
     kept_pairs = int(SLACK * -(-layout.row_blocks // workers) * pairs_bytes)
-    pairs_kept = int(min(3 if halves else 1, (memory - peak) // kept_pairs))
-    peak += pairs_kept * kept_pairs
-    return RefitPlan(keep, pairs_kept, int(in_flight), int(solves), peak, whole_core)
+    pairs_kept = int(min(3 if halves else 1, (memory - plan.peak_bytes) // kept_pairs))
+    return replace(
+        plan, kept_pairs=pairs_kept, peak_bytes=plan.peak_bytes + pairs_kept * kept_pairs
+    )
 
 
-def plan_kind(
-    layout: SegmentLayout,
-    model: Any,
-    options: FitOptions,
-    workers: int,
-    threads: int,
-    memory: int,
-    joining: int = 0,
+def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPlan:
+    """A plan of a fit of the moments of all rows, in one place."""
+    # as they are read, their sum, of all rows, and of a half
+    items = {
+        "the sums": int(SLACK * 4 * layout.state_bytes),
+        "tensors of them": int(SLACK * finishing),
+    }
+    remedy = "raise --memory, or create the store with fewer --sketch-columns"
+    peak = largest(memory, Budget("a fit of the moments of all rows", items, remedy))
+    return RefitPlan(False, 0, 1, 1, peak)
+
+
+def _of_row_blocks(
+    layout: SegmentLayout, k: int, finishing: int, threads: int, memory: int, joining: int
 ) -> RefitPlan:
-    """Divide a worker's memory for a refit of a kind other than documents, as `plan_refit`.
-
-    Each row block that is read takes `joining` bytes more to join the segments.
-    """
-    foundation, k = layout.foundation, options.topics
-    finishing = model.fit_bytes(foundation, options)
-    if foundation.one_place:
-        # as they are read, their sum, of all rows, and of a half
-        items = {
-            "the sums": int(SLACK * 4 * layout.state_bytes),
-            "tensors of them": int(SLACK * finishing),
-        }
-        remedy = "raise --memory, or create the store with fewer --sketch-columns"
-        peak = largest(memory, Budget("a fit of the moments of all rows", items, remedy))
-        keep, peak = _with_blocks(layout, workers, memory, peak)
-        return RefitPlan(keep, 0, 1, 1, peak)
+    """A plan of a refit of k states whose steps hold a row block and small sums."""
+    foundation = layout.foundation
     # a row contracted for each state
     sums = 8 * k * max(prod(shape[1:]) for shape in foundation.shapes(RowBlock()).values())
     # a block as it is read, its sum, one half, and as floats
@@ -184,8 +202,7 @@ def plan_kind(
     room = memory - PROCESS_BYTES - sum(gathered.values())
     in_flight = max(1, min(threads, room // (block + joining)))
     peak = memory - room + max(in_flight * (block + joining), finishing)
-    keep, peak = _with_blocks(layout, workers, memory, peak)
-    return RefitPlan(keep, 0, int(in_flight), 1, int(peak))
+    return RefitPlan(False, 0, int(in_flight), 1, int(peak))
 
 
 def _gathered(layout: SegmentLayout, sums: int) -> int:
@@ -193,7 +210,7 @@ def _gathered(layout: SegmentLayout, sums: int) -> int:
     return int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
 
 
-def _with_blocks(layout: SegmentLayout, workers: int, memory: int, peak: int) -> tuple[bool, int]:
-    """Whether a worker keeps its share of the row blocks as well, and what it holds then."""
-    kept = -(-layout.row_blocks // workers) * layout.block_bytes
-    return (True, peak + kept) if peak + kept <= memory else (False, peak)
+def _with_blocks(plan: RefitPlan, layout: SegmentLayout, workers: int, memory: int) -> RefitPlan:
+    """The plan where a worker keeps its share of the row blocks as well, if it has room for it."""
+    peak = plan.peak_bytes + -(-layout.row_blocks // workers) * layout.block_bytes
+    return replace(plan, keep_blocks=True, peak_bytes=peak) if peak <= memory else plan

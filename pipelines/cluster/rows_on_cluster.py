@@ -1,12 +1,16 @@
-"""Rows of a version of a store: a Dask task for each row block, few of them in flight."""
+"""Rows of a version of a store: a Dask task for each row block, few of them in flight.
+
+Of a small one the steps run in the process of the job.
+"""
 
 from __future__ import annotations
 
 import copy
 import operator
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -23,6 +27,12 @@ from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.storage.operations.windows import StatisticsSource
+
+# Bytes that a job holds beside its process, up to which it is small; twice as many where threads of
+# this process are its workers. A task of Dask costs some milliseconds, which is more than a step on
+# so little does, and a fit has a thousand of them.
+SMALL = 512 << 20
+_READERS = 8  # threads that wait for storage
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,14 +142,25 @@ class OnCluster:
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> OnCluster:
         """Left on the workers that made it."""
-        read = [
-            replace(one, halves=halves) if isinstance(one, BlockAddress) else one
-            for one in self.blocks
-        ]
-        rows = replace(self, blocks=read)
+        rows = replace(self, blocks=self._read_with(halves))
         if not self.keep_prepared:
             return replace(rows, preparing=function)
         return replace(self, blocks=rows.each(step, function))
+
+    def brought(
+        self, step: str, function: Callable[[Statistics], Any], halves: bool = False
+    ) -> OnCluster:
+        """In the process of the job."""
+        parts = replace(self, blocks=self._read_with(halves)).gathered(step, function)
+        here = {one.name: getattr(self, one.name) for one in fields(self)}
+        return RowsHere(**here | {"blocks": parts, "preparing": None, "keeps_halves": True})
+
+    def _read_with(self, halves: bool) -> list[Any]:
+        """The blocks; those that are read come with `halves`."""
+        return [
+            replace(one, halves=halves) if isinstance(one, BlockAddress) else one
+            for one in self.blocks
+        ]
 
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """Results, as they finish."""
@@ -199,6 +220,67 @@ class OnCluster:
         return run_bounded(run.cluster, function, calls, at_a_time, run.progress, step, keep)
 
 
+@dataclass(frozen=True, eq=False)
+class RowsHere(OnCluster):
+    """`Rows` of a small version: no step is a task, and each has the bits that tasks give.
+
+    Handles are the values themselves.
+    """
+
+    @staticmethod
+    def loaded(blocks: Sequence[BlockAddress], run: Run) -> list[Any]:
+        """Read at once, several at a time."""
+        with ThreadPoolExecutor(_READERS) as readers:
+            return list(readers.map(load_block, blocks))
+
+    def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
+        """In the order in which a cluster adds up."""
+        call = OnBlocks(function, self.preparing)
+        each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
+        with _one_thread():
+            return tree_sum(enumerate(self._in_turn(step, call, each)), len(each))
+
+    def shared(self, value: Any) -> Any:
+        """The value."""
+        return value
+
+    def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
+        """At once."""
+        with _one_thread():
+            return function(*values)
+
+    def value(self, handle: Any) -> Any:
+        """The handle."""
+        return handle
+
+    def calls(
+        self,
+        step: str,
+        function: Callable[..., Any],
+        calls: Sequence[tuple[Any, ...]],
+        keep: bool = False,
+        in_flight: int | None = None,
+    ) -> list[Any]:
+        """One after another."""
+        with _one_thread():
+            return list(self._in_turn(step, function, calls))
+
+    def _in_turn(
+        self, step: str, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        for number, call in enumerate(calls, 1):
+            result = function(*call)
+            self.run.progress.advance(step, number, len(calls))
+            yield result
+            del result  # who took it says how long it is kept
+
+
+def rows_for(nbytes: int, cluster: str = "") -> type[OnCluster]:
+    """Who runs the steps of a job that holds so many bytes, on the cluster of an address."""
+    most = 2 * SMALL if cluster.startswith("inproc:") else SMALL
+    return RowsHere if nbytes <= most else OnCluster
+
+
 @dataclass(frozen=True)
 class OnBlocks:
     """A function of statistics, summed over blocks, as a task that bears its name.
@@ -224,12 +306,12 @@ class OnBlocks:
 
 def alone(threads: int, function: Callable[..., Any], *values: Any) -> Any:
     """Call a function with all threads of a worker: no other task runs beside it."""
-    with blas_libraries(len(sys.modules)).limit(limits=threads):
+    with _libraries(len(sys.modules)).limit(limits=threads):
         return on_aligned(function, *values)
 
 
 @lru_cache(maxsize=1)
-def blas_libraries(modules: int) -> ThreadpoolController:
+def _libraries(modules: int) -> ThreadpoolController:
     """Those of BLAS that are loaded; looked for anew once a module came, with which one may."""
     return ThreadpoolController()
 
@@ -269,3 +351,9 @@ def aligned(value: Any) -> Any:
 
 def _loaded(source: BlockSource) -> Statistics:
     return load_block(source) if isinstance(source, BlockAddress) else source
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """BLAS with one thread, as tasks have it: bits of a product depend on the threads."""
+    limited: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=1)
+    return limited

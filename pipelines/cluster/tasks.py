@@ -16,7 +16,7 @@ from distributed import CancelledError, Future, KilledWorker
 from streaming_moments.pipelines.cluster import worker_rpc
 from streaming_moments.pipelines.cluster.cluster import Cluster, SchedulerLost, identity_of
 from streaming_moments.pipelines.cluster.progress import StepProgress
-from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost, why_nobody_works
 
 _BEGUN = ("waiting", "fetch", "flight", "ready")  # states of a worker's tasks
 
@@ -79,7 +79,7 @@ class _Patience:
         if any(_at_work(worker, bool(paused)) for worker in workers.values()):
             self.seen = time.monotonic()
         elif time.monotonic() - self.seen >= timeout:
-            raise WorkersLost(_why_nobody_works(paused, len(workers), timeout))
+            raise WorkersLost(why_nobody_works(paused, len(workers), timeout))
 
 
 def _at_work(worker: Mapping[str, Any], some_paused: bool) -> bool:
@@ -90,20 +90,6 @@ def _at_work(worker: Mapping[str, Any], some_paused: bool) -> bool:
     # beside a paused one it may be idle because that one holds what is left
     there = not some_paused or any(tasks.get(state) for state in _BEGUN)
     return bool(there and worker["status"] == "running")
-
-
-def _why_nobody_works(paused: int, workers: int, timeout: float) -> str:
-    if not paused:
-        return (
-            f"the cluster has had no workers for {timeout:g} seconds; start some and "
-            "run it again, every commit so far is kept (--worker-timeout waits longer)"
-        )
-    return (
-        f"Dask has paused {paused} of {workers} workers, whose memory is nearly full, and nothing "
-        f"was done for {timeout:g} seconds: give less --memory, or workers a higher "
-        "--memory-limit, let one job at a time run on a cluster, and run it again; every commit "
-        "so far is kept"
-    )
 
 
 def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from distributed import Client, Future, WorkerPlugin
 
-from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 
 ANSWER_SECONDS = 120.0
 

@@ -12,102 +12,79 @@ import click
 
 from streaming_moments.startup import begun
 
-# Each with the module it is in, and the first line of its help.
-_COMMANDS = {
-    "accumulate": (
-        "service.serving",
-        "Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers.",
-    ),
-    "compact": (
-        "history",
-        "Replace the segments of STORE by their sums; older versions keep theirs.",
-    ),
-    "create": (
-        "counting",
-        "Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet.",
-    ),
-    "demo": ("history", "Find the topics of the State of the Union addresses, from scratch."),
-    "diff": ("history", "Show what changed in STORE from version BEFORE to version AFTER."),
-    "expire": ("expiry", "Drop old versions of STORE, and delete what only they hold."),
-    "forget": (
-        "history",
-        "Take counted SHARDS out of STORE, as if they had never come; reads them once more.",
-    ),
-    "gc": ("history", "Delete what writers that died have left in STORE."),
-    "grow": ("growth", "Add to STORE the words that became frequent, found in a sample of SHARDS."),
-    "inbox": (
-        "service.inboxes",
-        "Say which store an inbox of the service belongs to, and assign it to another.",
-    ),
-    "kernels": ("kernels", "Compile the kernels now, so that no later command has to wait for it."),
-    "label": ("history", "Let TOPIC of a model of STORE be called TEXT, wherever it is shown."),
-    "log": (
-        "showing",
-        "Show the commits of STORE, the latest first, and where its history begins.",
-    ),
-    "memberships": (
-        "transforming",
-        "Write the memberships of all nodes by a model of STORE, of edges, as Parquet.",
-    ),
-    "neighbours": (
-        "counting",
-        "Group the edges in SHARDS by node, into lists of neighbours: documents for a store.",
-    ),
-    "nightly": (
-        "night",
-        "Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.",
-    ),
-    "page": ("showing", "Write a page of a model of STORE: one HTML file that loads nothing."),
-    "plan": (
-        "planning",
-        "Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes.",
-    ),
-    "polish": (
-        "polishing",
-        "Polish a model of STORE by passes over SHARDS, and keep the new one beside it.",
-    ),
-    "purge": (
-        "expiry",
-        "Let no version, model or file of STORE keep anything of SHARDS, as the law may ask.",
-    ),
-    "rebase": (
-        "night",
-        "Give STORE new words and a new basis, and count the shards it holds once more.",
-    ),
-    "refit": ("counting", "Fit a model to STORE, without the documents, and keep it there."),
-    "rollback": (
-        "history",
-        "Make STORE again what it was at VERSION, or a tag what it was, by a new commit.",
-    ),
-    "select": (
-        "models",
-        "Compare numbers of topics, or states, on STORE by what is held out; keeps no model.",
-    ),
-    "serve": (
-        "service.serving",
-        "Take documents and answer for topics over HTTP, as CONFIG (TOML) says.",
-    ),
-    "set-aside": (
-        "service.setting_aside",
-        "Show the shards that cannot be counted, count them again, or refuse their documents.",
-    ),
-    "status": ("showing", "Show what STORE holds."),
-    "tag": ("history", "Let the tag NAME stand for MODEL of STORE, wherever it stood before."),
-    "token": (
-        "service.tokens",
-        "Make and remove the tokens by which callers of the service are known.",
-    ),
-    "topics": ("showing", "Show the topics of a model of STORE."),
-    "transform": (
-        "transforming",
-        "Write topic proportions of each document of SHARDS, or completed rows, as Parquet.",
-    ),
-    "update": ("updating", "Count the SHARDS that STORE has not counted yet."),
-    "verify": (
-        "history",
-        "Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound.",
-    ),
+_PACKAGE = "streaming_moments.pipelines.command_line"
+# By the folder of their files, which bear their names, with the first line of their help.
+_COMMANDS: dict[str, dict[str, str]] = {
+    "stores": {
+        "compact": "Replace the segments of STORE by their sums; older versions keep theirs.",
+        "create": (
+            "Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."
+        ),
+        "diff": "Show what changed in STORE from version BEFORE to version AFTER.",
+        "expire": "Drop old versions of STORE, and delete what only they hold.",
+        "forget": (
+            "Take counted SHARDS out of STORE, as if they had never come; reads them once more."
+        ),
+        "gc": "Delete what writers that died have left in STORE.",
+        "grow": "Add to STORE the words that became frequent, found in a sample of SHARDS.",
+        "log": "Show the commits of STORE, the latest first, and where its history begins.",
+        "purge": (
+            "Let no version, model or file of STORE keep anything of SHARDS, as the law may ask."
+        ),
+        "rebase": "Give STORE new words and a new basis, and count the shards it holds once more.",
+        "rollback": (
+            "Make STORE again what it was at VERSION, or a tag what it was, by a new commit."
+        ),
+        "status": "Show what STORE holds.",
+        "update": "Count the SHARDS that STORE has not counted yet.",
+        "verify": (
+            "Read every file of a version of STORE and check hashes and sums; exit code 2 if "
+            "unsound."
+        ),
+    },
+    "models": {
+        "label": "Let TOPIC of a model of STORE be called TEXT, wherever it is shown.",
+        "memberships": (
+            "Write the memberships of all nodes by a model of STORE, of edges, as Parquet."
+        ),
+        "page": "Write a page of a model of STORE: one HTML file that loads nothing.",
+        "polish": "Polish a model of STORE by passes over SHARDS, and keep the new one beside it.",
+        "refit": "Fit a model to STORE, without the documents, and keep it there.",
+        "select": (
+            "Compare numbers of topics, or states, on STORE by what is held out; keeps no model."
+        ),
+        "tag": "Let the tag NAME stand for MODEL of STORE, wherever it stood before.",
+        "topics": "Show the topics of a model of STORE.",
+        "transform": (
+            "Write topic proportions of each document of SHARDS, or completed rows, as Parquet."
+        ),
+    },
+    "service": {
+        "accumulate": (
+            "Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers."
+        ),
+        "inbox": "Say which store an inbox of the service belongs to, and assign it to another.",
+        "serve": "Take documents and answer for topics over HTTP, as CONFIG (TOML) says.",
+        "set-aside": (
+            "Show the shards that cannot be counted, count them again, or refuse their documents."
+        ),
+        "token": "Make and remove the tokens by which callers of the service are known.",
+    },
+    "": {
+        "demo": "Find the topics of the State of the Union addresses, from scratch.",
+        "kernels": "Compile the kernels now, so that no later command has to wait for it.",
+        "neighbours": (
+            "Group the edges in SHARDS by node, into lists of neighbours: documents for a store."
+        ),
+        "nightly": (
+            "Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says."
+        ),
+        "plan": (
+            "Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."
+        ),
+    },
 }
+_FOLDERS = {name: folder for folder, own in _COMMANDS.items() for name in own}
 _ALIASES = {"show": "topics"}
 
 
@@ -115,15 +92,16 @@ class _LateGroup(click.Group):
     """Imports a command when it is asked for: none waits for what only others need."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return sorted(_FOLDERS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         cmd_name = _ALIASES.get(cmd_name, cmd_name)
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in _FOLDERS:
             return None
-        module = _loaded(f"streaming_moments.pipelines.command_line.{_COMMANDS[cmd_name][0]}")
+        own = cmd_name.replace("-", "_")
+        module = _loaded(".".join(filter(None, (_PACKAGE, _FOLDERS[cmd_name], own))))
         begun()
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        command: click.Command = getattr(module, own)
         return command
 
     def resolve_command(
@@ -133,7 +111,7 @@ class _LateGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            near = get_close_matches(args[0], {*_COMMANDS, *_ALIASES} - {args[0]}, n=1)
+            near = get_close_matches(args[0], {*_FOLDERS, *_ALIASES} - {args[0]}, n=1)
             if not near:
                 raise
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from error
@@ -141,7 +119,7 @@ class _LateGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, none of which is imported."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+            formatter.write_dl(sorted(line for own in _COMMANDS.values() for line in own.items()))
 
 
 def _loaded(name: str) -> ModuleType:

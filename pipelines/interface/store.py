@@ -32,13 +32,17 @@ from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.interface.topics_view import Topics
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
+from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.jobs.forget import forget
-from streaming_moments.pipelines.jobs.kinds.select_states import select_states
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.jobs.select import select
+from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.model_options import finds_number
+from streaming_moments.pipelines.reports.kinds.registry import advice_on
+from streaming_moments.pipelines.reports.outside_words import share_outside
 from streaming_moments.printing.html_table import html_table
 from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.operations.labels import label, succession
@@ -94,6 +98,16 @@ class Store:
         """Documents, or records, counted; passages where they are cut."""
         return int(self.snapshot.totals().n_documents)
 
+    @property
+    def outside_share(self) -> float | None:
+        """Share of all tokens read that are outside the vocabulary; None where none were."""
+        return share_outside(self.snapshot)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What would lower that share of documents, where it is more than 5%, a sentence each."""
+        return advice_on(self.snapshot, self.outside_share)
+
     def update(
         self,
         documents: Any,
@@ -105,6 +119,7 @@ class Store:
         unique: bool = False,
         include_forgotten: bool = False,
         memory: int | None = None,
+        compact_after: int = COMPACT_AFTER,
     ) -> Store:
         """Count what was not counted yet, as `pipelines.update`.
 
@@ -122,18 +137,23 @@ class Store:
             As of `pipelines.update`.
         memory : int, optional
             Budget of a worker process in bytes.
+        compact_after : int
+            Sum up segments when there are so many of about one size, so that a refit reads few
+            after any number of calls; 0: never.
 
         Raises
         ------
         InvalidInput
-            Documents of another type or without a source; partitions or shards that were counted
-            with other content; an id twice; or, once all others are counted, partitions that were
-            counted and are not there any more.
+            A negative `compact_after`; documents of another type or without a source; partitions
+            or shards that were counted with other content; an id twice; or, once all others are
+            counted, partitions that were counted and are not there any more.
         ShardError
             A document is no text, or a shard cannot be read: names its place.
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
             As `pipelines.update`.
         """
+        if compact_after < 0:
+            raise InvalidInput(f"compact_after is {compact_after}; give at least 0")
         at, there = dataclasses.replace(self, snapshot=self.snapshot.latest()), set[str]()
         with running(client, memory, self.storage_options) as run:
             for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
@@ -149,6 +169,8 @@ class Store:
                         include_forgotten=include_forgotten,
                     )
                     at = dataclasses.replace(at, snapshot=done.store)
+            merged = compact_when_many(at.snapshot, compact_after, run)
+            at = dataclasses.replace(at, snapshot=merged)
         if source is not None:
             require_all_there(source, there, at.snapshot.ledger())
         return at
@@ -251,11 +273,7 @@ class Store:
             options = chosen_options(self.snapshot, options, auto, run)
             model = refit_by(self.snapshot, TopicModel, options, run)
             model = with_coherence(self.snapshot, model, run)
-        labels: Mapping[int, str] = {}
-        if name is not None:
-            after = succession(self.snapshot.latest(), model)
-            kept = self.snapshot.save_model(name, model, "refit from Python", after=after)
-            labels = kept.models[name].labels
+        labels = self._kept(name, model)
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
     def select(
@@ -296,7 +314,8 @@ class Store:
         name : str, optional
             Keeps the model in the store under this name, which no other model has.
         **options : object
-            Of `model.Options`: `topics`, its states, and others.
+            Of `model.Options`: `topics`, its states, and others. Of models whose numbers are
+            compared `topics` may be "auto" or "predict", as of the command `refit`.
 
         Raises
         ------
@@ -307,12 +326,18 @@ class Store:
         """
         require_fitting(Store.refit_as, name=name)
         require_kind_of(model, self.snapshot)
-        own = options_of(model, options)
+        how = options.get("topics")
+        auto = {"topics": how} if isinstance(how, str) else {}
+        if auto and (how not in ("auto", "predict") or not finds_number(model, "topics")):
+            raise InvalidInput(
+                f"topics is {how!r}, which model {model.name} does not find; give one"
+            )
+        own = options_of(model, {**options, "topics": 1} if auto else options)
         with running(client, memory, self.storage_options) as run:
+            if auto:
+                own = chosen_options(self.snapshot, own, auto, run, model)
             fitted = refit_by(self.snapshot, model, own, run)
-        if name is not None:
-            after = succession(self.snapshot.latest(), fitted)
-            self.snapshot.save_model(name, fitted, "refit from Python", after=after)
+        self._kept(name, fitted)
         return fitted
 
     def select_as(
@@ -492,6 +517,14 @@ class Store:
             ("models", len(self.snapshot.models)),
         ]
         return html_table(f"store {self.url}", ["what", "how many"], rows)
+
+    def _kept(self, name: str | None, model: Model) -> Mapping[int, str]:
+        """Labels of a model that is kept under a name; without one nothing is kept."""
+        if name is None:
+            return {}
+        after = succession(self.snapshot.latest(), model)
+        kept = self.snapshot.save_model(name, model, "refit from Python", after=after)
+        return kept.models[name].labels
 
     def _require_documents(self, instead: str) -> None:
         """Refuse what is of topics alone."""

@@ -15,6 +15,7 @@ from streaming_moments.pipelines.jobs.compact import replaced_by_sum
 from streaming_moments.pipelines.jobs.rebase import looked_for
 from streaming_moments.pipelines.jobs.recovered import recovered
 from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.covering import covered
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.appended import (
     counted_part,
@@ -262,13 +263,17 @@ def _counted_again(
             f"shards of its segment ({', '.join(gone[:_SHOWN])}); put them back, or go back to a "
             "version that counts the present content by `streaming-moments rollback`"
         )
-    shards = [shard for shard, _ in found if shard is not None]
+    return gather_as_counted(gathering, [shard for shard, _ in found if shard is not None])
+
+
+def gather_as_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
+    """Segments of counted shards, each of which must count as it did before."""
     gathering, _ = with_days(gathering, shards)
-    again = gather_counted(gathering, shards)
-    for segment in again:
+    segments = gather_counted(gathering, shards)
+    for segment in segments:
         for record in segment.shards:
             require_counted(gathering.store.ledger(), record)
-    return again
+    return segments
 
 
 def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
@@ -330,6 +335,7 @@ def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
     rest = (*kept_segments(store.commit, recount), *taken)
     joining = joining_bytes(rest, store.layout)
     each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES, joining)
-    calls = [(store.folder, rest, store.layout, index) for index in range(store.row_blocks)]
+    parts = covered(rest, store.commit.sums)
+    calls = [(store.folder, parts, store.layout, index) for index in range(store.row_blocks)]
     run.calls("checking row blocks", require_non_negative, calls, each)
     return commit_recount(store, recount, rest)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError, Unfinished
 from streaming_moments.pipelines.aggregation.aggregation import gathering_on
-from streaming_moments.pipelines.aggregation.partitioning import with_days
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import summed
-from streaming_moments.pipelines.jobs.forget import gather_counted
+from streaming_moments.pipelines.jobs.forget import gather_as_counted
 from streaming_moments.pipelines.jobs.rebase import counted_shard, looked_for
 from streaming_moments.storage.files.created import CreationUnknown
 from streaming_moments.storage.files.parts import first_byte
@@ -46,7 +45,7 @@ from streaming_moments.storage.operations.purging import (
 from streaming_moments.storage.operations.traces import Trace, erase_unnamed, traces_of
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard, files_of, fingerprint
-from streaming_moments.storage.store.changes import Recount, require_counted, segments_of
+from streaming_moments.storage.store.changes import Recount, segments_of
 from streaming_moments.storage.store.garbage import sweep
 from streaming_moments.storage.store.store import MomentStore
 
@@ -345,12 +344,7 @@ def _gathered(plan: PurgePlan, shards: Sequence[Shard], run: Run) -> tuple[Segme
     if not shards:
         return ()
     with gathering_on(plan.store, run) as gathering:
-        gathering, _ = with_days(gathering, shards)
-        segments = gather_counted(gathering, shards)
-    for segment in segments:
-        for record in segment.shards:
-            require_counted(plan.store.ledger(), record)
-    return segments
+        return gather_as_counted(gathering, shards)
 
 
 def _less(plan: PurgePlan, group: _Group, taken: Sequence[Segment], run: Run) -> Segment:

@@ -17,9 +17,8 @@ from streaming_moments.models.registry import models_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import top_words
-from streaming_moments.pipelines.cluster.refit_memory import plan_kind, plan_refit
-from streaming_moments.pipelines.cluster.rows_here import rows_for
-from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
+from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, rows_for
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.quality.coherences.base import COHERENCE_WORDS, Coherence, TopWords
 from streaming_moments.quality.coherences.registry import COHERENCES
@@ -149,9 +148,21 @@ def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
     """The rows that a refit reads, as memory allows; arguments and errors as of `refit_by`."""
-    if not store.layout.foundation.by_length:
-        return _plain_rows(store, model, options, run)
-    lengths, cluster = counted_lengths(store), run.cluster
+    foundation, cluster = store.layout.foundation, run.cluster
+    totals: Any
+    held, joining = 2, 0
+    if foundation.by_length:
+        totals = counted_lengths(store)
+        held = blocks_held(totals.whole)
+    else:
+        if isinstance(store, WindowedStore) and store.window.half_life is not None:
+            raise InvalidInput(
+                f"statistics of kind {foundation.kind} are whole numbers; leave out --half-life, "
+                "and choose days by --since and --until"
+            )
+        totals = store.totals()
+        own = store if isinstance(store, WindowedStore) else store.commit
+        joining = joining_bytes(own.segments, store.layout)
     plan = plan_refit(
         store.layout,
         model,
@@ -159,46 +170,28 @@ def refit_rows(
         workers=cluster.workers,
         threads=cluster.threads,
         memory=cluster.memory,
-        held=blocks_held(lengths.whole),
+        held=held,
+        joining=joining,
     )
-    return rows_for(plan.work_bytes).of(
+    # of other kinds halves are made of a block by each step that reads them
+    halves = model.compares_halves or not foundation.by_length
+    return rows_by(plan, store, totals, run, kept=2, halves=halves)
+
+
+def rows_by(
+    plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
+) -> OnCluster:
+    """Rows of a version as a plan keeps them; of halves pair counts too, if it keeps so many."""
+    return rows_for(plan.work_bytes, run.cluster.address).of(
         store,
-        lengths,
+        totals,
         run,
         plan.in_flight,
         plan.keep_blocks,
         whole_core=plan.whole_core,
         keep_prepared=plan.keep_pairs,
-        keeps_halves=plan.kept_pairs >= 2,
-        halves=model.compares_halves,
-    )
-
-
-def _plain_rows(
-    store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
-) -> OnCluster:
-    """Rows of a kind other than counts, whose steps hold nothing beside a block and small sums."""
-    if isinstance(store, WindowedStore) and store.window.half_life is not None:
-        raise InvalidInput(
-            f"statistics of kind {store.layout.foundation.kind} are whole numbers; leave out "
-            "--half-life, and choose days by --since and --until"
-        )
-    cluster = run.cluster
-    own = store if isinstance(store, WindowedStore) else store.commit
-    joining = joining_bytes(own.segments, store.layout)
-    plan = plan_kind(
-        store.layout,
-        model,
-        options,
-        workers=cluster.workers,
-        threads=cluster.threads,
-        memory=cluster.memory,
-        joining=joining,
-    )
-    per_worker, keep = plan.in_flight, plan.keep_blocks
-    # halves are made of a block by each step that reads them
-    return rows_for(plan.work_bytes).of(
-        store, store.totals(), run, per_worker, keep, keep_prepared=False
+        keeps_halves=plan.kept_pairs >= kept,
+        halves=halves,
     )
 
 
@@ -246,7 +239,9 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> TopicCohe
         return None
     words = np.unique(top_words(model.topics[: store.basis.core], number))
     lengths = store.row_lengths()
-    rows = rows_for(store.layout.state_bytes).of(store, lengths, run, run.cluster.threads)
+    rows = rows_for(store.layout.state_bytes, run.cluster.address).of(
+        store, lengths, run, run.cluster.threads
+    )
     pairs = count_pairs(rows, words)
     topics = model.topics[words]
     return TopicCoherences(

@@ -30,7 +30,6 @@ from streaming_moments.models.sweeps import (
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
-from streaming_moments.pipelines.cluster.rows_here import rows_for
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, on_aligned
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import (
@@ -51,6 +50,7 @@ from streaming_moments.pipelines.jobs.refit import (
     count_pairs,
     counted_lengths,
     known_alpha0,
+    rows_by,
 )
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
@@ -136,16 +136,7 @@ def select(
     given = [
         TopicOptions(topics=middle, alpha0=alpha0, method=method, seed=seed) for alpha0 in alphas
     ]
-    rows = rows_for(plan.work_bytes).of(
-        store,
-        lengths,
-        run,
-        plan.in_flight,
-        plan.keep_blocks,
-        whole_core=plan.whole_core,
-        keep_prepared=plan.keep_pairs,
-        keeps_halves=plan.kept_pairs >= 3,
-    )
+    rows = rows_by(plan, store, lengths, run, kept=3)
     known = [known_alpha0(rows, options, run) for options in given]
     forms = [form_of(alpha0) for alpha0 in dict.fromkeys(known)]
     halves = HalfRows.of(rows) if rows.halves else None

@@ -19,9 +19,8 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
-from streaming_moments.pipelines.cluster.waiting import WORKER_TIMEOUT
+from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.grow import WORDS
@@ -129,10 +128,23 @@ class RebaseSection:
 
 @dataclass(frozen=True, config=STRICT)
 class GrowthSection:
-    """From which share of tonight's tokens outside the vocabulary words are added, and how many."""
+    """From which share of tonight's tokens outside the vocabulary words are added, and how many.
 
+    The share must also be larger by `outside_rise` than that of what was counted before, where
+    anything was: a vocabulary that never had those words lacks them every night. No words are added
+    to a vocabulary that has `most_words`.
+    """
+
+    enabled: bool = True
     outside_above: Share = 0.05
+    outside_rise: Share = 0.0
     words: Count = WORDS
+    most_words: Count | None = None
+
+
+# Of a night that says nothing of it: nobody watches how large the vocabulary gets.
+_GROWTH = GrowthSection(outside_rise=0.02)
+MOST_TIMES = 2  # as many words as the store was asked for
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -173,7 +185,8 @@ class NightlyConfig:
     update, rebase, gates, cluster : sections
         The other steps; without [rebase] there never is one.
     growth : GrowthSection, optional
-        When words are added; without [growth] they never are.
+        When words are added; without [growth] where the share of tokens outside the vocabulary is
+        above 5% and has risen by 2 points, until there are twice the words that were asked for.
     metrics : MetricsSection, optional
         Where metrics are written; without [metrics] there are none.
     tag : str
@@ -205,6 +218,13 @@ class NightlyConfig:
     sample_documents: bool = True
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
 
+    @property
+    def growing(self) -> GrowthSection | None:
+        """When words are added; None where they never are."""
+        family, section = self.refit.family, self.growth or _GROWTH
+        adds = KINDS[family.kind].adds_words and family is not LatentTree
+        return section if section.enabled and adds else None
+
     @model_validator(mode="after")
     def _fits_together(self) -> NightlyConfig:
         made, refit = self.create, self.refit
@@ -228,10 +248,11 @@ class NightlyConfig:
                 "[refit] topics and alpha0 are several, and cannot be compared with [create] "
                 "halves = false"
             )
-        if refit.auto and refit.topical and not made.halves:
+        # without halves the spectrum tells the components of rows
+        if refit.auto and refit.family.holds_out not in ("", "rows") and not made.halves:
             key, word = next(iter(refit.auto.items()))
             raise ValueError(
-                f"[refit] {key} is {word}, which halves of the documents tell; give a "
+                f"[refit] {key} is {word}, which halves of the records tell; give a "
                 "number, or leave out [create] halves = false"
             )
         held_out = ", ".join(self.gates.held_out)
@@ -240,11 +261,12 @@ class NightlyConfig:
                 f"[gates] {held_out}: nothing is held out with [create] halves = false; leave out "
                 "one of them"
             )
-        if (held_out or several) and compares_states(refit.family) and made.sketches:
+        whole = refit.family.holds_out in ("triples", "edges")
+        if (held_out or several) and whole and made.sketches:
             what = f"[gates] {held_out}" if held_out else "[refit] topics and alpha0"
             raise ValueError(
-                f"{what}: no triples are held out of sketches; leave out [create] sketch_columns, "
-                f"as up to {WHOLE} words or symbols are kept whole"
+                f"{what}: no {refit.family.holds_out} are held out of sketches; leave out "
+                f"[create] sketch_columns, as up to {WHOLE} words or symbols are kept whole"
             )
         if not made.codocuments and several:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 
 from streaming_moments.pipelines.nightly.history import NightHistory, night_of
@@ -40,11 +41,8 @@ def night_metrics(report: NightReport, history: NightHistory, exit_code: int) ->
         exit_code=exit_code,
         last_success=None if report.last_published is None else _unix(report.last_published),
         step_seconds=seconds,
-        captured=None if drift is None else drift.captured,
-        outside_share=None if drift is None else drift.outside_share,
-        effective_documents=None if drift is None else drift.effective_documents,
-        pair_distance=None if drift is None else drift.pair_distance,
         left_out=len(report.bad),
+        **({} if drift is None else asdict(drift)),
     )
 
 

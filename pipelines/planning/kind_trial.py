@@ -72,23 +72,8 @@ def try_out_kind(
 ) -> tuple[Job, StepCosts]:
     """As `try_out`; a fit takes as long however much was counted, so it is timed on the sample.
 
-    Parameters
-    ----------
-    shards, options, threads
-        As of `try_out`.
-    shape, counting : KindOptions, CountingOptions
-        As of `create_kind`.
-    n_states : int
-        k of the refit; the sample may hold fewer, of which the time is told.
-    storage_options : mapping, optional
-        Of the shards.
-
-    Raises
-    ------
-    ShardError, InvalidInput
-        As `create_kind`.
-    NotIdentifiable
-        The sample does not hold a single state.
+    That of `n_states` is timed with as many as the sample holds; NotIdentifiable where it has none.
+    Other errors as of `create_kind`.
     """
     corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)

@@ -51,6 +51,8 @@ class Timed:
         """Of the blocks there are."""
         return replace(self, blocks=self._on_all(step, function, ()))
 
+    brought = prepared
+
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """What is known of all; or rows of the first block, cut to length, for those not there."""
         found = self._on_all(step, function, shared)

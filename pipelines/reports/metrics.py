@@ -10,6 +10,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES
 
 _SUFFIX = ".prom"
 
@@ -88,18 +89,7 @@ def metrics_registry(metrics: RunMetrics) -> CollectorRegistry:
             "Time at which a run last published a model.",
             metrics.last_success,
         ),
-        (
-            "captured_spectrum",
-            "Smallest share of an eigenvalue that the basis sees.",
-            metrics.captured,
-        ),
-        ("outside_share", "Share of tokens outside the vocabulary.", metrics.outside_share),
-        ("effective_documents", "Effective number of documents.", metrics.effective_documents),
-        (
-            "pair_distance",
-            "Total variation of the pair distributions of the last two runs.",
-            metrics.pair_distance,
-        ),
+        *((one.metric, one.help, getattr(metrics, one.key)) for one in DRIFT_MEASURES),
     )
     for name, text, value in values:
         if value is not None:

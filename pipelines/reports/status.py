@@ -12,7 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
-from streaming_moments.quality.drift import outside_share
+from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES
+from streaming_moments.pipelines.reports.outside_words import (
+    advice_of,
+    share_line,
+    share_outside,
+)
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -21,7 +26,7 @@ from streaming_moments.storage.operations.staleness import Staleness, staleness
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
-    from streaming_moments.pipelines.jobs.measure_drift import DriftSince
+    from streaming_moments.pipelines.jobs.drift.measure_drift import DriftSince
 
 ERROR_DELTA = 0.05  # probability of a larger error than the radius
 # The radius of M3 is 0.09 there; 77 whole speeches of 5 effective documents gave poor topics, their
@@ -39,8 +44,10 @@ class Status:
     says why topics may be poor, with the remedy; empty when nothing speaks against them.
     `stale_models` are those of the latest and the tagged models that are not of all that is
     counted, or still of what was forgotten. `forgotten` are the shards that updates skip, `purged`
-    the number of those of which only a keyed hash is kept. `drift` is not read from the version
-    alone, so it is given where it was asked for.
+    the number of those of which only a keyed hash is kept. `segments_read` counts what a refit
+    reads: sums stand for many segments. `advice` says what would lower the share of tokens outside
+    the vocabulary, where it is more than a few percent. `drift` is not read from the version alone,
+    so it is given where it was asked for.
     """
 
     store: str
@@ -59,6 +66,7 @@ class Status:
     days: tuple[str, str] | None
     shards: int
     segments: int
+    segments_read: int
     words: int
     added_words: tuple[AddedWords, ...]
     core: int
@@ -74,6 +82,7 @@ class Status:
     stale_models: tuple[Staleness, ...] = ()
     forgotten: tuple[str, ...] = ()
     purged: int = 0
+    advice: tuple[str, ...] = ()
     drift: DriftSince | None = None
 
 
@@ -81,7 +90,7 @@ def status_of(store: MomentStore) -> Status:
     """Numbers of a version."""
     histogram, commit, basis = store.length_histogram(), store.commit, store.basis
     empty = int(histogram.documents[histogram.lengths == 0].sum())
-    outside = sum(record.outside for record in store.ledger())
+    outside = share_outside(store)
     return Status(
         store=store.url,
         version=store.version,
@@ -94,11 +103,12 @@ def status_of(store: MomentStore) -> Status:
         error_radius_m2=_radius(histogram, 2),
         error_radius_m3=_radius(histogram, 3),
         tokens=commit.tokens,
-        outside_share=outside_share(commit.tokens, outside),
+        outside_share=outside,
         captured=_captured(store),
         days=days_of(store),
         shards=commit.shards,
         segments=len(commit.segments),
+        segments_read=len(store.parts),
         words=basis.n_words,
         added_words=added_words(commit.lineage, basis.n_words),
         core=basis.core,
@@ -114,6 +124,7 @@ def status_of(store: MomentStore) -> Status:
         stale_models=stale_models(store),
         forgotten=commit.forgotten.names,
         purged=len(commit.forgotten.purged),
+        advice=advice_of(store, outside),
     )
 
 
@@ -141,7 +152,7 @@ def print_status(console: Console, status: Status) -> None:
             "with more documents",
         ),
         ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
-        ("shards", f"{status.shards:,} in {status.segments} segments{days_text(status.days)}"),
+        ("shards", shards_text(status.shards, status.segments, status.segments_read, status.days)),
         ("vocabulary", f"{status.words:,} words, core {status.core:,}, {status.vocabulary[:12]}"),
         *([("new words", _added_text(status))] if status.added_words else []),
         ("basis", f"{status.basis_columns} columns, {status.basis[:12]}{_captured_text(status)}"),
@@ -155,6 +166,8 @@ def print_status(console: Console, status: Status) -> None:
         rows.append(("drift", _drift_text(status.drift)))
     print_facts(console, rows)
     warnings = [status.warning] * bool(status.warning)
+    if status.advice:
+        warnings += [share_line(status.outside_share), *status.advice]
     print_warnings(console, [*warnings, *map(stale_line, status.stale_models)])
 
 
@@ -305,12 +318,7 @@ def _local(time: str) -> str:
 
 
 def _drift_text(since: DriftSince) -> str:
-    drift = since.drift
-    shares = [
-        ("captured spectrum", drift.captured),
-        ("outside the vocabulary", drift.outside_share),
-        ("distance of pair distributions", drift.pair_distance),
-    ]
+    shares = [(one.text, getattr(since.drift, one.key)) for one in DRIFT_MEASURES if one.text]
     told = ", ".join(f"{name} {'unknown' if x is None else f'{x:.3f}'}" for name, x in shares)
     return f"since {since.model} of version {since.version}: {told}"
 
@@ -346,6 +354,15 @@ def skipped_rows(forgotten: Sequence[str], purged: int) -> list[tuple[str, str]]
     parts = [f"{len(forgotten):,} forgotten shards ({named}{more})"] if forgotten else []
     parts += [f"{purged:,} purged"] if purged else []
     return [("skipped", f"by updates: {', '.join(parts)}")]
+
+
+def shards_text(
+    shards: int, segments: int, segments_read: int, days: tuple[str, str] | None
+) -> str:
+    """How many shards in how many segments, of which a refit reads so many, or their sums."""
+    return f"{shards:,} in {segments} segments, of which a refit reads {segments_read}" + (
+        days_text(days)
+    )
 
 
 def days_text(days: tuple[str, str] | None) -> str:

@@ -16,7 +16,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
-from streaming_moments.storage.counting.halves import odd_half
+from streaming_moments.storage.counting.halves import halved
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.documents import read_tables
 from streaming_moments.storage.formats import DEFAULT_LIMITS, START, Position, ReadLimits
@@ -94,10 +94,7 @@ class SetReader:
     def _counted(
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard
     ) -> Iterator[ReadBatch[CountBatch]]:
-        number = shard.size
-        for table, after in tables:
-            odd = odd_half(number, table.num_rows)
-            number += table.num_rows
+        for table, after, odd in halved(tables, shard.size):
             batch, outside = counted(table, self.sets, self.features, shard.url)
             yield ReadBatch(replace(batch, halves=odd), outside, after)
 

@@ -13,7 +13,7 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.counting.halves import odd_half
+from streaming_moments.storage.counting.halves import halved
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.views import sample_rows
 from streaming_moments.storage.documents import read_tables
@@ -129,13 +129,12 @@ class VectorReader:
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard, start: Position
     ) -> Iterator[ReadVectors]:
         number = 0
-        for table, after in tables:
+        for table, after, odd in halved(tables, shard.size):
             rows = number_rows(table, self.vectors.columns, shard.url)
             values, kept = rows.of_width(self.dimension)
             bad = np.flatnonzero(~kept)
             if bad.size and self.vectors.bad == "refuse":
                 self._refuse(rows, int(bad[0]), start.passed + number, shard.url)
-            odd = odd_half(number + shard.size, kept.size)
             number += kept.size
             yield ReadVectors(VectorBatch(values, odd[kept], bad.size), bad.size, after, kept)
 

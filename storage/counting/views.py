@@ -18,7 +18,7 @@ from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
 from streaming_moments.storage.counting.counting import SpelledTexts, WordIndex
-from streaming_moments.storage.counting.halves import odd_half
+from streaming_moments.storage.counting.halves import halved
 from streaming_moments.storage.counting.passages import Passages
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -140,10 +140,7 @@ class ViewReader:
     def _counted(
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard
     ) -> Iterator[ReadBatch[ViewBatch]]:
-        number = shard.size
-        for table, after in tables:
-            odd = odd_half(number, table.num_rows)
-            number += table.num_rows
+        for table, after, odd in halved(tables, shard.size):
             batch, outside = self.counted(table, odd, shard.url)
             yield ReadBatch(batch, outside, after)
 

@@ -249,6 +249,18 @@ class Format(Protocol):
         return min(before / max(source.size, 1), 1.0)
 
 
+class OfNumbers(Format):
+    """A format of columns of numbers, and of no documents."""
+
+    def holds(self, columns: Columns) -> Holds:
+        return "vectors"
+
+    def chunks(
+        self, source: Source, limits: ReadLimits, start: Position
+    ) -> Iterator[tuple[Any, Position]]:
+        raise not_documents(source.url)
+
+
 def not_documents(url: str) -> ShardError:
     """The error of a shard of tables alone that is asked for documents."""
     return ShardError(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from streaming_moments.storage.inbox.batches import Submission as Submission
     from streaming_moments.storage.inbox.group_commit import GroupCommit as GroupCommit
     from streaming_moments.storage.inbox.group_commit import InboxClosed as InboxClosed
-    from streaming_moments.storage.inbox.group_commit import KeyReused as KeyReused
+    from streaming_moments.storage.inbox.idempotency import KeyReused as KeyReused
     from streaming_moments.storage.inbox.inbox import Backlog as Backlog
     from streaming_moments.storage.inbox.inbox import Inbox as Inbox
     from streaming_moments.storage.inbox.records import RecordShape as RecordShape

@@ -14,7 +14,7 @@ from itertools import islice
 
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox.deletions import DONE, PLANS, Deletions
-from streaming_moments.storage.inbox.inbox import CLAIMS
+from streaming_moments.storage.inbox.idempotency import CLAIMS
 from streaming_moments.storage.inbox.rejected import LEFT_OUT
 from streaming_moments.storage.inbox.sealing import EXPIRED, SealLog
 from streaming_moments.storage.inbox.seals import GONE, SEALED, SEALS, seal_file

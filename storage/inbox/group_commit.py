@@ -8,18 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
 
-from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.errors import StoreError
 from streaming_moments.storage.inbox.batches import Submission
+from streaming_moments.storage.inbox.idempotency import Claim
 from streaming_moments.storage.inbox.inbox import Inbox
-from streaming_moments.storage.inbox.receipts import Claim
 
 WINDOW = 0.05
 MOST_BYTES = 32 << 20
 _CLAIMING = 8  # threads
-
-
-class KeyReused(InvalidInput):
-    """Another content came under the same key before."""
 
 
 class InboxClosed(StoreError):
@@ -148,16 +144,9 @@ class GroupCommit:
             return
         for one in group:
             try:
-                claim = None if one.claim is None else one.claim.result()
+                if one.claim is not None:
+                    one.claim.result().require(one.submission.digest)
             except Exception as error:
                 one.done.set_exception(error)
-                continue
-            if claim is not None and claim.digest != one.submission.digest:
-                one.done.set_exception(
-                    KeyReused(
-                        "the Idempotency-Key came with other documents before; give new documents "
-                        "a key of their own"
-                    )
-                )
             else:
                 one.done.set_result(one.submission.receipt)

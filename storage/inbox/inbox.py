@@ -19,15 +19,15 @@ from streaming_moments.storage.inbox.batches import (
     batch_from_bytes,
     batch_to_bytes,
 )
+from streaming_moments.storage.inbox.idempotency import CLAIMS, Claims
 from streaming_moments.storage.inbox.owners import FORMAT_FILE, Owner, named, require_owner
-from streaming_moments.storage.inbox.receipts import Claim
 
 if TYPE_CHECKING:
     import tenacity
 else:
     tenacity = LazyModule("tenacity")
 
-BATCHES, CLAIMS = "batches", "claims"
+BATCHES = "batches"
 FORMAT = 1
 _ATTEMPTS = 4  # to learn whether a storage overwrites
 _KEPT = "kept"  # a file for which a folder is never empty, and so never deleted
@@ -66,7 +66,7 @@ class Backlog:
 
 
 @dataclass(frozen=True)
-class Inbox:
+class Inbox(Claims):
     r"""Documents that came and are in no shard yet, with the claims of their keys.
 
     Several processes may put batches at once, and one of them, or another, seals them; see
@@ -88,8 +88,6 @@ class Inbox:
     >>> inbox.read(name) == (one,), inbox.backlog().documents
     (True, 1)
     """
-
-    folder: Folder
 
     @classmethod
     def open(
@@ -170,41 +168,6 @@ class Inbox:
             raise StoreError(f"{self.folder.url}/{BATCHES}/{name} is another batch; try it again")
         return name
 
-    def claim(self, receipt: str, digest: str, after: int) -> Claim:
-        """Let a key stand for a content; the claim that holds, which may be an earlier one.
-
-        Parameters
-        ----------
-        receipt : str
-            Of the key.
-        digest : str
-            Of the content.
-        after : int
-            Number of a seal that there is.
-
-        Raises
-        ------
-        StoreError
-            The claim cannot be written or read.
-        """
-        mine = Claim(digest, after)
-        name = claim_file(receipt)
-        found = create_once(self.folder, name, mine.sealed())
-        return mine if found is None else Claim.unsealed(found, f"{self.folder.url}/{name}")
-
-    def renew(self, receipt: str, claim: Claim) -> None:
-        """Let a claim that there is say a later seal before that of its key; errors as `claim`."""
-        self.folder.write(claim_file(receipt), claim.sealed())
-
-    def claims_of(self, receipts: Sequence[str]) -> dict[str, Claim | None]:
-        """The claims of some keys; None where nothing came under one."""
-        names = [claim_file(receipt) for receipt in receipts]
-        found = self.folder.find_all(names) if names else []
-        return {
-            receipt: None if data is None else Claim.unsealed(data, f"{self.folder.url}/{name}")
-            for receipt, name, data in zip(receipts, names, found, strict=True)
-        }
-
     def pending(self) -> list[PendingBatch]:
         """Batches that are there, the oldest first.
 
@@ -276,8 +239,3 @@ class Inbox:
             "documents would be lost or counted twice; keep the inbox on a storage with "
             "conditional creation"
         )
-
-
-def claim_file(receipt: str) -> str:
-    """Name of the claim of a key."""
-    return f"{CLAIMS}/{receipt}.json"

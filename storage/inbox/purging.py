@@ -14,9 +14,9 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.deletions import Deletions
-from streaming_moments.storage.inbox.inbox import Inbox, claim_file
+from streaming_moments.storage.inbox.idempotency import Claim, claim_file
+from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.owners import FORMAT_FILE, Owner, owner_of
-from streaming_moments.storage.inbox.receipts import Claim
 from streaming_moments.storage.inbox.rejected import LEFT_OUT, forget_left_out, left_out_file
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import SEALED, Seal, seal_file, seal_of_shard

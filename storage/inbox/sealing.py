@@ -22,8 +22,9 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.batches import Submission
+from streaming_moments.storage.inbox.idempotency import Claim
 from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
-from streaming_moments.storage.inbox.receipts import Claim, seal_before
+from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.seals import (
     SEALED,
     SEALS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -92,23 +93,17 @@ class Seal:
 
     def days_of(self, receipt: str) -> set[date]:
         """Days of the documents of a receipt."""
-        return {
-            piece.day
-            for batch in self.batches
-            for kept in batch.kept
-            if kept.receipt == receipt
-            for piece in kept.pieces
-        }
+        return {piece.day for piece in self._pieces_of(receipt)}
 
     def documents_of(self, receipt: str) -> int:
         """How many came under a receipt."""
-        return sum(
-            piece.documents
-            for batch in self.batches
-            for kept in batch.kept
-            if kept.receipt == receipt
-            for piece in kept.pieces
-        )
+        return sum(piece.documents for piece in self._pieces_of(receipt))
+
+    def _pieces_of(self, receipt: str) -> Iterator[Piece]:
+        for batch in self.batches:
+            for kept in batch.kept:
+                if kept.receipt == receipt:
+                    yield from kept.pieces
 
     @cached_property
     def submissions(self) -> int:

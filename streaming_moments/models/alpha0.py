@@ -149,12 +149,12 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Trial, 
     Raises NotIdentifiable where topics cannot be told apart with any alpha0 that was tried.
     """
     words = min(rows.basis.core, LEADING_WORDS)
-    pairs = rows.prepared("pair counts", partial(PairRows.of, leading=words))
+    pairs = rows.brought("pair counts", partial(PairRows.of, leading=words))
     even, odd = (
-        rows.prepared("pair counts", partial(PairRows.of, half=half, leading=words), halves=True)
+        rows.brought("pair counts", partial(PairRows.of, half=half, leading=words), halves=True)
         for half in (0, 1)
     )
-    halves, seen = HalfRows(rows, (even, odd)), seen_by(rows)
+    halves, seen = HalfRows(pairs, (even, odd)), seen_by(rows)
     k, method, seed = options.topics, options.method, options.seed
     trials: dict[float, Trial] = {}
     refusals: list[NotIdentifiable] = []
@@ -165,7 +165,7 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Trial, 
             whitened = rows.once("whitening", SeenMoments.whitened, seen, rows.basis, k, form)
             solved = solved_by(rows, whitened, k, method, seed)
             parts = rows.each("topic rows", topic_rows, whitened, solved, words)
-            start = rows.once(STEP, leading_topics, whitened, solved, parts)
+            start = rows.value(rows.once(STEP, leading_topics, whitened, solved, parts))
             whole = refined_there(pairs, start, TRIAL_ROUNDS)
             fits = fits_of(halves, whole, TRIAL_ROUNDS)
         except NotIdentifiable as error:
@@ -174,7 +174,7 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Trial, 
             return -math.inf
         if fits is None:
             return -math.inf
-        trials[TRIED[place]] = Trial(scored(halves, fits), rows.once(STEP, topics_of, whole))
+        trials[TRIED[place]] = Trial(scored(halves, fits), pairs.once(STEP, topics_of, whole))
         return trials[TRIED[place]].held_out.mean
 
     require_topics(k)

@@ -62,6 +62,11 @@ class Rows(Protocol):
         `halves` the statistics may be as of a store that keeps none, as they are for other steps.
         """
 
+    def brought(
+        self, step: str, function: Callable[[Statistics], Any], halves: bool = False
+    ) -> Rows:
+        """As `prepared`, of so little that it is brought here, where steps on it will run."""
+
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """As `each`, but the results themselves, brought here."""
 
@@ -151,6 +156,8 @@ class InMemory:
     ) -> InMemory:
         """Made at once."""
         return replace(self, ready=self.each(step, function))
+
+    brought = prepared
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
         """Strip by strip."""

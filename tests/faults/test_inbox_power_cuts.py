@@ -9,9 +9,8 @@ from faulty_disk import WRITING, interposed
 from power_cuts import CutDisk
 from sent_documents import SHAPE, TODAY, sealed_texts, sent
 
-from streaming_moments.storage.inbox.deletions import Deletion, Deletions
+from streaming_moments.storage.inbox.deletions import Deletion, Deletions, read_gone
 from streaming_moments.storage.inbox.expiry import Retention, expire
-from streaming_moments.storage.inbox.gone import read_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.sealing import SealLog

@@ -20,7 +20,7 @@ from killable_cluster import (
 from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.aggregation import reduction
 from streaming_moments.pipelines.cluster.memory import UpdatePlan
-from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy

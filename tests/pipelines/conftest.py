@@ -13,7 +13,7 @@ from campaigns import few_row_blocks
 from distributed.utils import get_mp_context
 from forking import forking
 
-from streaming_moments.pipelines.cluster import rows_here
+from streaming_moments.pipelines.cluster import rows_on_cluster
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.synthetic.corpora import lda_corpus
@@ -157,4 +157,4 @@ def visiting(chromium):
 @pytest.fixture
 def each_step_a_task(monkeypatch):
     """No version of a store is small: its fits are tasks, as those of large ones."""
-    monkeypatch.setattr(rows_here, "SMALL", -1)
+    monkeypatch.setattr(rows_on_cluster, "SMALL", -1)

@@ -8,7 +8,12 @@ from typing import Any
 
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions, pilot_limits
+from streaming_moments.pipelines.jobs.create import (
+    CountingOptions,
+    PilotOptions,
+    draw_samples,
+    pilot_limits,
+)
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.formats import ReadLimits
@@ -47,6 +52,10 @@ class Sampling:
         plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
         limits = pilot_limits(run.limits, plan, run.cluster.memory)
         return cls(shards, shape, counting, options, run, limits, plan.in_flight)
+
+    def samples(self, read: Callable[..., Any], what: Any) -> list[Any]:
+        """What `read` draws of each shard, as `draw_samples`."""
+        return draw_samples(read, self.shards, self.counting.form, what, self.options, self.run)
 
 
 @dataclass(frozen=True)

@@ -23,27 +23,10 @@ def create_kind(
     options: PilotOptions,
     run: Run,
 ) -> MomentStore:
-    """Make an empty store of any kind, whose foundation fits the shards.
+    """Make an empty store of any kind, whose foundation fits the shards; errors as of `create`.
 
-    Parameters
-    ----------
-    url, shards, options, run
-        As of `create`.
-    shape : KindOptions
-        The kind, and where its views or symbols are.
-    counting : CountingOptions
-        Format, dates, halves, coherence, and what makes texts into words.
-
-    Raises
-    ------
-    StoreError
-        The store exists, or cannot be written.
-    ShardError
-        A sampled shard cannot be read, or a column of it; or holds texts where others hold ids.
-    InvalidInput
-        No term is left, or options of another kind.
-    BoundExceeded
-        The memory budget cannot hold a read task.
+    ShardError also where shards hold texts and others ids, InvalidInput for options of another
+    kind.
     """
     return KIND_JOBS[shape.kind].create(url, shards, shape, counting, options, run)
 

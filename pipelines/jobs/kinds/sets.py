@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.pipelines.jobs.create import PilotOptions, cut_to_room, of_share, quotas
+from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
@@ -18,12 +17,15 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     state_text,
 )
 from streaming_moments.pipelines.jobs.kinds.options import OF_WORDS, KindOptions
-from streaming_moments.pipelines.jobs.kinds.views import pairs_of
-from streaming_moments.statistics.counts.vocabulary import Vocabulary, select_terms
+from streaming_moments.pipelines.jobs.kinds.views import (
+    frequent_terms,
+    pairs_of,
+    sample_table,
+)
+from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.statistics.views.sketches import sketch_of
 from streaming_moments.storage.counting.sets import SetsForm, counted
-from streaming_moments.storage.counting.views import column_frequencies, sample_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,23 +40,15 @@ def _form(shape: KindOptions) -> SetsForm:
 
 def _made(sampling: Sampling) -> Made:
     shape, counting, options = sampling.shape, sampling.counting, sampling.options
-    run, limits, sets = sampling.run, sampling.limits, _form(sampling.shape)
-    calls = [
-        (shard, counting.form, sets.columns, quota, options.seed + place, own, run.storage_options)
-        for place, (shard, quota) in enumerate(quotas(sampling.shards, options))
-        for own in [of_share(limits, quota, options)]
-    ]
-    samples = run.calls("sampling shards", sample_rows, calls, sampling.in_flight)
-    table = pa.concat_tables(samples, promote_options="permissive")
+    sets = _form(shape)
+    table, origin = sample_table(sampling, sets.columns, "rows")
     features = _features(table, sets, options)
     batch, _ = counted(table, sets, features, "the pilot")
     rows = batch.to_csr()
-    pairs = pairs_of([rows, rows], 0, limits.pilot_bytes)
+    pairs = pairs_of([rows, rows], 0, sampling.limits.pilot_bytes)
     together = sp.csr_array(pairs - sp.diags_array(pairs.diagonal(), dtype=pairs.dtype))
     basis = sketch_of(together, features, shape.sketch_columns, options.seed)
     foundation = SetsFoundation(features, basis, counting.halves)
-    most = cut_to_room(table.nbytes, limits) if table.num_rows < options.pilot_documents else ""
-    origin = f"a pilot of {table.num_rows:,} rows{most} in {len(samples)} shards"
     kept = "all triples" if basis.columns >= features.n_words else f"{basis.columns} columns"
     origin += f": {features.n_words:,} features, {kept} of them"
     return Made(foundation, sets.to_json(), f"{origin}; {state_text(foundation)}")
@@ -64,12 +58,7 @@ def _features(table: Any, sets: SetsForm, options: PilotOptions) -> Vocabulary:
     """By falling frequency: those that enough rows list, or all that are columns."""
     if sets.listed:
         [name] = sets.columns
-        found = column_frequencies(table[name], name, None)
-        try:
-            chosen = select_terms(found, options.vocabulary_size, options.min_documents, 1.0)
-        except InvalidInput as error:
-            raise InvalidInput(f"column {name!r}: {error}") from error
-        terms = tuple(found.terms[place] for place in chosen)
+        terms = frequent_terms(table[name], name, None, options)
     else:
         named = Vocabulary(sets.columns, len(sets.columns))
         batch, _ = counted(table, sets, named, "the pilot")

@@ -16,8 +16,6 @@ from streaming_moments.pipelines.jobs.create import (
     CountingOptions,
     PilotOptions,
     cut_to_room,
-    of_share,
-    quotas,
 )
 from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Made, Redraw, Sampling, create_by
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
@@ -47,17 +45,12 @@ def _made(sampling: Sampling) -> Made:
 
 def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
     shape, counting, options = sampling.shape, sampling.counting, sampling.options
-    run, limits = sampling.run, sampling.limits
-    calls = [
-        (shard, counting.form, form, quota, options.seed + place, own, run.storage_options)
-        for place, (shard, quota) in enumerate(quotas(sampling.shards, options))
-        for own in [of_share(limits, quota, options)]
-    ]
-    samples = run.calls("sampling shards", sample_vectors, calls, sampling.in_flight)
+    limits = sampling.limits
+    samples = sampling.samples(sample_vectors, form)
     rows, bad = pilot_of(samples, options.pilot_documents, options.seed, limits.pilot_bytes)
     few = len(rows) < options.pilot_documents
     most = cut_to_room(sum(one.values.nbytes for one in samples), limits) if few else ""
-    _require_room(rows, shape, run.cluster.memory)
+    _require_room(rows, shape, sampling.run.cluster.memory)
     foundation = foundation_of(
         rows,
         shape.sketch_columns,

@@ -11,7 +11,7 @@ import numpy as np
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.pipelines.jobs.create import PilotOptions, cut_to_room, of_share, quotas
+from streaming_moments.pipelines.jobs.create import PilotOptions, cut_to_room
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
@@ -48,15 +48,8 @@ def _form(shape: KindOptions) -> ViewsForm:
 
 def _made(sampling: Sampling) -> Made:
     shape, counting, options = sampling.shape, sampling.counting, sampling.options
-    run, limits = sampling.run, sampling.limits
     views = replace(_form(shape), policy=counting.policy)
-    calls = [
-        (shard, counting.form, views.columns, quota, options.seed + place, own, run.storage_options)
-        for place, (shard, quota) in enumerate(quotas(sampling.shards, options))
-        for own in [of_share(limits, quota, options)]
-    ]
-    samples = run.calls("sampling shards", sample_rows, calls, sampling.in_flight)
-    table = pa.concat_tables(samples, promote_options="permissive")
+    table, origin = sample_table(sampling, views.columns, "records")
     vocabularies: Any = tuple(
         _words(table[name], name, views.policy if text else None, options)
         for name, text in zip(views.columns, views.texts, strict=True)
@@ -67,7 +60,7 @@ def _made(sampling: Sampling) -> Made:
     matrices = [view.to_csr() for view in batch.views]
     bases: Any = tuple(
         sketch_of(
-            pairs_of(matrices, place, limits.pilot_bytes),
+            pairs_of(matrices, place, sampling.limits.pilot_bytes),
             words,
             shape.sketch_columns,
             options.seed + place,
@@ -76,11 +69,17 @@ def _made(sampling: Sampling) -> Made:
     )
     foundation = ViewsFoundation(bases, vocabularies, views.columns, counting.halves)
     sizes = ", ".join(f"{name} ({one.n_words:,})" for name, one in foundation.words.items())
-    most = cut_to_room(table.nbytes, limits) if table.num_rows < options.pilot_documents else ""
-    origin = (
-        f"a pilot of {table.num_rows:,} records{most} in {len(samples)} shards: words of {sizes}"
-    )
-    return Made(foundation, views.to_json(), f"{origin}; {state_text(foundation)}")
+    told = f"{origin}: words of {sizes}; {state_text(foundation)}"
+    return Made(foundation, views.to_json(), told)
+
+
+def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple[Any, str]:
+    """Rows of a pilot as one table, and whence they come, in words; `what` a row is called."""
+    samples = sampling.samples(sample_rows, columns)
+    table = pa.concat_tables(samples, promote_options="permissive")
+    few = table.num_rows < sampling.options.pilot_documents
+    most = cut_to_room(table.nbytes, sampling.limits) if few else ""
+    return table, f"a pilot of {table.num_rows:,} {what}{most} in {len(samples)} shards"
 
 
 def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
@@ -113,16 +112,20 @@ def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
 
 
 def _words(column: Any, name: str, policy: Any, options: PilotOptions) -> Vocabulary:
-    """Words of a view, by falling frequency; of texts the most frequent ones are left out."""
+    terms = frequent_terms(column, name, policy, options)
+    mark = "" if policy is None else policy.fingerprint
+    return Vocabulary(terms, core_of(len(terms)), mark)
+
+
+def frequent_terms(column: Any, name: str, policy: Any, options: PilotOptions) -> tuple[str, ...]:
+    """Terms of a column, by falling frequency; of texts the most frequent ones are left out."""
     found = column_frequencies(column, name, policy)
     share = options.max_document_fraction if policy is not None else 1.0
     try:
         chosen = select_terms(found, options.vocabulary_size, options.min_documents, share)
     except InvalidInput as error:
         raise InvalidInput(f"column {name!r}: {error}") from error
-    terms = tuple(found.terms[place] for place in chosen)
-    mark = "" if policy is None else policy.fingerprint
-    return Vocabulary(terms, core_of(len(terms)), mark)
+    return tuple(found.terms[place] for place in chosen)
 
 
 VIEWS = KindJobs(

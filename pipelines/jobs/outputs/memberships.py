@@ -17,29 +17,12 @@ _ROWS = 1 << 17
 
 
 def write_memberships(model: Blockmodel, nodes: Vocabulary, output: OutputFolder) -> str:
-    """Write one Parquet file with a row for each node, by falling degree of those at creation.
+    """Write one Parquet file with a row for each node, by falling degree, and return its URL.
 
-    Parameters
-    ----------
-    model : Blockmodel
-        Of a store of edges.
-    nodes : Vocabulary
-        Of the store.
-    output : OutputFolder
-        Claimed for the model; the file appears whole or not at all.
-
-    Returns
-    -------
-    str
-        Its URL. `community` is the largest membership, null where a node has no edge; `error` the
-        L1 error to be expected, null without halves.
-
-    Raises
-    ------
-    OutputOfAnother
-        Another model has claimed the folder meanwhile.
-    StoreError
-        The output cannot be written.
+    The degree is that at creation. `output` is claimed for the model; the file appears whole or not
+    at all. `community` is the largest membership, null where a node has no edge; `error` the L1
+    error to be expected, null without halves. OutputOfAnother if another model has claimed the
+    folder meanwhile.
     """
     return write_columns(output, MEMBERSHIPS, _parts(model, nodes))
 

@@ -11,13 +11,14 @@ from rich.console import Console
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.status import (
     days_of,
-    days_text,
     print_facts,
     print_warnings,
+    shards_text,
     skipped_rows,
     stale_line,
     stale_models,
 )
+from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
 
 Facts = Mapping[str, Any]
@@ -30,8 +31,10 @@ def words_of(foundation: Any) -> dict[str, Any]:
 
 
 def counted(told: Facts) -> dict[str, str | int | float]:
-    """Version, documents, tokens and shards."""
-    return {name: told[name] for name in ("version", "documents", "tokens", "shards")}
+    """Version, documents, tokens, shards, and what of the tokens lies outside, where it is told."""
+    facts = {name: told[name] for name in ("version", "documents", "tokens", "shards")}
+    share = told.get("outside_share")
+    return facts if share is None else facts | {"tokens outside": f"{share:.1%}"}
 
 
 def told_by_commit(store: MomentStore) -> Facts:
@@ -72,6 +75,8 @@ class KindReports:
     planned, planned_rows : sizes of a foundation in a plan, as JSON, and as names and values:
         `planned_rows(foundation, state, blocks, room)`
     records : what a plan says of documents, after their number
+    advice : `advice(store, share)`: what would lower a share of tokens outside the vocabulary, a
+        sentence each; without it, nobody expects tokens there
     """
 
     foundation: Any
@@ -85,6 +90,7 @@ class KindReports:
     planned: Callable[[Any], dict[str, Any]] = planned
     planned_rows: Callable[[Any, str, str, int], Rows] = planned_rows
     records: str = ""
+    advice: Callable[[MomentStore, float | None], tuple[str, ...]] | None = None
 
 
 def show_rows(rows: Callable[[Facts], Rows]) -> Callable[[Console, Facts, MomentStore], None]:
@@ -104,8 +110,8 @@ def first_rows(facts: Facts) -> Rows:
 
 def shards_row(facts: Facts) -> tuple[str, str]:
     """Shards, segments and days."""
-    days = days_text(facts["days"])
-    return "shards", f"{facts['shards']:,} in {facts['segments']} segments{days}"
+    read = facts["segments_read"]
+    return "shards", shards_text(facts["shards"], facts["segments"], read, facts["days"])
 
 
 def last_rows(facts: Facts) -> Rows:
@@ -150,24 +156,37 @@ def facts_of_triples(
     store: MomentStore, more: Callable[[Any], Facts] = lambda totals: {}
 ) -> dict[str, Any]:
     """What a store of triples of views holds, by name; `more` of its totals."""
-    commit, totals = store.commit, store.totals()
-    outside = sum(record.outside for record in store.ledger())
-    seen = commit.tokens + outside
+    totals = store.totals()
     return {
         **first_facts(store),
         "documents": totals.n_documents,
         "without_a_triple": totals.without,
         "triples": totals.triples,
         **more(totals),
+        **token_facts(store),
+        **last_facts(store),
+    }
+
+
+def token_facts(store: MomentStore) -> dict[str, Any]:
+    """Tokens, those outside the words, days, shards and words."""
+    commit, outside = store.commit, sum(record.outside for record in store.ledger())
+    return {
         "tokens": commit.tokens,
         "outside": outside,
-        "outside_share": outside / seen if seen else None,
+        "outside_share": outside_share(commit.tokens, outside),
         "days": days_of(store),
         "shards": commit.shards,
         "segments": len(commit.segments),
+        "segments_read": len(store.parts),
         **words_of(store.foundation),
-        **last_facts(store),
     }
+
+
+def outside_text(facts: Facts) -> str:
+    """The share outside the words, in words."""
+    share = facts["outside_share"]
+    return "unknown" if share is None else f"{share:.1%}"
 
 
 def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts], Rows]:
@@ -178,13 +197,11 @@ def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts
 
     def rows(facts: Facts) -> Rows:
         words = ", ".join(f"{name} {number:,}" for name, number in facts["words"].items())
-        share = facts["outside_share"]
-        outside = "unknown" if share is None else f"{share:.1%}"
         return [
             *first_rows(facts),
             (records, f"{facts['documents']:,} ({facts['without_a_triple']:,} {lacking})"),
             (triples, f"{facts['triples']:,}"),
-            ("tokens", f"{facts['tokens']:,} in the vocabulary, {outside} outside"),
+            ("tokens", f"{facts['tokens']:,} in the vocabulary, {outside_text(facts)} outside"),
             shards_row(facts),
             ("words", words),
             *last_rows(facts),

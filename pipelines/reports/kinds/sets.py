@@ -12,32 +12,25 @@ from streaming_moments.pipelines.reports.kinds.base import (
     first_rows,
     last_facts,
     last_rows,
+    outside_text,
     shards_row,
     show_rows,
-    words_of,
+    token_facts,
 )
-from streaming_moments.pipelines.reports.status import days_of
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
 
 def _facts(store: MomentStore) -> dict[str, Any]:
     commit, lengths, basis = store.commit, store.totals().whole, store.foundation.basis
-    outside = sum(record.outside for record in store.ledger())
-    seen, rows = commit.tokens + outside, lengths.n_documents
+    rows = lengths.n_documents
     return {
         **first_facts(store),
         "documents": rows,
         "empty": sum(lengths.documents[lengths.lengths == 0].tolist()),
         "features_a_row": commit.tokens / rows if rows else None,
         "longest": lengths.longest,
-        "tokens": commit.tokens,
-        "outside": outside,
-        "outside_share": outside / seen if seen else None,
-        "days": days_of(store),
-        "shards": commit.shards,
-        "segments": len(commit.segments),
-        **words_of(store.foundation),
+        **token_facts(store),
         "core": basis.core,
         "columns": basis.columns,
         **last_facts(store),
@@ -45,13 +38,15 @@ def _facts(store: MomentStore) -> dict[str, Any]:
 
 
 def _rows(facts: Facts) -> Rows:
-    share, mean = facts["outside_share"], facts["features_a_row"]
-    outside = "unknown" if share is None else f"{share:.1%}"
+    mean = facts["features_a_row"]
     a_row = "" if mean is None else f"; {mean:.3g} a row, {facts['longest']:,} at most"
     return [
         *first_rows(facts),
         ("rows", f"{facts['documents']:,} ({facts['empty']:,} without a feature)"),
-        ("features", f"{facts['words']['features']:,} counted, {outside} others{a_row}"),
+        (
+            "features",
+            f"{facts['words']['features']:,} counted, {outside_text(facts)} others{a_row}",
+        ),
         ("sketch", f"{facts['columns']:,} columns of {facts['core']:,} features"),
         shards_row(facts),
         *last_rows(facts),

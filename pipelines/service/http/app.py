@@ -1,9 +1,7 @@
-"""The application: ASGI, of the calls, for a server to run."""
+"""The application: ASGI, of the calls, for a server to run; and what answers those that fail."""
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import re
 import time
 import traceback
@@ -12,15 +10,15 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Coroutine,
     Mapping,
     MutableMapping,
 )
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -28,14 +26,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from streaming_moments.pipelines.service.http.failing import failed
+from streaming_moments.pipelines.reports.html_report import rendered
+from streaming_moments.pipelines.service.http.admission import Door
 from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
+from streaming_moments.pipelines.service.http.pages import html, links_of
 from streaming_moments.pipelines.service.http.problems import Problem, problem_of
 from streaming_moments.pipelines.service.http.routes import CALLS, Call
 from streaming_moments.pipelines.service.record_schema import Intake
 from streaming_moments.pipelines.service.service import Service
-from streaming_moments.pipelines.service.state_view import TOKENS
-from streaming_moments.pipelines.service.tokens import ANYBODY, Principal
 
 if TYPE_CHECKING:
     import structlog
@@ -46,10 +44,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-PAGE = "text/html"
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
-_GRACE = 1.0  # seconds, in which a handler says itself what came too late
-_LATER = 30  # seconds
+PAGE, _DATA = "text/html", ("application/json", "application/problem+json")
 _FRAMES = 12  # of a fault that are told
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADERS = (
@@ -79,11 +74,12 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
         yield
         service.close()
 
-    door = _Door(service, log)
+    answers = _Answers(Door(service), log)
     routes = [
-        Route(path, door.endpoint(calls), methods=list(calls)) for path, calls in by_path().items()
+        Route(path, answers.endpoint(calls), methods=list(calls))
+        for path, calls in by_path().items()
     ]
-    lost = {404: door.lost, 405: door.lost}
+    lost = {404: answers.lost, 405: answers.lost}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=lost)
     app.router.redirect_slashes = False
     app.state.described = _Described(service.config.tokens is not None)
@@ -129,13 +125,12 @@ def by_path() -> dict[str, dict[str, Call]]:
     return found
 
 
-@dataclass
-class _Door:
-    """Lets in who may come, and as many as there is room for."""
+@dataclass(frozen=True)
+class _Answers:
+    """What answers each call that the door lets in, and each that fails."""
 
-    service: Service
+    door: Door
     log: structlog.stdlib.BoundLogger
-    _within: int = field(default=0)
 
     def endpoint(self, calls: Mapping[str, Call]) -> Callable[[Request], Awaitable[Response]]:
         """What answers the calls of an address, by their method."""
@@ -143,55 +138,21 @@ class _Door:
         async def answer(request: Request) -> Response:
             call = calls["GET" if request.method == "HEAD" else request.method]
             request.scope["call"] = f"{call.method} {call.path}"
-            self._within += 1
-            try:
-                if call.role is not None:
-                    self._require_room()
-                    request.state.credential = ""
-                    request.state.principal = self._admitted(request, call)
-                    request.scope["principal"] = request.state.principal.name
-                return await self._in_time(call.handler(self.service, request), call)
-            except ClientDisconnect:
-                return self._failed(Problem(400, "the client went away"), request.scope)
-            except Exception as error:
-                problem = problem_of(error)
-                if problem.status == 500:
-                    self._tell_fault(error, request.scope)
-                return self._failed(problem, request.scope)
-            finally:
-                self._within -= 1
+            with self.door.entered():
+                try:
+                    if call.role is not None:
+                        self.door.admit(request, call.role, of_people=call.gives == PAGE)
+                    work = call.handler(self.door.service, request)
+                    return await self.door.in_time(work, call.method)
+                except ClientDisconnect:
+                    return self._failed(Problem(400, "the client went away"), request.scope)
+                except Exception as error:
+                    problem = problem_of(error)
+                    if problem.status == 500:
+                        self._tell_fault(error, request.scope)
+                    return self._failed(problem, request.scope)
 
         return answer
-
-    async def _in_time(self, work: Coroutine[Any, Any, Response], call: Call) -> Response:
-        """The answer of a call, which a storage that hangs does not keep from being answered.
-
-        What a thread has begun cannot be stopped: until it ends it counts among the calls that
-        are worked on, so that these stay as few as ever.
-        """
-        seconds = self.service.config.limits.seconds.total_seconds()
-        bodies = 2 if call.method == "POST" else 1  # one is waited for as long as for the answer
-        task = asyncio.ensure_future(work)
-        try:
-            done, _ = await asyncio.wait([task], timeout=bodies * seconds + _GRACE)
-        except asyncio.CancelledError:
-            task.cancel()
-            raise
-        if done:
-            return task.result()
-        self._within += 1
-        task.add_done_callback(self._ended)
-        raise Problem(
-            503,
-            f"there was no answer within {seconds:g} seconds; the storage may be slow or down, "
-            "try it again later, documents under the same Idempotency-Key",
-            retry_after=_LATER,
-        )
-
-    def _ended(self, task: asyncio.Task[Response]) -> None:
-        self._within -= 1
-        if not task.cancelled():
-            task.exception()  # nobody else asks for it
 
     async def lost(self, request: Request, error: Exception) -> Response:
         """What answers an address that is not there, or a method that it does not take."""
@@ -203,7 +164,7 @@ class _Door:
         return self._failed(problem, request.scope)
 
     def _failed(self, problem: Problem, scope: Scope) -> Response:
-        return failed(self.service, problem, scope)
+        return failed(self.door.service, problem, scope)
 
     def _tell_fault(self, error: Exception, scope: Scope) -> None:
         # where it was; of what it says some may be of a document
@@ -215,42 +176,6 @@ class _Door:
             error=type(error).__name__,
             at=at[-_FRAMES:],
         )
-
-    def _require_room(self) -> None:
-        if self._within > self.service.config.limits.requests:
-            raise Problem(503, "too many calls at once; try again in a moment", retry_after=1)
-
-    def _admitted(self, request: Request, call: Call) -> Principal:
-        view = self.service.view
-        tokens = view.tokens
-        if TOKENS in view.problems:
-            # nobody is let in by tokens that may have been removed since
-            raise Problem(503, "the file of tokens cannot be read; see the log", retry_after=5)
-        if tokens is None:
-            host = request.headers.get("host", "").lower()
-            if re.sub(r":\d+$", "", host) not in _LOOPBACK:
-                raise Problem(421, "without tokens only this machine is answered, as localhost")
-            return ANYBODY
-        of_people = call.gives == PAGE
-        asks = f'{"Basic" if of_people else "Bearer"} realm="streaming-moments"'
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if of_people and scheme.lower() == "basic":
-            scheme, token = "bearer", password_in(token)
-        if scheme.lower() != "bearer" or not token:
-            how = "as the password" if of_people else "Authorization: Bearer sm_..."
-            told = {"WWW-Authenticate": asks}
-            raise Problem(401, f"send a token: {how}", "Authorization", headers=told)
-        found = tokens.principal_of(token.strip())
-        if found is None:
-            told = {
-                "WWW-Authenticate": f'{"Basic" if of_people else "Bearer"} realm="none of these"'
-            }
-            raise Problem(401, "the token is none of this service", "Authorization", headers=told)
-        if call.role is not None and found.role < call.role:
-            asked, has = call.role.name.lower(), found.role.name.lower()
-            raise Problem(403, f"this needs a token of role {asked}; {found.name} is a {has}")
-        request.state.credential = token.strip()
-        return found
 
 
 @dataclass
@@ -307,15 +232,46 @@ _TWO_LENGTHS = Problem(
 )
 
 
-def password_in(credentials: str) -> str:
-    """The password of what a browser sends; empty where it is none.
+def failed(service: Service, problem: Problem, scope: Scope) -> Response:
+    """The answer to a call that cannot be done: a page where a browser asks, else JSON."""
+    content = problem.content(scope["request_id"])
+    headers = problem.all_headers()
+    if not prefers_page(scope):
+        return Response(to_json(content), problem.status, headers)
+    text = rendered(
+        "failed.html",
+        links=links_of(service.view),
+        at=scope["path"],
+        title=content["title"],
+        problem=content,
+        retry_after=problem.retry_after,
+    )
+    answer = html(text)
+    answer.status_code = problem.status
+    for name, value in headers.items():
+        if name != "Content-Type":
+            answer.headers[name] = value
+    return answer
+
+
+def prefers_page(scope: Scope) -> bool:
+    """Whether the sender accepts HTML, and JSON not more than it.
 
     Examples
     --------
-    >>> password_in("bWU6c21fc2VjcmV0"), password_in("?")
-    ('sm_secret', '')
+    >>> def asked(value):
+    ...     return prefers_page({"headers": [(b"accept", value)]})
+    >>> asked(b"text/html,application/xml;q=0.9,*/*;q=0.8"), asked(b"*/*")
+    (True, False)
+    >>> asked(b"application/json, text/html;q=0.5"), asked(b"text/html;q=0")
+    (False, False)
     """
-    try:
-        return base64.b64decode(credentials.strip(), validate=True).decode().partition(":")[2]
-    except ValueError:
-        return ""
+    given = b",".join(value for name, value in scope["headers"] if name == b"accept")
+    weights: dict[str, float] = {}
+    for one in given.decode("latin-1").split(","):
+        kind, *parameters = (part.strip().lower() for part in one.split(";"))
+        weight = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+        digits = weight.replace(".", "", 1)
+        weights[kind] = float(weight) if digits.isascii() and digits.isdigit() else 0.0
+    page = weights.get(PAGE, 0.0)
+    return page > 0 and page >= max(weights.get(kind, 0.0) for kind in _DATA)

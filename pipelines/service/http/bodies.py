@@ -12,6 +12,7 @@ import numpy as np
 from pydantic_core import from_json
 
 from streaming_moments.pipelines.service.body_bytes import Budget
+from streaming_moments.pipelines.service.http.admission import bodies_crowded
 from streaming_moments.pipelines.service.http.arrow_bodies import STREAM, documents_of_stream
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.storage.inbox.records import Unreadable
@@ -19,7 +20,6 @@ from streaming_moments.storage.inbox.records import Unreadable
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
-_CROWDED = "too much is being sent at once; send it again in a moment"
 _GZIP = 31  # window bits: a header of gzip
 _NAME_ENDS = re.compile(rb'"[ \t\n\r]*:')
 _SHOWN = 60
@@ -59,7 +59,7 @@ async def read_body(
                 sent += len(chunk)
                 part = unpacked(chunk)
                 if not budget.take(len(part)):
-                    raise Problem(503, _CROWDED, retry_after=1)
+                    raise bodies_crowded()
                 held += len(part)
                 parts.append(part)
                 if max(held, sent) > most:

@@ -9,7 +9,8 @@ from typing import Any
 from streaming_moments.errors import InvalidInput, StreamingMomentsError, printable
 from streaming_moments.storage.files.created import lacks_space
 from streaming_moments.storage.files.urls import without_secrets
-from streaming_moments.storage.inbox.group_commit import InboxClosed, KeyReused
+from streaming_moments.storage.inbox.group_commit import InboxClosed
+from streaming_moments.storage.inbox.idempotency import KeyReused
 from streaming_moments.storage.inbox.records import RecordRefused
 
 CONTENT_TYPE = "application/problem+json"

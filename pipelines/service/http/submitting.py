@@ -15,6 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.service.http.admission import (
+    require_own_inbox,
+    require_room,
+    written_in_time,
+)
 from streaming_moments.pipelines.service.http.bodies import JSON, documents_in, json_in
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.request_params import (
@@ -24,10 +29,10 @@ from streaming_moments.pipelines.service.http.request_params import (
     principal,
 )
 from streaming_moments.pipelines.service.schemas import Forgetting, Receipt
-from streaming_moments.pipelines.service.state_view import OWNER
 from streaming_moments.storage.inbox.batches import Submission
 from streaming_moments.storage.inbox.deletions import Deletion
-from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key, require_receipt
+from streaming_moments.storage.inbox.idempotency import receipt_of_key
+from streaming_moments.storage.inbox.receipts import new_receipt, require_receipt
 from streaming_moments.storage.inbox.records import RecordRefused
 from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out
 
@@ -36,7 +41,6 @@ if TYPE_CHECKING:
 
 _By = Literal["receipt", "id"]
 _LISTS: Mapping[str, _By] = MappingProxyType({"ids": "id", "receipts": "receipt"})
-_AGAIN = 5  # seconds
 _IDENTITY = re.compile("[0-9a-f]{32}")
 
 
@@ -67,7 +71,7 @@ async def documents(service: Service, request: Request) -> Response:
         # not among the threads of those who read, whoever these are and however long they take
         submission, bad = await to_thread.run_sync(read, limiter=service.taking)
         written = asyncio.wrap_future(service.commits.submit(submission, sealed))
-        await _in_time(written, limits.seconds.total_seconds())
+        await written_in_time(written, limits.seconds.total_seconds())
         left_out = tuple(LeftOut(one.place, one.field, one.reason, one.id) for one in bad)
         if left_out:
             # behind the claim of the key: of another content nothing is noted
@@ -159,55 +163,8 @@ async def deletion(service: Service, request: Request) -> Response:
     return json_answer(asdict(answer))
 
 
-async def _in_time(written: asyncio.Future[str], seconds: float) -> None:
-    """Wait until documents are written; a Problem 503 after `seconds`, before a client gives up.
-
-    Errors of the writing are raised here.
-    """
-    await asyncio.wait([written], timeout=seconds)
-    if written.done():
-        written.result()
-        return
-    written.add_done_callback(asyncio.Future.exception)  # nobody else asks for it
-    raise Problem(
-        503,
-        f"the storage did not answer in {seconds:g} seconds, and may still take these documents; "
-        "send them again under the same Idempotency-Key, without which they may count twice",
-        retry_after=_AGAIN,
-    )
-
-
 def _receipts(texts: Sequence[str]) -> list[str]:
     try:
         return [require_receipt(text) for text in texts]
     except InvalidInput as error:
         raise Problem(422, str(error), "receipt") from error
-
-
-def require_own_inbox(service: Service) -> None:
-    """Refuse to change an inbox that belongs to another store; a Problem 503."""
-    if OWNER in service.view.problems:
-        raise Problem(503, "the inbox belongs to another store, which counts it; see the log")
-
-
-def require_room(service: Service) -> None:
-    """Refuse documents while too many wait, or wait too long.
-
-    A Problem is 429 with the time to retry, and 503 where the inbox belongs to another store.
-    """
-    require_own_inbox(service)
-    limits, backlog = service.config.limits, service.view.backlog
-    waits = backlog.nbytes + service.commits.held_bytes
-    if waits >= limits.inbox:
-        raise Problem(
-            429,
-            f"{waits:,} bytes wait to be counted, of {limits.inbox:,} at most; send again later",
-            retry_after=_AGAIN,
-        )
-    if backlog.age >= limits.inbox_age:
-        raise Problem(
-            429,
-            f"documents wait since {backlog.age.total_seconds():.0f} seconds to be counted; nobody "
-            "seems to count them; send again later",
-            retry_after=_AGAIN,
-        )

@@ -19,8 +19,7 @@ from streaming_moments.pipelines.jobs.forget import forget_counted
 from streaming_moments.pipelines.jobs.rebase import looked_for
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.files.sealed import seal, unseal
-from streaming_moments.storage.inbox.deletions import Deletion, Deletions
-from streaming_moments.storage.inbox.gone import cut_shards, read_gone
+from streaming_moments.storage.inbox.deletions import Deletion, Deletions, cut_shards, read_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.rejected import forget_left_out, forget_left_out_ids
 from streaming_moments.storage.inbox.seals import SealedShard, seal_of_shard

@@ -21,7 +21,7 @@ from streaming_moments.pipelines.service.ingest_worker.counted import (
     read_counted,
 )
 from streaming_moments.pipelines.service.lines import as_shard
-from streaming_moments.storage.inbox.gone import documents_left, is_as_noted
+from streaming_moments.storage.inbox.deletions import documents_left, is_as_noted
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.inbox.seals import Seal, SealedShard, seal_of_shard

@@ -8,7 +8,7 @@ from dataclasses import replace
 from streaming_moments.errors import ShardError, StoreError
 from streaming_moments.pipelines.cluster.cluster import SchedulerLost
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.pipelines.jobs.update import UpdateResult, update
 from streaming_moments.pipelines.service.ingest_worker.quarantine import fails_alone, is_there
 from streaming_moments.storage.inbox.inbox import Inbox

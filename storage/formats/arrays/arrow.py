@@ -10,13 +10,10 @@ import pyarrow as pa
 from streaming_moments.errors import ShardError
 from streaming_moments.storage.files.filesystems import one_line
 from streaming_moments.storage.formats.base import (
-    Columns,
-    Format,
-    Holds,
+    OfNumbers,
     Position,
     ReadLimits,
     Source,
-    not_documents,
     place_of_column,
     table_chunks,
 )
@@ -25,19 +22,11 @@ _MAGIC = b"ARROW1"
 _ROWS = 1024
 
 
-class Arrow(Format):
+class Arrow(OfNumbers):
     """Columns of record batches, of which each is read as a whole."""
 
     name = "arrow"
     suffixes = (".arrow", ".feather", ".ipc")
-
-    def holds(self, columns: Columns) -> Holds:
-        return "vectors"
-
-    def chunks(
-        self, source: Source, limits: ReadLimits, start: Position
-    ) -> Iterator[tuple[pa.Table, Position]]:
-        raise not_documents(source.url)
 
     def tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position

@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ShardError
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.formats.base import (
-    Columns,
-    Format,
-    Holds,
+    OfNumbers,
     Position,
     ReadLimits,
     Source,
-    not_documents,
 )
 from streaming_moments.storage.formats.compressions import opened
 
@@ -34,19 +31,11 @@ _BLOCK_BYTES = 4 << 20
 _NO_LITERAL = (SyntaxError, TokenError, TypeError, RecursionError, MemoryError)
 
 
-class Npy(Format):
+class Npy(OfNumbers):
     """Rows of numbers, in the order of C."""
 
     name = "npy"
     suffixes = (".npy",)
-
-    def holds(self, columns: Columns) -> Holds:
-        return "vectors"
-
-    def chunks(
-        self, source: Source, limits: ReadLimits, start: Position
-    ) -> Iterator[tuple[pa.Table, Position]]:
-        raise not_documents(source.url)
 
     def tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position

@@ -11,13 +11,10 @@ from streaming_moments.errors import ShardError, printable
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.formats.arrays.npy import require_rows, table_of
 from streaming_moments.storage.formats.base import (
-    Columns,
-    Format,
-    Holds,
+    OfNumbers,
     Position,
     ReadLimits,
     Source,
-    not_documents,
 )
 
 if TYPE_CHECKING:
@@ -36,20 +33,12 @@ _BLOSC = ("blosc", "numcodecs.blosc")
 _BLOSC_HEADER = 16  # bytes, the last four of them the size of header and content, little-endian
 
 
-class ZarrArray(Format):
+class ZarrArray(OfNumbers):
     """Rows of numbers, read by the rows of a chunk."""
 
     name = "zarr"
     suffixes = (".zarr",)
     of_folder = True
-
-    def holds(self, columns: Columns) -> Holds:
-        return "vectors"
-
-    def chunks(
-        self, source: Source, limits: ReadLimits, start: Position
-    ) -> Iterator[tuple[pa.Table, Position]]:
-        raise not_documents(source.url)
 
     def tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position

@@ -28,7 +28,7 @@ from streaming_moments.pipelines.aggregation.sums import (
     process_sums,
 )
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.layout import segment_folder

@@ -17,7 +17,7 @@ from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.models.registry import MODELS
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster import rows_here
+from streaming_moments.pipelines.cluster import rows_on_cluster
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import (
     MEBIBYTE,
@@ -28,7 +28,7 @@ from streaming_moments.pipelines.cluster.memory import (
     plan_update,
 )
 from streaming_moments.pipelines.cluster.model_memory import plan_polish, plan_transform
-from streaming_moments.pipelines.cluster.refit_memory import plan_kind, plan_refit
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.option_types import Bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -137,13 +137,13 @@ from pathlib import Path
 from planted_moments import Planted
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster import rows_here
+from streaming_moments.pipelines.cluster import rows_on_cluster
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.refit import refit
 
-rows_here.SMALL = int(sys.argv[1])
+rows_on_cluster.SMALL = int(sys.argv[1])
 held, k = Planted(topics=160, row_blocks=80), 160
 with connect() as cluster:
     shape = cluster.workers, cluster.threads, cluster.memory
@@ -232,7 +232,7 @@ with TemporaryDirectory() as folder, connect() as cluster:
 
 @pytest.mark.parametrize(
     "work",
-    [[REFIT, "-1"], [REFIT, str(rows_here.SMALL)], [COUNTING], [SHARING]],
+    [[REFIT, "-1"], [REFIT, str(rows_on_cluster.SMALL)], [COUNTING], [SHARING]],
     ids=["many topics by tasks", "many topics", "counting", "shares of many topics"],
 )
 def test_work_holds_no_more_than_its_plan(work, tmp_path):
@@ -334,8 +334,7 @@ PLANNED = [
 def test_a_refit_of_each_kind_holds_what_it_held(made, name, peak, in_flight):
     foundation, model = made(), MODELS[name]
     layout = SegmentLayout(foundation, row_blocks_for(foundation))
-    planned = plan_refit if made is counted else plan_kind
-    plan = planned(layout, model, model.Options(topics=100), 2, 2, 16_384 * MEBIBYTE)
+    plan = plan_refit(layout, model, model.Options(topics=100), 2, 2, 16_384 * MEBIBYTE)
     assert (plan.peak_bytes, plan.in_flight) == (peak, in_flight)
     assert plan.keep_blocks
 

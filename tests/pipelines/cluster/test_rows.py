@@ -39,8 +39,7 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
-from streaming_moments.pipelines.cluster.rows_here import RowsHere
-from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
+from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, RowsHere
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.refit import refit, refit_by
 from streaming_moments.pipelines.jobs.select import select

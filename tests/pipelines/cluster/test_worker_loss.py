@@ -34,7 +34,7 @@ from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.progress import Silent
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import outcome_of, result_of, run_bounded
-from streaming_moments.pipelines.cluster.waiting import WorkersLost
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.outputs.transform import transform

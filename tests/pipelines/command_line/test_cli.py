@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments.models.fit import fit_by
-from streaming_moments.pipelines.command_line import showing as commands
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.command_line.stores import status as commands
 from streaming_moments.storage.store.store import MomentStore
 
 FIT = ("--topics", "3", "--alpha0", "0.5")
@@ -305,6 +305,7 @@ def test_a_row_group_above_the_limit_is_refused_and_admitted_by_its_option(run, 
     assert run(*update, "--max-row-group-bytes", "8MB")[0] == 0
 
 
+@pytest.mark.usefixtures("each_step_a_task")
 def test_a_run_can_be_watched_and_leaves_a_report_on_request(run, made, tmp_path):
     page = tmp_path / "run.html"
     name = ("--name", "watched")

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from streaming_moments.pipelines.command_line import commands
 from streaming_moments.pipelines.command_line.commands import cli
 
 # of these each takes a tenth of a second of the processor or more
@@ -114,3 +116,17 @@ def test_a_slip_is_named():
     ran = CliRunner().invoke(cli, ["updat", "store"])
     assert "No such command 'updat'. Did you mean 'update'?" in ran.output
     assert "Did you mean" not in CliRunner().invoke(cli, ["quench", "store"]).output
+
+
+def test_each_command_is_in_a_file_of_its_name():
+    folder = Path(commands.__file__).parent
+    files = {
+        path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("[!_]*.py")
+    }
+    shared = {"commands", "entry", "options", "stores/dropping"}
+    known = {
+        "/".join(filter(None, (group, name.replace("-", "_"))))
+        for group, own in commands._COMMANDS.items()
+        for name in own
+    }
+    assert files == known | shared

@@ -9,7 +9,7 @@ import pytest
 from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.rows import InMemory
-from streaming_moments.pipelines.cluster.refit_memory import plan_kind
+from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
@@ -146,10 +146,10 @@ def test_a_refit_plans_with_all_neighbours_and_says_the_bytes():
         def fit_bytes(cls, foundation, options):
             return memberships
 
-    alone, whole = (plan_kind(layout, one, options, 1, 1, 4 << 30) for one in (Alone, Blockmodel))
+    alone, whole = (plan_refit(layout, one, options, 1, 1, 4 << 30) for one in (Alone, Blockmodel))
     assert whole.peak_bytes > alone.peak_bytes
     with pytest.raises(BoundExceeded, match="MiB for finishing"):
-        plan_kind(layout, Blockmodel, options, 1, 1, alone.peak_bytes)
+        plan_refit(layout, Blockmodel, options, 1, 1, alone.peak_bytes)
 
 
 def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):

@@ -15,9 +15,9 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.drift.measure_drift import measure_drift
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.grow import grow, recent_shards
-from streaming_moments.pipelines.jobs.measure_drift import measure_drift
 from streaming_moments.pipelines.jobs.refit import refit
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update

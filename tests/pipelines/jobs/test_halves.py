@@ -16,8 +16,8 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.compact import compact
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
+from streaming_moments.pipelines.jobs.drift.measure_drift import measure_drift
 from streaming_moments.pipelines.jobs.forget import forget
-from streaming_moments.pipelines.jobs.measure_drift import measure_drift
 from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.refit import coherence, refit, refit_by
 from streaming_moments.pipelines.jobs.update import update

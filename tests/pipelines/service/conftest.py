@@ -22,6 +22,7 @@ from streaming_moments.pipelines.service.http.app import create_app
 from streaming_moments.pipelines.service.http.serving import server_of
 from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.pipelines.service.service import Service
+from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
@@ -308,3 +309,10 @@ def ours(archived):
     )
     found.now, found.lines = now, lines
     return found
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    """A file of tokens, and a token of each role."""
+    path = tmp_path / "tokens.json"
+    return path, {role: add_token(path, role.name.lower(), role) for role in Role}

@@ -31,8 +31,7 @@ from streaming_moments.pipelines.service.ingest_worker.sealed_shards import coun
 from streaming_moments.pipelines.service.ingest_worker.selecting import compare, found_selection
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox.batches import Piece
-from streaming_moments.storage.inbox.deletions import Deletion
-from streaming_moments.storage.inbox.gone import read_gone
+from streaming_moments.storage.inbox.deletions import Deletion, read_gone
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out, read_left_out
 from streaming_moments.storage.inbox.sealing import SealLog

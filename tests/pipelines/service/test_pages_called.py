@@ -16,7 +16,7 @@ from streaming_moments.models.states import states_of
 from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
 from streaming_moments.pipelines.service.http import changing, pages, parts
-from streaming_moments.pipelines.service.http.failing import prefers_page
+from streaming_moments.pipelines.service.http.app import prefers_page
 from streaming_moments.pipelines.service.http.pages import html, links_of
 from streaming_moments.pipelines.service.ingest_worker.selecting import (
     Compared,

@@ -11,7 +11,8 @@ from streaming_moments.pipelines.service.http.problems import (
     Problem,
     problem_of,
 )
-from streaming_moments.storage.inbox.group_commit import InboxClosed, KeyReused
+from streaming_moments.storage.inbox.group_commit import InboxClosed
+from streaming_moments.storage.inbox.idempotency import KeyReused
 from streaming_moments.storage.inbox.records import RecordRefused
 
 # of these the body may not have been read

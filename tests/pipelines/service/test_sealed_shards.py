@@ -7,7 +7,7 @@ from sent_documents import sent
 from streaming_moments.pipelines.jobs.update import UpdateResult
 from streaming_moments.pipelines.service.ingest_worker import sealed_shards
 from streaming_moments.pipelines.service.ingest_worker.sealed_shards import count_sealed
-from streaming_moments.storage.inbox.gone import note_gone
+from streaming_moments.storage.inbox.deletions import note_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from streaming_moments.pipelines.service.http.admission import require_room, written_in_time
 from streaming_moments.pipelines.service.http.problems import Problem
-from streaming_moments.pipelines.service.http.submitting import _in_time, require_room
 from streaming_moments.storage.inbox.deletions import Deletion
 from streaming_moments.storage.inbox.inbox import Backlog
 from streaming_moments.storage.inbox.rejected import read_left_out
@@ -171,7 +171,7 @@ def test_what_fails_once_nobody_waits_for_it_is_no_fault_of_the_loop():
         loop.set_exception_handler(lambda loop, context: told.append(context["message"]))
         written = loop.create_future()
         with pytest.raises(Problem, match="did not answer in 0 seconds"):
-            await _in_time(written, 0)
+            await written_in_time(written, 0)
         written.set_exception(OSError("away"))
         await asyncio.sleep(0)
 

@@ -26,7 +26,7 @@ from streaming_moments.pipelines.service.ingest_worker.quarantine import (
 )
 from streaming_moments.pipelines.service.tracking import Tracker
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.inbox.gone import note_gone
+from streaming_moments.storage.inbox.deletions import note_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.sealing import SealLog

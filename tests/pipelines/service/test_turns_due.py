@@ -33,9 +33,8 @@ from streaming_moments.pipelines.service.ingest_worker.selecting import Compared
 from streaming_moments.pipelines.service.ingest_worker.steps import read_steps
 from streaming_moments.pipelines.service.ingest_worker.turns import Turn
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.inbox.deletions import Deletion
+from streaming_moments.storage.inbox.deletions import Deletion, note_gone
 from streaming_moments.storage.inbox.expiry import Expired, Retention
-from streaming_moments.storage.inbox.gone import note_gone
 from streaming_moments.storage.inbox.inbox import Backlog
 from streaming_moments.storage.inbox.owners import InboxOfAnother, Owner, assign
 from streaming_moments.storage.inbox.set_aside import retry, set_aside

@@ -16,13 +16,8 @@ from streaming_moments.storage.inbox.batches import (
     batch_to_bytes,
     receipts_of_batch,
 )
-from streaming_moments.storage.inbox.receipts import (
-    Claim,
-    new_receipt,
-    receipt_of_key,
-    require_receipt,
-    seal_before,
-)
+from streaming_moments.storage.inbox.idempotency import receipt_of_key
+from streaming_moments.storage.inbox.receipts import new_receipt, require_receipt, seal_before
 
 pieces = st.lists(
     st.tuples(st.dates(), st.integers(1, 9), st.binary(max_size=40)), min_size=1, max_size=4
@@ -72,12 +67,6 @@ def test_what_is_no_receipt_is_refused(text):
         require_receipt(text)
 
 
-@pytest.mark.parametrize("key", ["", "k" * 256, "é", "a\nb", "a\0"])
-def test_what_is_no_key_is_refused(key):
-    with pytest.raises(InvalidInput, match="printable"):
-        receipt_of_key(key)
-
-
 def test_receipts_say_behind_which_seal_to_look():
     assert seal_before(new_receipt(7)) == 7
     assert seal_before(receipt_of_key("k")) is None
@@ -92,31 +81,10 @@ def test_pieces_that_are_not_the_documents_are_an_error():
         batch_from_bytes(batch_to_bytes([short]), "batches/a")
 
 
-def test_a_claim_that_is_forgotten_keeps_its_seal_and_no_digest():
-    claim = Claim("a" * 64, 4)
-    assert not claim.is_forgotten
-    assert claim.forgotten() == Claim("0" * 64, 4)
-    assert claim.forgotten().is_forgotten
-
-
 def test_a_receipt_that_is_none_is_shown_by_its_beginning():
     with pytest.raises(InvalidInput) as refused:
         require_receipt("x" * 61)
     assert str(refused.value).startswith(f"{'x' * 60!r} is no receipt")
-
-
-def test_a_damaged_claim_is_an_error():
-    data = Claim("a" * 64, 4).sealed()
-    assert Claim.unsealed(data, "claim") == Claim("a" * 64, 4)
-    with pytest.raises(StoreError, match="damaged"):
-        Claim.unsealed(data.replace(b"4", b"5"), "claim")
-
-
-def test_a_key_has_up_to_255_characters_and_one_that_is_refused_is_shown_by_its_beginning():
-    assert len(receipt_of_key("k" * 255)) == 33
-    with pytest.raises(InvalidInput) as refused:
-        receipt_of_key("k" * 256)
-    assert str(refused.value).startswith(f"the key {'k' * 40!r} has 256 characters; give 1 to 255 ")
 
 
 def test_a_batch_says_the_digest_of_each_receipt():

@@ -14,8 +14,16 @@ from synced_folder import Synced
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.sealed import seal
-from streaming_moments.storage.inbox.deletions import Deleted, Deletion, Deletions, Plan
-from streaming_moments.storage.inbox.gone import Gone, documents_left, is_as_noted, read_gone
+from streaming_moments.storage.inbox.deletions import (
+    Deleted,
+    Deletion,
+    Deletions,
+    Gone,
+    Plan,
+    documents_left,
+    is_as_noted,
+    read_gone,
+)
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.purging import purge_inboxes
 from streaming_moments.storage.inbox.receipts import new_receipt

@@ -15,9 +15,8 @@ from synced_folder import Synced
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox import purging
-from streaming_moments.storage.inbox.deletions import Deletion, Deletions
+from streaming_moments.storage.inbox.deletions import Deletion, Deletions, note_gone
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
-from streaming_moments.storage.inbox.gone import note_gone
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.purging import left_in_inboxes, purge_inboxes
 from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out

@@ -19,7 +19,8 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox import group_commit
 from streaming_moments.storage.inbox import inbox as inbox_module
-from streaming_moments.storage.inbox.group_commit import GroupCommit, InboxClosed, KeyReused
+from streaming_moments.storage.inbox.group_commit import GroupCommit, InboxClosed
+from streaming_moments.storage.inbox.idempotency import KeyReused
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 
 

@@ -8,7 +8,7 @@ import pytest
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
-from streaming_moments.storage.inbox.gone import note_gone
+from streaming_moments.storage.inbox.deletions import note_gone
 from streaming_moments.storage.inbox.seals import shard_file
 from streaming_moments.storage.inbox.set_aside import (
     SetAside,

@@ -1,0 +1,1 @@
+"""Commands of the models of a store, a file each."""

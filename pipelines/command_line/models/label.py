@@ -1,0 +1,47 @@
+"""The command that names a topic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    json_option,
+    print_version,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.storage.operations.labels import label as label_topic
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@click.argument("topic", type=click.IntRange(0))
+@click.argument("text", required=False)
+@click.option("--model", help="Name or tag of the model [the latest].")
+@click.option("--remove", is_flag=True, help="Take the label away.")
+@click.option("--message", default="", help="For the log.")
+@storage_option
+@json_option
+def label(
+    store: str,
+    topic: int,
+    text: str | None,
+    model: str | None,
+    remove: bool,
+    message: str,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Let TOPIC of a model of STORE be called TEXT, wherever it is shown.
+
+    Models that are fitted later take the label over for the topic that is matched with it.
+    """
+    if (text is None) != remove:
+        raise click.UsageError("give a TEXT, or --remove to take the label away.")
+    opened = MomentStore.open(store, storage_options=storage_options)
+    after = label_topic(opened, topic, text or "", model, message)
+    called = "has no label" if remove else f"is called {text}"
+    print_version(after, f"topic {topic} {called}", json_output)

@@ -1,0 +1,66 @@
+"""The command that writes a page of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    STORE_URL,
+    json_option,
+    print_json,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.option_types import VERSION
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@click.option(
+    "--output", required=True, metavar="FILE", type=STORE_URL, help="Path or URL of the page."
+)
+@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option("--version", type=VERSION, help="Version [the latest].")
+@click.option(
+    "--documents/--no-documents",
+    default=True,
+    help="Show a few lines of a document of each topic, from some of the shards [yes].",
+)
+@click.option(
+    "--top-documents",
+    metavar="FOLDER",
+    type=STORE_URL,
+    help="Show the documents, or rows, that `transform --top-documents` wrote there.",
+)
+@storage_option
+@json_option
+def page(
+    store: str,
+    output: str,
+    name: str | None,
+    version: int | None,
+    documents: bool,
+    top_documents: str | None,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Write a page of a model of STORE: one HTML file that loads nothing."""
+    from streaming_moments.pipelines.reports.headline import headline_of
+    from streaming_moments.pipelines.reports.html_report import measured_as_json
+    from streaming_moments.pipelines.reports.store_page import write_page
+
+    opened = MomentStore.open(store, version, storage_options)
+    written = write_page(opened, output, name, documents, top_documents, storage_options)
+    shown = sum(one.sample is not None for one in written.topics)
+    if json_output:
+        facts = {"store": opened.url, "version": opened.version, "output": output}
+        facts |= {"headline": headline_of(written), "topics": len(written.topics)}
+        print_json({**facts, "documents": shown, **measured_as_json(written)})
+        return
+    say(f"{output}: {headline_of(written)}")
+    if documents and written.what == "topic" and not shown:
+        tell("no document is shown: of none of the shards that were looked at one can be read here")

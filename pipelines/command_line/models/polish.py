@@ -1,0 +1,117 @@
+"""The command for passes over documents, for those who still have them."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Literal
+
+import click
+
+from streaming_moments.models.base import Model
+from streaming_moments.models.passes.polishing import PASSES
+from streaming_moments.pipelines.command_line.options import (
+    SHARD_URL,
+    JobSetup,
+    console,
+    job_options,
+    print_json,
+    store_argument,
+    words_option,
+)
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.jobs.polish import polish as polish_model
+from streaming_moments.pipelines.jobs.refit import with_coherence
+from streaming_moments.pipelines.option_types import COUNT, OrAuto, StoreName
+from streaming_moments.pipelines.reports.model_pages.registry import model_view
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.lineages import store_for
+from streaming_moments.storage.operations.windows import Window, windowed
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.model_changes import Succession, require_free
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@click.argument("shards", nargs=-1, type=SHARD_URL)
+@click.option("--model", "parent", help="Name of the model to begin with [the latest].")
+@click.option(
+    "--passes",
+    type=OrAuto(COUNT),
+    default=PASSES,
+    show_default=True,
+    help="Over the documents; auto: until one changes less than half of the error bars.",
+)
+@click.option("--alpha", is_flag=True, help="Learn alpha too, a step of its fixed point a pass.")
+@click.option("--name", type=StoreName(), help="Name of the new model [by parent and passes].")
+@click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
+@click.option(
+    "--allow-missing", is_flag=True, help="Leave out counted shards that are gone or changed."
+)
+@words_option
+@job_options
+def polish(
+    store: str,
+    shards: tuple[str, ...],
+    parent: str | None,
+    passes: int | Literal["auto"],
+    alpha: bool,
+    name: str | None,
+    skip_bad_shards: bool,
+    allow_missing: bool,
+    words: int,
+    job: JobSetup,
+) -> int:
+    """Polish a model of STORE by passes over SHARDS, and keep the new one beside it.
+
+    SHARDS are by default those that STORE has counted, of the days that the model is of. A
+    job that was cut off goes on after the last group of shards when it is run again.
+    """
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
+    begun = model_called(opened.commit, parent)
+    chosen = name or f"{begun}-polished{passes}"
+    require_free(opened.commit, chosen)
+    model = opened.load_any_model(begun)
+    read = store_for(opened, begun, model)
+    listed = list_shards(shards, job.storage_options, read.form.kind, tell=tell) if shards else None
+    source = windowed(read, _window(model))
+    with job.running() as run:
+        result = polish_model(
+            source, model, run, listed, passes, alpha, begun, skip_bad_shards, allow_missing
+        )
+        # the statistics that the parent was fitted on
+        fitted = opened.at(opened.models[begun].version)
+        polished = with_coherence(windowed(fitted, _window(model)), result.model, run)
+    # its topics are those of the parent, one for one
+    same = Succession(begun, {topic: topic for topic in range(polished.n_topics)})
+    kept = fitted.save_model(
+        chosen, polished, f"polish: {begun}, {result.note.passes} passes", after=same
+    )
+    result.work.delete()
+    view = model_view(read, polished, words, labels=kept.models[chosen].labels)
+    if job.json_output:
+        print_json(
+            {
+                "store": kept.url,
+                "model": chosen,
+                "parent": begun,
+                "version": kept.version,
+                "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
+                **view.as_json,
+            }
+        )
+    else:
+        view.print(console())
+        sentence = view.described.sentence
+        say("", f"model {chosen} kept in version {kept.version}; {sentence}")
+    for error in result.bad:
+        tell(f"left out {error}")
+    return ExitCode.BAD_SHARDS if result.bad else 0
+
+
+def _window(model: Model) -> Window:
+    since, until = (
+        None if day is None else date.fromisoformat(day) for day in (model.since, model.until)
+    )
+    return Window(since, until, model.half_life)

@@ -1,0 +1,93 @@
+"""The command that fits a model to what is counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    cluster_options,
+    console,
+    json_option,
+    print_json,
+    running,
+    storage_option,
+    store_argument,
+    window_options,
+    words_option,
+)
+from streaming_moments.pipelines.jobs.choose import chosen_options
+from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
+from streaming_moments.pipelines.model_options import FitRequest, model_options
+from streaming_moments.pipelines.option_types import VERSION, StoreName
+from streaming_moments.pipelines.reports.model_pages.registry import model_view
+from streaming_moments.pipelines.reports.status import too_few_line
+from streaming_moments.pipelines.reports.tables import documents_of
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.operations.labels import succession
+from streaming_moments.storage.operations.windows import Window, windowed
+from streaming_moments.storage.store.model_changes import require_free
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@model_options
+@click.option("--version", type=VERSION, help="Version to fit [the latest].")
+@click.option("--name", type=StoreName(), help="Name of the model [by options and version].")
+@window_options
+@words_option
+@cluster_options
+@storage_option
+@json_option
+def refit(
+    store: str,
+    asked: FitRequest,
+    version: int | None,
+    name: str | None,
+    window: Window,
+    words: int,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Fit a model to STORE, without the documents, and keep it there."""
+    opened = MomentStore.open(store, version, storage_options).writable()
+    source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"
+    asked = asked.on(opened.kind)
+    require_kind_of(asked.model, source)
+    if name or not asked.auto:
+        require_free(opened.latest().commit, name or asked.label + suffix)
+    with running(session) as run:
+        if asked.auto:
+            found = chosen_options(source, asked.options, asked.auto, run, asked.model)
+            asked = replace(asked, options=found)
+        chosen = name or asked.label + suffix
+        require_free(opened.latest().commit, chosen)
+        model = refit_by(source, asked.model, asked.options, run)
+        model = with_coherence(source, model, run)
+    few = too_few_line(model)
+    if few:
+        tell(f"warning: {few}")
+    after = succession(opened.latest(), model)
+    kept = opened.save_model(chosen, model, f"refit: {asked.options.summary}", after=after)
+    view = model_view(opened, model, words, labels=kept.models[chosen].labels)
+    if json_output:
+        print_json(
+            {
+                "store": kept.url,
+                "model": chosen,
+                "fitted_version": opened.version,
+                "version": kept.version,
+                "seed": asked.options.seed,
+                "warnings": [few] * bool(few),
+                **view.as_json,
+            }
+        )
+        return
+    view.print(console())
+    sentence = "; ".join((view.described.sentence, *view.lacks))
+    say("", f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {sentence}")

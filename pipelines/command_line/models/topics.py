@@ -1,0 +1,147 @@
+"""The command that shows a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streaming_moments.models.base import Model
+from streaming_moments.models.latent_trees.drawing import as_svg
+from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.pipelines.command_line.options import (
+    console,
+    json_option,
+    print_json,
+    storage_option,
+    store_argument,
+    words_option,
+)
+from streaming_moments.pipelines.option_types import Share
+from streaming_moments.pipelines.reports.model_pages.registry import model_view, shown_of
+from streaming_moments.pipelines.reports.status import since_text, stale_as_json, stale_line
+from streaming_moments.pipelines.reports.tables import (
+    RELEVANCE_WEIGHT,
+    documents_of,
+    periods_as_json,
+    print_periods,
+)
+from streaming_moments.pipelines.terminal import say
+from streaming_moments.storage.dates import PERIODS, Period
+from streaming_moments.storage.operations.growth import AddedWords, added_words
+from streaming_moments.storage.operations.lineages import store_counting, store_for
+from streaming_moments.storage.operations.staleness import staleness
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from streaming_moments.storage.operations.shares_over_time import PeriodShares
+
+
+@click.command()
+@store_argument
+@click.option("--model", "name", help="Name of the model [the latest].")
+@words_option
+@click.option(
+    "--relevance",
+    "weight",
+    metavar="LAMBDA",
+    type=Share(),
+    default=RELEVANCE_WEIGHT,
+    show_default=True,
+    help="Ranks words: 1 by probability in the topic, 0 by how much more probable than elsewhere.",
+)
+@click.option(
+    "--over-time",
+    "period",
+    type=click.Choice(PERIODS),
+    help="Also the share of each topic in the documents of each of these, from the counts kept.",
+)
+@click.option(
+    "--plot",
+    "plot_file",
+    help="With --over-time: draw the shares into this file; a latent tree: itself, as SVG.",
+)
+@storage_option
+@json_option
+def topics(
+    store: str,
+    name: str | None,
+    words: int,
+    weight: float,
+    period: Period | None,
+    plot_file: str | None,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Show the topics of a model of STORE."""
+    opened = MomentStore.open(store, storage_options=storage_options)
+    model = opened.load_any_model(name)
+    if plot_file is not None and isinstance(model, LatentTree):
+        from streaming_moments.pipelines.reports.plot import write_svg
+
+        write_svg(as_svg(model), plot_file)
+    elif plot_file is not None:
+        if period is None:
+            raise click.UsageError("--plot draws what --over-time asks for; give both.")
+        from streaming_moments.pipelines.reports.plot import plot_shares, require_plot
+
+        require_plot(plot_file)
+    chosen = model_called(opened.commit, name)
+    stale = staleness(opened, chosen)
+    view: Any = model_view(opened, model, words, weight, opened.models[chosen].labels)
+    warnings = [*view.lacks, *[f"warning: {stale_line(stale)}"] * stale.is_stale]
+    known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
+    title = f"model {chosen} of {documents_of(model)}"
+    if shown_of(model).periods is None:
+        if period is not None:
+            raise click.UsageError(f"--over-time is of topics, model {chosen} of {model.name}.")
+        if json_output:
+            print_json({**known, **view.as_json, **view.scores})
+            return
+        view.print(console(), title)
+        say("", *view.sentences, *warnings)
+        return
+    shown = {word for line in view.lines for word in line.words}
+    later = {word: part for word, part in _later(opened, chosen, model).items() if word in shown}
+    over_time: tuple[PeriodShares, ...] = ()
+    if period is not None:
+        from streaming_moments.storage.operations.shares_over_time import shares_over_time
+
+        topical = opened.load_model(name)
+        over_time = shares_over_time(store_counting(opened, chosen, topical), topical, period)
+    if plot_file is not None and over_time:
+        plot_shares(over_time, view.names, plot_file)
+    if json_output:
+        print_json(
+            {
+                **known,
+                **view.as_json,
+                **view.scores,
+                "relevance": weight,
+                "counted_since": {word: part.version for word, part in later.items()},
+                **({} if period is None else {"over_time": periods_as_json(over_time)}),
+            }
+        )
+        return
+    view.print(console(), title, later)
+    for part in sorted(set(later.values()), key=lambda part: part.version):
+        since = [word for word, own in later.items() if own == part]
+        say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
+    if period is not None:
+        from streaming_moments.pipelines.reports.period_changes import change_said
+
+        print_periods(console(), over_time)
+        say(change_said(over_time, view.names))
+    say("", *view.sentences, *warnings)
+
+
+def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]:
+    """Words of a model that came later than the others."""
+    fitted = store_for(store, name, model)
+    terms = fitted.vocabulary.terms
+    return {
+        word: part
+        for part in added_words(fitted.commit.lineage, len(terms))
+        for word in terms[part.first : part.first + part.words]
+    }

@@ -1,0 +1,135 @@
+"""The command that writes what a model says of documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    STORE_URL,
+    JobSetup,
+    console,
+    job_options,
+    print_json,
+    shards_argument,
+    store_argument,
+)
+from streaming_moments.pipelines.jobs.outputs.decode import DECODINGS
+from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
+from streaming_moments.pipelines.jobs.outputs.registry import output_of
+from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, OutputOptions
+from streaming_moments.pipelines.jobs.outputs.transform import MOST_TOP_DOCUMENTS, TransformResult
+from streaming_moments.pipelines.option_types import SEED, Share
+from streaming_moments.pipelines.reports.documents import print_top_documents
+from streaming_moments.pipelines.reports.plain_values import json_value
+from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
+from streaming_moments.pipelines.reports.tables import topic_lines
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.lineages import store_for
+from streaming_moments.storage.operations.staleness import staleness
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@shards_argument
+@click.option(
+    "--output", required=True, type=STORE_URL, help="Folder for one Parquet file a shard."
+)
+@click.option("--model", "name", help="Name of the model [the latest].")
+@click.option(
+    "--id-column", help="Column or field of what documents are called [their files, or numbers]."
+)
+@click.option("--passages", is_flag=True, help="A row a passage, where documents are cut.")
+@click.option(
+    "--top-documents",
+    type=click.IntRange(0, MOST_TOP_DOCUMENTS),
+    default=0,
+    metavar="N",
+    help="Also the N documents that speak most for each topic.",
+)
+@click.option(
+    "--foreign-below",
+    type=Share(),
+    default=FOREIGN_BELOW,
+    show_default=True,
+    help="A text of whose words a smaller share is known is marked, and has no topic.",
+)
+@click.option(
+    "--method",
+    type=click.Choice([*METHODS, *DECODINGS]),
+    help="Of topics fixed-point or gibbs, of sequences viterbi or posterior [the first].",
+)
+@click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
+@click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
+@click.option("--views", metavar="NAMES", help="Of views the columns to read records by [all].")
+@job_options
+def transform(
+    store: str,
+    shards: tuple[str, ...],
+    output: str,
+    name: str | None,
+    id_column: str | None,
+    passages: bool,
+    top_documents: int,
+    foreign_below: float,
+    method: Any,
+    seed: int | None,
+    views: str | None,
+    replace: bool,
+    job: JobSetup,
+) -> None:
+    """Write topic proportions of each document of SHARDS, or completed rows, as Parquet.
+
+    A row a document: id, source and row, words known and unknown, topic and proportions. A
+    document without a known word, and one in another language, has no topic. The same command
+    goes on where one was stopped. Of records in three views the states, of sequences the states of
+    all symbols, of a table its rows with what is missing completed, of rows of numbers their
+    components or factors.
+    """
+    opened = MomentStore.open(store, storage_options=job.storage_options)
+    chosen = model_called(opened.commit, name)
+    model: Any = opened.load_any_model(chosen)
+    labels, stale = opened.models[chosen].labels, staleness(opened, chosen)
+    made = output_of(model.name)
+    if not made.methods and (method is not None or seed is not None):
+        raise click.UsageError(
+            f"model {chosen}, of {model.name}, is not sampled: leave out --method and --seed."
+        )
+    if method is not None and method not in made.methods:
+        raise click.UsageError(
+            f"--method {method} is not of model {chosen}, of {model.name}; give "
+            f"{' or '.join(made.methods)}."
+        )
+    options = OutputOptions(
+        method=method or next(iter(made.methods), ""),
+        seed=seed,
+        id_column=id_column,
+        passages=passages,
+        top_documents=top_documents,
+        foreign_below=foreign_below,
+        name=chosen,
+        labels=labels,
+        views=tuple(views.split(",")) if views else (),
+        replace=replace,
+    )
+    if idle := made.idle(options):
+        flags = ", ".join(f"--{one.replace('_', '-')}" for one in idle)
+        raise click.UsageError(f"model {chosen} is of {model.name}: leave out {flags}.")
+    if stale.is_stale:
+        tell(f"warning: {stale_line(stale)}")
+    opened = store_for(opened, chosen, model)
+    listed = list_shards(shards, job.storage_options, opened.form.kind, tell=tell)
+    with job.running() as run:
+        written = made.write(opened, model, listed, output, run, options)
+    if job.json_output:
+        told = {**json_value(written.as_json()), **stale_as_json(stale)}
+        print_json({"store": opened.url, "model": chosen, **told})
+        return
+    say(*written.lines(output))
+    if isinstance(written, TransformResult) and top_documents:
+        lines = topic_lines(model, opened.vocabulary, 3, labels=labels)
+        print_top_documents(console(), lines, written)

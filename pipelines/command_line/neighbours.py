@@ -1,0 +1,67 @@
+"""The command that groups the edges of a graph into lists of neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    STORE_URL,
+    JobSetup,
+    job_options,
+    print_json,
+    shards_argument,
+)
+from streaming_moments.pipelines.jobs.create import PilotOptions
+from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
+from streaming_moments.pipelines.option_types import COUNT
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.statistics.counts.basis import DEFAULT_CORE
+from streaming_moments.storage.counting.graphs.edges import NEIGHBOURS, EdgeColumns
+from streaming_moments.storage.formats import FORMATS
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import ShardFormat
+
+
+@click.command()
+@shards_argument
+@click.option("--output", required=True, type=STORE_URL, help="Folder for the lists, as Parquet.")
+@click.option("--source", default="source", show_default=True, help="Column of one end.")
+@click.option("--target", default="target", show_default=True, help="Column of the other end.")
+@click.option("--directed", is_flag=True, help="Only the source has the target for a neighbour.")
+@click.option("--parts", type=COUNT, help="Files to write [by the bytes of SHARDS].")
+@click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")
+@job_options
+def neighbours(
+    shards: tuple[str, ...],
+    output: str,
+    source: str,
+    target: str,
+    directed: bool,
+    parts: int | None,
+    kind: str | None,
+    job: JobSetup,
+) -> None:
+    """Group the edges in SHARDS by node, into lists of neighbours: documents for a store."""
+    listed = list_shards(shards, job.storage_options, kind, tell=tell)
+    columns = EdgeColumns(source, target, directed)
+    with job.running() as run:
+        found = group_edges(listed, output, run, columns, ShardFormat(kind), parts)
+    if job.json_output:
+        print_json(asdict(found))
+        return
+    words = PilotOptions().vocabulary_size
+    every = f" --vocabulary-size {found.nodes}" if found.nodes > words else ""
+    say(
+        f"{found.nodes:,} nodes and {found.edges:,} edges in {len(found.files)} files in {output}; "
+        f"left out {found.duplicates:,} edges that were there already, and {found.loops:,} of a "
+        "node to itself",
+        f"next: streaming-moments create STORE {output.rstrip('/')}/*.parquet --ids-column "
+        f"{NEIGHBOURS} --min-documents 1 --max-document-fraction 1{every}",
+    )
+    if found.nodes > DEFAULT_CORE:
+        say(
+            f"of more than {DEFAULT_CORE:,} nodes a store of --kind edges tells communities "
+            "better: lists know them by so many core nodes alone"
+        )

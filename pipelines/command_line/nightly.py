@@ -1,0 +1,71 @@
+"""The command that runs every night."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    running,
+)
+from streaming_moments.pipelines.nightly.config import read_config
+from streaming_moments.pipelines.nightly.night import nightly as run_nightly
+from streaming_moments.pipelines.reports.page import StepReport
+from streaming_moments.pipelines.terminal import event_logger, say, tell
+
+
+@click.command()
+@click.argument("config", type=click.Path(dir_okay=False))
+@click.option("--json", "json_output", is_flag=True, help="Print one JSON object a step.")
+def nightly(config: str, json_output: bool) -> int:
+    """Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.
+
+    Exit codes beside those of all commands: 0 published, 10 nothing new, 11 refused by a gate.
+    """
+    wanted = read_config(config)
+
+    log = event_logger().bind(store=wanted.store) if json_output else None
+
+    def told(step: StepReport) -> None:
+        if log is not None:
+            log.info(step.step, seconds=step.seconds, **step.values)
+            click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
+        else:
+            tell(_line_of(step))
+
+    with running(Session(**asdict(wanted.cluster))) as run:
+        report = run_nightly(wanted, run.cluster, told, run.progress)
+    if not json_output:
+        reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
+        model = f", model {report.model}" if report.model else ""
+        say(f"{report.outcome}{reasons}; {report.counted} shards counted{model}")
+        if report.growth:
+            say(report.growth)
+    for url, reason in report.bad:
+        if log is not None:
+            log.warning("left out", shard=url, reason=reason)
+        else:
+            tell(f"left out {url}: {reason}")
+    return report.exit_code
+
+
+def _line_of(step: StepReport) -> str:
+    """A step for people: what it counted and found, and how many where it lists.
+
+    Examples
+    --------
+    >>> _line_of(StepReport("update", 3.21, {"counted": 1200, "npmi": 0.1234, "bad": ["a", "b"]}))
+    'update 3.2 s: counted 1,200, npmi 0.123, bad 2'
+    """
+    told = []
+    for name, value in step.values.items():
+        found = len(value) if isinstance(value, list | tuple) else value
+        if value is None or value == "" or (found == 0 and found is not value):
+            continue
+        text = f"{found:,}" if isinstance(found, int) and not isinstance(found, bool) else found
+        text = f"{found:.3g}" if isinstance(found, float) else text
+        told.append(f"{name.replace('_', ' ')} {text}")
+    return f"{step.step} {step.seconds:.1f} s{': ' if told else ''}{', '.join(told)}"

@@ -1,0 +1,151 @@
+"""The command that seals what waits and counts it, beside servers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from dataclasses import asdict, dataclass, replace
+from time import monotonic, sleep
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from streaming_moments.errors import printable
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    json_option,
+    print_json,
+    running,
+)
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.service.config import ServiceConfig, read_service
+from streaming_moments.pipelines.terminal import say, tell
+
+if TYPE_CHECKING:
+    from streaming_moments.pipelines.service.ingest_worker.turns import Turn
+    from streaming_moments.storage.inbox.inbox import Inbox
+
+
+_LOOK = 0.2  # seconds between two looks whether to end
+
+
+_BY_SIGNAL = 128  # and its number: how shells tell what ended a process
+
+
+@click.command()
+@click.argument("config", type=click.Path(dir_okay=False))
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Seal and count what waits, and end; exit code 3 where shards are set aside or refused.",
+)
+@click.option(
+    "--until-closed",
+    is_flag=True,
+    help="End where standard input does; say on standard output that it goes on.",
+)
+@json_option
+@click.pass_context
+def accumulate(
+    context: click.Context, config: str, once: bool, until_closed: bool, json_output: bool
+) -> int:
+    """Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers.
+
+    Ends on SIGTERM after the turn that it is at; killed, the next one ends what it began. A process
+    of its own does the work: where it says nothing for `hung_after` it is killed and begun anew.
+    """
+    if json_output and not once:
+        raise click.UsageError("--json is of --once; give both.")
+    wanted, end = read_service(config), _End()
+    if not once and not until_closed:
+        end.by_signals()
+        debug = ["--debug"] * bool(context.find_root().params.get("debug"))
+        return _watched([*debug, "accumulate", config, "--until-closed"], wanted, end)
+    from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
+    from streaming_moments.pipelines.service.ingest_worker.accumulator import (
+        accumulate as take_turns,
+    )
+    from streaming_moments.pipelines.service.ingest_worker.heartbeats import Beating
+
+    session = Session(**asdict(wanted.cluster))
+    with running(session, wanted.storage_options or None) as run:
+        beating = Beating(sys.stdout.fileno(), run.progress) if until_closed else None
+        told = run if beating is None else replace(run, progress=beating)
+        accumulator = Accumulator.of(wanted, told, tell)
+        if once or beating is None:
+            turn = accumulator.turn()
+            accumulator.expire_if_due()
+            if json_output:
+                failed = {step: str(error) for step, error in turn.failed}
+                print_json({**asdict(replace(turn, failed=())), "failed": failed})
+            else:
+                say(f"sealed {turn.sealed}, counted {turn.counted} documents")
+            code = _told_of_others(turn, accumulator.seals.inbox, config)
+            for _, error in turn.failed:
+                raise error  # the first; a line has told of each
+            return code
+        # until here one that is not wanted ends at once
+        end.by_signals()
+        threading.Thread(target=_await_end, args=(end,), daemon=True).start()
+
+        def waited(seconds: float) -> bool:
+            until = monotonic() + seconds
+            while not end.asked and (left := until - monotonic()) > 0:
+                beating.beat()
+                sleep(min(left, _LOOK))
+            return end.asked
+
+        take_turns(accumulator, waited)
+    return ExitCode.DONE
+
+
+def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
+    """Tell of shards that a turn has not counted, and of those set aside before; the exit code."""
+    from streaming_moments.storage.inbox.set_aside import all_set_aside
+
+    for url, reason in turn.left_out:
+        tell(f"refused {printable(url)}: {reason}")
+    aside = all_set_aside(inbox.folder)
+    for note in aside:
+        tell(f"set aside {note.path}, {note.documents} documents: {note.reason}")
+    if aside:
+        tell(f"`streaming-moments set-aside {config} --retry` counts shards that are set aside")
+    return ExitCode.BAD_SHARDS if aside or turn.left_out else ExitCode.DONE
+
+
+def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
+    """Have a process of its own accumulate, and end as it does."""
+    from streaming_moments.pipelines.service.ingest_worker.children import watched
+    from streaming_moments.pipelines.service.ingest_worker.heartbeats import Heard
+
+    code = watched(arguments, tell, Heard(), wanted.accumulate.hung_after, lambda: end.asked)
+    if end.number == signal.SIGINT and code == -signal.SIGTERM:
+        raise click.Abort  # before its first turn
+    return code if code >= 0 else _BY_SIGNAL - code
+
+
+@dataclass
+class _End:
+    """Whether to end. Signals say so, in the middle of anything: no lock is taken for it."""
+
+    asked: bool = False
+    number: int | None = None
+
+    def by_signals(self) -> None:
+        """Have SIGTERM and SIGINT ask for it."""
+
+        def ended(number: int, frame: FrameType | None) -> None:
+            self.asked, self.number = True, number
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, ended)
+
+
+def _await_end(end: _End) -> None:
+    # a reader of Python's own is locked while it waits, and a process that ends by a signal aborts
+    while os.read(sys.stdin.fileno(), 1 << 10):
+        pass
+    end.asked = True

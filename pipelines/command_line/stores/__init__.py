@@ -1,0 +1,1 @@
+"""Commands of what a store holds, a file each."""

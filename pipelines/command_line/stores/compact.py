@@ -1,0 +1,47 @@
+"""The command that replaces segments by their sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    cluster_options,
+    json_option,
+    print_version,
+    running,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.jobs.compact import compact as compact_store
+from streaming_moments.storage.dates import Bucket
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@click.option(
+    "--by",
+    type=click.Choice(["day", "month", "year", "all"]),
+    default="day",
+    show_default=True,
+    help="Add up documents of one day, month or year, or all.",
+)
+@cluster_options
+@storage_option
+@json_option
+def compact(
+    store: str,
+    by: Bucket,
+    storage_options: dict[str, Any] | None,
+    session: Session,
+    json_output: bool,
+) -> None:
+    """Replace the segments of STORE by their sums; older versions keep theirs."""
+    opened = MomentStore.open(store, storage_options=storage_options).writable()
+    before = len(opened.commit.segments)
+    with running(session) as run:
+        after = compact_store(opened, run, by)
+    print_version(after, f"{before} segments became {len(after.commit.segments)}", json_output)

@@ -1,0 +1,34 @@
+"""What commands that drop something for good share: a lock, a rehearsal, a head of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.nightly.journal import Journal
+from streaming_moments.storage.log.locks import Lock
+from streaming_moments.storage.store.store import MomentStore
+
+_HOLDS = timedelta(minutes=5)  # of the lock; it is renewed while the command works
+
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would go, change nothing.")
+
+
+@contextmanager
+def under_lock(store: MomentStore) -> Iterator[MomentStore]:
+    """The store to be written under its lock, so that no night is at work meanwhile."""
+    journal = Journal(Lock.acquire(store.folder, _HOLDS), lambda step: None)
+    try:
+        with journal.kept():
+            yield journal.fenced(store.latest())
+    finally:
+        journal.lock.release()
+
+
+def of_version(store: MomentStore, dry_run: bool) -> dict[str, Any]:
+    return {"store": store.url, "version": store.version, "dry_run": dry_run}

@@ -1,0 +1,100 @@
+"""The command that drops old versions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.command_line.options import (
+    json_option,
+    print_json,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.command_line.stores.dropping import (
+    dry_run_option,
+    of_version,
+    under_lock,
+)
+from streaming_moments.pipelines.option_types import Duration
+from streaming_moments.pipelines.terminal import say
+from streaming_moments.storage.operations.expiry import Expiry, plan_expiry
+from streaming_moments.storage.operations.expiry import expire as expire_versions
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    default=30,
+    show_default=True,
+    help="Keep so many of the last versions.",
+)
+@click.option(
+    "--older-than",
+    type=Duration(),
+    default="90d",
+    show_default=True,
+    help="Keep what was the latest within this time; below 7d only while nobody works on STORE.",
+)
+@click.option(
+    "--models",
+    is_flag=True,
+    help="Drop models whose version is not kept, too, but for the latest and those with a tag.",
+)
+@dry_run_option
+@click.option("--message", default="", help="For the log.")
+@storage_option
+@json_option
+def expire(
+    store: str,
+    keep: int,
+    older_than: timedelta,
+    models: bool,
+    dry_run: bool,
+    message: str,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Drop old versions of STORE, and delete what only they hold.
+
+    Versions stay on which the latest model was fitted, or one for which a tag stands.
+    """
+    opened = MomentStore.open(store, storage_options=storage_options)
+    if dry_run:
+        found = plan_expiry(opened, keep, older_than, models)
+    else:
+        with under_lock(opened.writable()) as locked:
+            opened, found = expire_versions(locked, keep, older_than, models, message)
+    if json_output:
+        print_json({**of_version(opened, dry_run), **_expiry_as_json(found)})
+    else:
+        say(*_expiry_lines(opened, found, dry_run))
+
+
+def _expiry_as_json(found: Expiry) -> dict[str, Any]:
+    return {
+        "versions": list(found.versions),
+        "models": list(found.models),
+        "held": {str(version): why for version, why in found.held.items()},
+        "places": list(found.places),
+        "bytes": found.size,
+    }
+
+
+def _expiry_lines(store: MomentStore, found: Expiry, dry_run: bool) -> list[str]:
+    would = "would be " if dry_run else ""
+    lines = [f"version {version} stays for {why}" for version, why in found.held.items()]
+    lines += [f"model {name} {'would go' if dry_run else 'goes'}" for name in found.models]
+    lines.append(
+        f"version {store.version}: {len(found.versions)} versions {would}dropped; "
+        f"{mebibytes(found.size)} {would}freed in {len(found.places)} places"
+    )
+    if not dry_run:
+        lines.append(f"the history begins with version {store.commit.kept[0][0]}")
+    return lines

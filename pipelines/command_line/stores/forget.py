@@ -1,0 +1,63 @@
+"""The command that takes counted shards away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    JobSetup,
+    job_options,
+    print_version,
+    shards_argument,
+    store_argument,
+)
+from streaming_moments.pipelines.jobs.forget import forget as forget_shards
+from streaming_moments.pipelines.jobs.forgotten import counted_or_forgotten
+from streaming_moments.pipelines.terminal import tell
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@shards_argument
+@click.option(
+    "--allow-again",
+    is_flag=True,
+    help="Let updates count SHARDS again; also of SHARDS that were forgotten before.",
+)
+@click.option("--message", default="", help="For the log.")
+@job_options
+def forget(
+    store: str,
+    shards: tuple[str, ...],
+    allow_again: bool,
+    message: str,
+    job: JobSetup,
+) -> None:
+    """Take counted SHARDS out of STORE, as if they had never come; reads them once more.
+
+    Updates and nights skip them from then on, by name and by content.
+    """
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
+    latest = opened.latest()
+    listed: Sequence[Shard]
+    if allow_again:
+        listed = counted_or_forgotten(latest, shards, job.storage_options)
+    else:
+        ledger = latest.ledger()
+        listed = list_shards(
+            shards,
+            job.storage_options,
+            opened.form.kind,
+            counted=lambda url: ledger.find(url) is not None,
+            tell=tell,
+            apart=lambda folder: ledger.find(folder) is None,
+        )
+    with job.running() as run:
+        after = forget_shards(opened, listed, run, message, allow_again)
+    skipped = "may be counted again" if allow_again else "will be skipped by updates"
+    print_version(after, f"{len(listed)} shards forgotten, which {skipped}", job.json_output)

@@ -1,0 +1,55 @@
+"""The command that deletes what writers that died have left."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.command_line.options import (
+    json_option,
+    print_json,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.option_types import Duration
+from streaming_moments.pipelines.terminal import say
+from streaming_moments.storage.store.garbage import collect, find_garbage
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
+@click.option(
+    "--grace",
+    type=Duration(),
+    default="7d",
+    show_default=True,
+    help="Age from which it is garbage; shorter only while nobody writes.",
+)
+@storage_option
+@json_option
+def gc(
+    store: str,
+    dry_run: bool,
+    grace: timedelta,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Delete what writers that died have left in STORE."""
+    folder = MomentStore.open(store, storage_options=storage_options).folder
+    garbage = find_garbage(folder, grace)
+    if not dry_run:
+        collect(folder, garbage)
+    freed = sum(heap.size for heap in garbage)
+    if json_output:
+        places = [{"path": heap.path, "bytes": heap.size} for heap in garbage]
+        print_json({"dry_run": dry_run, "bytes": freed, "garbage": places})
+        return
+    for heap in garbage:
+        say(f"{heap.path}: {mebibytes(heap.size)} of {heap.modified:%Y-%m-%d %H:%M} UTC")
+    would = "would be freed" if dry_run else "freed"
+    say(f"{mebibytes(freed)} {would} in {len(garbage)} places")

@@ -1,0 +1,75 @@
+"""The command for new words without a new pass."""
+
+from __future__ import annotations
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    SHARD_URL,
+    JobSetup,
+    job_options,
+    print_json,
+    store_argument,
+)
+from streaming_moments.pipelines.jobs.grow import WORDS, recent_shards
+from streaming_moments.pipelines.jobs.grow import grow as grow_store
+from streaming_moments.pipelines.option_types import COUNT
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.store.store import MomentStore
+
+_SHOWN = 10
+
+
+@click.command()
+@store_argument
+@click.argument("shards", nargs=-1, type=SHARD_URL)
+@click.option(
+    "--words",
+    type=COUNT,
+    default=WORDS,
+    show_default=True,
+    help="At most so many words, the most frequent.",
+)
+@click.option("--message", default="", help="For the log.")
+@job_options
+def grow(
+    store: str,
+    shards: tuple[str, ...],
+    words: int,
+    message: str,
+    job: JobSetup,
+) -> None:
+    """Add to STORE the words that became frequent, found in a sample of SHARDS.
+
+    Documents counted from then on count them; no shard is counted again. SHARDS are by default
+    those that STORE counted last and that are still there.
+    """
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
+    kind = opened.form.kind
+    listed = list_shards(shards, job.storage_options, kind, tell=tell) if shards else []
+    with job.running() as run:
+        result = grow_store(opened, listed or recent_shards(opened, run), run, words, message)
+    found, after = result.words, result.store
+    if job.json_output:
+        print_json(
+            {
+                "store": after.url,
+                "version": after.version,
+                "added": list(found),
+                "words": after.basis.n_words,
+                "documents_sampled": result.documents,
+                "shards_sampled": result.shards,
+            }
+        )
+    elif found:
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        say(
+            f"version {after.version}: {len(found)} words added ({', '.join(found[:_SHOWN])}"
+            f"{more}); documents count them from now on"
+        )
+    else:
+        say(
+            f"version {after.version}: nothing to add; the vocabulary has every word that a pilot "
+            f"of these {result.shards} shards would choose"
+        )

@@ -1,0 +1,95 @@
+"""The command that lets nothing of some shards be kept."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    JobSetup,
+    job_options,
+    print_json,
+    shards_argument,
+    store_argument,
+)
+from streaming_moments.pipelines.command_line.stores.dropping import (
+    dry_run_option,
+    of_version,
+    under_lock,
+)
+from streaming_moments.pipelines.jobs.purge import plan_purge
+from streaming_moments.pipelines.jobs.purge import purge as purge_shards
+from streaming_moments.pipelines.terminal import say
+from streaming_moments.storage.operations.purging import Purge
+from streaming_moments.storage.operations.traces import beyond
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@shards_argument
+@dry_run_option
+@click.option("--message", default="", help="For the log; it may name no shard.")
+@job_options
+def purge(
+    store: str,
+    shards: tuple[str, ...],
+    dry_run: bool,
+    message: str,
+    job: JobSetup,
+) -> None:
+    """Let no version, model or file of STORE keep anything of SHARDS, as the law may ask.
+
+    They are read once more, or where they are gone what was counted with them. It refuses, and is
+    run again, where somebody else writes to STORE meanwhile. Exit code 2 means that nothing has
+    changed, 4 that the same command is to be run again to finish. Show it by `verify --purged`.
+    """
+    opened = MomentStore.open(store, storage_options=job.storage_options)
+    recounted, erased, before = 0, tuple[str, ...](), tuple[str, ...]()
+    if dry_run:
+        plan = plan_purge(opened, shards, job.storage_options)
+        gone, before = plan.purge, tuple(sorted(plan.before))
+    else:
+        with (
+            under_lock(opened.writable()) as locked,
+            job.running() as run,
+        ):
+            result = purge_shards(locked, shards, run, message)
+        opened, gone = result.store, result.purge
+        recounted, erased, before = result.recounted, result.erased, result.before
+    if job.json_output:
+        told = {"recounted": recounted, "erased": list(erased), "purged_before": list(before)}
+        told |= {"cannot_reach": list(beyond(opened.foundation))}
+        print_json({**of_version(opened, dry_run), **asdict(gone), **told})
+    else:
+        say(*_purge_lines(opened, gone, recounted, erased, len(before), dry_run))
+
+
+def _purge_lines(
+    store: MomentStore,
+    gone: Purge,
+    recounted: int,
+    erased: tuple[str, ...],
+    before: int,
+    dry_run: bool,
+) -> list[str]:
+    would = "would be " if dry_run else ""
+    lines = list(gone.shards) if dry_run else []
+    if gone.models:
+        lines.append(f"models {would}dropped: {', '.join(gone.models)}; fit others by `refit`")
+    if gone.tags:
+        lines.append(f"tags {would}dropped: {', '.join(gone.tags)}")
+    if gone.staged:
+        lines.append(f"the lineage that a rebase gathers aside {would}given up; `rebase` again")
+    if recounted:
+        lines.append(f"{recounted} shards were counted anew, as those to be purged are gone")
+    lines += [f"deleted {path}" for path in erased]
+    if before:
+        left = "what is left of them would be" if dry_run else "what was left of them is"
+        lines.append(f"{before} shards were purged before; {left} deleted")
+    lines.append(
+        f"version {store.version}: {len(gone.shards)} shards {would}purged, with "
+        f"{len(gone.versions)} versions"
+    )
+    return [*lines, "what this cannot reach:", *(f"  {line}" for line in beyond(store.foundation))]

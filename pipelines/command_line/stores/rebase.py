@@ -1,0 +1,72 @@
+"""The command for new words and a new basis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    JobSetup,
+    job_options,
+    print_json,
+    store_argument,
+)
+from streaming_moments.pipelines.jobs.create import PilotOptions
+from streaming_moments.pipelines.option_types import declared_options
+from streaming_moments.pipelines.reports.kinds.registry import sizes_of
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
+@click.option(
+    "--halves/--no-halves",
+    default=None,
+    help="Keep half of the documents apart, for error bars [as before].",
+)
+@declared_options(PilotOptions, "changes", changes=True)
+@job_options
+def rebase(
+    store: str,
+    allow_missing: bool,
+    halves: bool | None,
+    job: JobSetup,
+    changes: dict[str, Any],
+) -> None:
+    """Give STORE new words and a new basis, and count the shards it holds once more.
+
+    A store of vectors gets a new grid and sketch.
+    Older versions keep theirs. Killed on the way, the same command goes on where it was.
+    """
+    from streaming_moments.pipelines.jobs.kinds.registry import redraw_of
+    from streaming_moments.pipelines.jobs.rebase import pilot_of
+    from streaming_moments.pipelines.jobs.rebase import rebase as rebase_store
+
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
+    options = replace(pilot_of(opened), **changes)
+    with job.running() as run:
+        result = rebase_store(opened, run, options, allow_missing, halves)
+    if job.json_output:
+        print_json(
+            {
+                "store": result.store.url,
+                "version": result.store.version,
+                "shards": result.shards,
+                "documents": result.store.commit.documents,
+                "words": sizes_of(result.store)["words"] or None,
+                "left_out": [{"url": url, "reason": why} for url, why in result.left_out],
+                "resumed": result.resumed,
+            }
+        )
+        return
+    on = redraw_of(result.store).renewed(result.store.foundation)
+    say(
+        f"version {result.store.version}: {result.shards} shards counted on {on}; fit it by "
+        "`streaming-moments refit`"
+    )
+    for url, reason in result.left_out:
+        tell(f"left out {url}: {reason}")

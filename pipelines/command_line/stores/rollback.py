@@ -1,0 +1,72 @@
+"""The command that makes a store what it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    json_option,
+    print_version,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.option_types import VERSION, StoreName, VersionsCommand
+from streaming_moments.pipelines.terminal import tell
+from streaming_moments.storage.log.commit_log import CommitLog
+from streaming_moments.storage.operations.history import counted_again, last_published
+from streaming_moments.storage.operations.history import rollback as rollback_store
+from streaming_moments.storage.operations.history import tag as tag_model
+from streaming_moments.storage.store.store import MomentStore
+
+_SHOWN = 20
+
+
+@click.command(cls=VersionsCommand)
+@store_argument
+@click.argument("version", type=VERSION, required=False)
+@click.option(
+    "--model",
+    "tag_name",
+    type=StoreName(),
+    is_flag=False,
+    flag_value="published",
+    metavar="[TAG]",
+    help="Let TAG [published] stand for the model it stood for before, and nothing else.",
+)
+@click.option("--message", default="", help="For the log.")
+@storage_option
+@json_option
+def rollback(
+    store: str,
+    version: int | None,
+    tag_name: str | None,
+    message: str,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Make STORE again what it was at VERSION, or a tag what it was, by a new commit.
+
+    Shards that were forgotten since are counted again if VERSION counts them.
+    """
+    if (version is None) == (tag_name is None):
+        raise click.UsageError("give a VERSION, or --model for the model published before.")
+    if tag_name is not None:
+        opened = MomentStore.open(store, storage_options=storage_options)
+        retagged = tag_model(opened, tag_name, last_published(opened, tag_name), message)
+        print_version(
+            retagged, f"{tag_name} is model {retagged.commit.tags[tag_name]}", json_output
+        )
+        return
+    assert version is not None
+    then = MomentStore.open(store, version, storage_options)
+    back = rollback_store(then, then.version, message)
+    print_version(back, f"what version {then.version} was", json_output)
+    again = counted_again(CommitLog(back.folder).read(back.version - 1), back)
+    if again:
+        more = f" and {len(again) - _SHOWN} more" if len(again) > _SHOWN else ""
+        tell(
+            f"{len(again)} shards that were forgotten are counted again: "
+            f"{', '.join(again[:_SHOWN])}{more}; `forget` them again if they must go"
+        )

@@ -1,0 +1,62 @@
+"""The command that shows what a store holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    Session,
+    cluster_options,
+    console,
+    json_option,
+    print_json,
+    running,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.option_types import VERSION
+from streaming_moments.pipelines.reports.kinds.registry import (
+    print_status_of,
+    status_as_json,
+    status_of_any,
+)
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@click.option("--version", type=VERSION, help="Version [the latest].")
+@click.option(
+    "--drift",
+    "model",
+    metavar="MODEL",
+    help="Also how far the documents have moved since this model, or tag, was fitted.",
+)
+@cluster_options
+@storage_option
+@json_option
+def status(
+    store: str,
+    version: int | None,
+    model: str | None,
+    session: Session,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> None:
+    """Show what STORE holds."""
+    opened = MomentStore.open(store, version, storage_options)
+    shown: Any = status_of_any(opened)
+    if model is not None:
+        if not opened.foundation.by_length:
+            raise click.UsageError(f"--drift is of documents, the store of kind {opened.kind}.")
+        from streaming_moments.pipelines.jobs.drift.measure_drift import drift_since
+
+        with running(session) as run:
+            shown = replace(shown, drift=drift_since(opened, model, run))
+    if json_output:
+        print_json(status_as_json(shown))
+    else:
+        print_status_of(console(), shown, opened)

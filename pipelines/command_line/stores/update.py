@@ -1,0 +1,190 @@
+"""The command that counts what is new."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from tempfile import NamedTemporaryFile
+
+import click
+
+from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
+from streaming_moments.pipelines.command_line.options import (
+    SHARD_URL,
+    JobSetup,
+    job_options,
+    print_json,
+    shards_argument,
+    store_argument,
+)
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
+from streaming_moments.pipelines.jobs.update import UpdateResult
+from streaming_moments.pipelines.jobs.update import update as update_store
+from streaming_moments.pipelines.option_types import Duration
+from streaming_moments.pipelines.reports.kinds.registry import (
+    advice_on,
+    left_out_lines,
+    outside_lines,
+)
+from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.quality.drift import outside_share
+from streaming_moments.storage.files.parts import STANDARD_INPUT
+from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
+
+_BLOCK_BYTES = 1 << 20
+_SHOWN = 20
+
+
+@click.command()
+@store_argument
+@shards_argument
+@click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
+@click.option(
+    "--unique", is_flag=True, help="Refuse shards whose content is counted under another name."
+)
+@click.option(
+    "--include-forgotten", is_flag=True, help="Count shards that were forgotten or purged as well."
+)
+@click.option("--replace", is_flag=True, help="Count shards with new content anew.")
+@click.option(
+    "--old",
+    multiple=True,
+    type=SHARD_URL,
+    help="With --replace: copy of the old content [its segment].",
+)
+@click.option(
+    "--compact-after",
+    type=click.IntRange(0),
+    default=COMPACT_AFTER,
+    show_default=True,
+    help="Sum up segments when there are so many of about one size; 0: never.",
+)
+@click.option(
+    "--commit-every",
+    type=Duration(),
+    default=timedelta(seconds=COMMIT_EVERY),
+    help="Commit so often, at least 1m and 20 times what a commit takes [10m].",
+)
+@job_options
+def update(
+    store: str,
+    shards: tuple[str, ...],
+    skip_bad_shards: bool,
+    unique: bool,
+    include_forgotten: bool,
+    replace: bool,
+    old: tuple[str, ...],
+    compact_after: int,
+    commit_every: timedelta,
+    job: JobSetup,
+) -> int:
+    """Count the SHARDS that STORE has not counted yet.
+
+    Of a file that has grown the new lines are counted, and of a folder of texts the new files;
+    - is standard input. Shards that were forgotten are skipped, by name and by content.
+    """
+    if old and not replace:
+        raise click.UsageError("--old gives the content that --replace takes away; give both.")
+    opened = MomentStore.open(store, storage_options=job.storage_options).writable()
+    kind = opened.form.kind
+    named = [url for url in shards if url != "-"]
+    if len(named) < len(shards) and job.session.scheduler is not None:
+        raise click.UsageError(
+            "what comes by standard input is not where the workers of --scheduler are; write it to "
+            "a file that they can read"
+        )
+    listed: Sequence[Shard] = ()
+    if named:
+        folders = functools.partial(_uncounted, opened)
+        listed = list_shards(named, job.storage_options, kind, tell=tell, apart=folders)
+    copies = list_shards(old, job.storage_options, kind, tell=tell) if old else []
+    with ExitStack() as stack:
+        if len(named) < len(shards):
+            listed = [*listed, stack.enter_context(_standard_input())]
+        run = stack.enter_context(job.running(commit_every=commit_every))
+        if job.session.memory is not None:
+            from streaming_moments.pipelines.aggregation.aggregation import plan_of
+
+            # refused now, not on the day that there is something to count
+            plan_of(opened, run)
+        result = update_store(
+            opened,
+            listed,
+            run,
+            skip_bad_shards,
+            old=copies if replace else None,
+            unique=unique,
+            include_forgotten=include_forgotten,
+        )
+        final = compact_when_many(result.store, compact_after, run)
+    share = outside_share(result.tokens, result.outside)
+    if job.json_output:
+        print_json(_as_json(result, final, share))
+    else:
+        say(
+            f"version {final.version}: counted {result.counted} shards "
+            f"({result.documents:,} documents, {result.tokens:,} tokens), "
+            f"{result.already} were counted before"
+            f"{f', {result.replaced} replaced' if result.replaced else ''}"
+        )
+        say(*left_out_lines(result.outside, final), *outside_lines(final, share))
+    for error in result.bad:
+        tell(f"left out {error}")
+    for url, other in result.copies[:_SHOWN]:
+        tell(f"{url} has the content of {other}, which is counted as well (--unique refuses it)")
+    if len(result.copies) > _SHOWN:
+        tell(f"and {len(result.copies) - _SHOWN} more have content that is counted as well")
+    return ExitCode.BAD_SHARDS if result.bad else 0
+
+
+def _as_json(result: UpdateResult, final: MomentStore, share: float | None) -> dict[str, object]:
+    """What an update did; `final` is the store afterwards, maybe compacted.
+
+    `share` of the tokens lies outside the vocabulary.
+    """
+    return {
+        "store": final.url,
+        "version": final.version,
+        "segments": len(final.commit.segments),
+        "segments_read": len(final.parts),
+        "counted": result.counted,
+        "already": result.already,
+        "replaced": result.replaced,
+        "copies": [{"url": url, "content_of": other} for url, other in result.copies],
+        "documents": result.documents,
+        "tokens": result.tokens,
+        "outside": result.outside,
+        "outside_share": share,
+        "advice": list(advice_on(final, share)),
+        "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
+        "forgotten": [{"url": url, "reason": reason} for url, reason in result.forgotten],
+    }
+
+
+def _uncounted(store: MomentStore, url: str) -> bool:
+    return store.ledger().find(url) is None
+
+
+@contextmanager
+def _standard_input() -> Iterator[Shard]:
+    """What comes by standard input, as a shard named by its content; JSON Lines, or lines of text.
+
+    It is kept in a temporary file while it is read: a task may read it again.
+    """
+    digest, first = hashlib.sha256(), b""
+    with NamedTemporaryFile(prefix="streaming-moments-") as kept:
+        while block := sys.stdin.buffer.read(_BLOCK_BYTES):
+            first = first or block.lstrip()[:1]
+            digest.update(block)
+            kept.write(block)
+        kept.flush()
+        suffix = ".jsonl" if first == b"{" else ".txt"
+        name = f"{STANDARD_INPUT}{digest.hexdigest()}{suffix}"
+        yield Shard(name, kept.tell(), read_at=kept.name)

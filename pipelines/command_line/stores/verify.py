@@ -1,0 +1,67 @@
+"""The command that checks every file of a version, and that nothing is left of what was purged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from streaming_moments.pipelines.command_line.options import (
+    SHARD_URL,
+    json_option,
+    print_json,
+    storage_option,
+    store_argument,
+)
+from streaming_moments.pipelines.exit_codes import ExitCode
+from streaming_moments.pipelines.option_types import VERSION
+from streaming_moments.pipelines.terminal import say
+from streaming_moments.storage.operations.traces import beyond
+from streaming_moments.storage.store.store import MomentStore
+
+
+@click.command()
+@store_argument
+@click.argument("shards", nargs=-1, type=SHARD_URL)
+@click.option("--version", type=VERSION, help="Version [the latest].")
+@click.option("--purged", is_flag=True, help="Also whether any file still holds aught of SHARDS.")
+@storage_option
+@json_option
+def verify(
+    store: str,
+    shards: tuple[str, ...],
+    version: int | None,
+    purged: bool,
+    storage_options: dict[str, Any] | None,
+    json_output: bool,
+) -> int:
+    """Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound.
+
+    With --purged, exit code 2 as well if any version, model or file of STORE holds anything of
+    SHARDS, or if that cannot be told.
+    """
+    if bool(shards) != purged or (purged and version is not None):
+        raise click.UsageError("give SHARDS with --purged, which is of all versions, or neither.")
+    # what open would refuse is to be listed
+    opened = MomentStore.open(store, version, storage_options, whole=False)
+    problems = opened.verify()
+    content: dict[str, Any] = {"store": opened.url, "version": opened.version}
+    lines = [f"version {opened.version} is sound"]
+    if purged:
+        from streaming_moments.pipelines.jobs.purge import look_for_purged
+
+        found = look_for_purged(opened, shards, storage_options)
+        problems += map(str, found.traces)
+        content |= {"purged": not found.traces, "shards": list(found.names)}
+        unreachable = beyond(opened.foundation)
+        content |= {"by_name_alone": list(found.unread), "cannot_reach": list(unreachable)}
+        lines.append(f"nothing of {len(found.names)} shards is left in {opened.url}")
+    if json_output:
+        print_json({**content, "problems": problems})
+    else:
+        say(*(problems or lines))
+        if purged:
+            for url in found.unread:
+                say(f"{url} cannot be read any more, so it was looked for by name alone")
+            say("what this cannot reach:", *(f"  {line}" for line in unreachable))
+    return ExitCode.INPUT if problems else 0

@@ -1,0 +1,57 @@
+"""Drift of a store, measure by measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES
+from streaming_moments.pipelines.jobs.drift.states import DriftStates
+from streaming_moments.quality.drift import Drift
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+
+def measure_drift(
+    store: MomentStore, before: MomentStore | None, n_topics: int, alpha0: float, run: Run
+) -> Drift:
+    """Measure how far a version has moved from an earlier one, and from its own basis.
+
+    Pair distributions are compared where `before` has the same core. The share outside the
+    vocabulary is of the shards counted since `before`, or of all shards without it. `n_topics` is
+    the number of leading eigenvalues that the basis should capture. Other kinds than documents have
+    only the share outside their words. A budget that cannot hold two row blocks raises
+    BoundExceeded.
+    """
+    states = DriftStates(store, before, n_topics, alpha0, run)
+    of_documents = store.foundation.by_length
+    found: dict[str, Any] = {
+        one.key: one.of(states) if of_documents or one.any_kind else one.unknown
+        for one in DRIFT_MEASURES
+    }
+    return Drift(**found)
+
+
+@dataclass(frozen=True)
+class DriftSince:
+    """The drift of a store since `version`, on which `model` was fitted."""
+
+    model: str
+    version: int
+    drift: Drift
+
+
+def drift_since(store: MomentStore, name: str, run: Run) -> DriftSince:
+    """Drift of a version since the one that a model, called by name or tag, was fitted on.
+
+    Raises
+    ------
+    BoundExceeded, StoreError
+        As `measure_drift`; there is no such model.
+    """
+    chosen = model_called(store.commit, name)
+    fitted, model = store.models[chosen].version, store.load_model(chosen)
+    before = store.at(fitted)
+    drift = measure_drift(store, before, model.n_topics, model.alpha0, run)
+    return DriftSince(chosen, fitted, drift)

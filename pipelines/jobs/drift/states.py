@@ -1,0 +1,125 @@
+"""States of a store from which drift is measured, as their row blocks hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from distributed import Future
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.forms import form_of
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.sweeps import whiten_rows
+from streaming_moments.pipelines.cluster.memory import blocks_in_flight
+from streaming_moments.pipelines.cluster.rows_on_cluster import (
+    BlockAddress,
+    OnBlocks,
+    OnCluster,
+    rows_for,
+)
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.quality.drift import outside_share
+from streaming_moments.statistics.counts.lengths.histogram import Lengths
+from streaming_moments.statistics.counts.pair_distance import PairRows, pair_difference
+from streaming_moments.statistics.counts.whitening import Whitening, core_rows
+from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.store.store import MomentStore
+
+_READING = "reading row blocks for drift"
+_COPIES = 4  # the block, the segment that is read, and core rows of two states
+
+
+@dataclass(frozen=True, eq=False)
+class DriftStates:
+    """A version and an earlier one, of which drift is measured; fields as of `measure_drift`."""
+
+    store: MomentStore
+    before: MomentStore | None
+    n_topics: int
+    alpha0: float
+    run: Run
+
+    @cached_property
+    def rows(self) -> OnCluster:
+        """Of the later version."""
+        cluster = self.run.cluster
+        each = blocks_in_flight(self.store.layout, cluster.threads, cluster.memory, _COPIES)
+        kind = rows_for(self.store.layout.state_bytes, self.run.cluster.address)
+        return kind.of(self.store, self.store.row_lengths(), self.run, each)
+
+    @property
+    def lengths(self) -> Lengths:
+        """Of its documents."""
+        return self.rows.lengths.whole
+
+    @cached_property
+    def cores(self) -> list[Future[Any]]:
+        """Its core rows, left on the workers: each block is read once."""
+        return self.rows.each(_READING, core_rows)
+
+    def captured(self) -> float | None:
+        """Smallest share of a leading eigenvalue that the basis sees."""
+        rows, form = self.rows, form_of(self.alpha0)
+        if not self.lengths.C3:
+            return None
+        try:
+            asked = rows.once(
+                "whitening", whiten_rows, self.cores, self.lengths, rows.basis, self.n_topics, form
+            )
+        except NotIdentifiable:
+            return None  # fewer topics than there were: the refit will say so
+        whitening: Whitening = rows.value(asked)
+        return whitening.captured
+
+    def outside_share(self) -> float | None:
+        """Of the tokens of the shards counted since, or of all shards."""
+        old = set() if self.before is None else {record.url for record in self.before.ledger()}
+        records = list(self.store.ledger())
+        return outside_of([record for record in records if record.url not in old] or records)
+
+    def pair_distance(self) -> float | None:
+        """Total variation between the pair distributions, where both have the same core."""
+        before, rows = self.before, self.rows
+        if before is None or not _same_core(before, self.store):
+            return None
+        blocks = [([BlockAddress(before, index)],) for index in range(before.row_blocks)]
+        earlier = rows.calls(_READING, OnBlocks(core_rows), blocks, keep=True)
+        totals = [
+            sum(rows.calls("counting pairs", pair_total, [(core,) for core in cores]))
+            for cores in (earlier, self.cores)
+        ]
+        if not all(totals):
+            return None
+        calls = [(*pair, *totals) for pair in zip(earlier, self.cores, strict=True)]
+        parts: list[float] = rows.calls("comparing pairs", pair_part, calls)
+        return sum(parts)
+
+
+def pair_total(core: NDArray[np.int64]) -> int:
+    """Pairs of core words in the core rows of one row block."""
+    return _pair_rows(core).total
+
+
+def pair_part(one: NDArray[np.int64], other: NDArray[np.int64], before: int, after: int) -> float:
+    """What one row block of two versions adds to their distance."""
+    return pair_difference(_pair_rows(one), _pair_rows(other), before, after)
+
+
+def _same_core(before: MomentStore, store: MomentStore) -> bool:
+    """Whether words were at most added outside the core since."""
+    lineage = store.commit.lineage
+    return before.basis.fingerprint in {lineage.basis, *(era.basis for era in lineage.eras)}
+
+
+def _pair_rows(core: NDArray[np.int64]) -> PairRows:
+    # states of one core, block by block, alone come here, so that no names need be told
+    return PairRows("", 0, 1, core[:, :-1])
+
+
+def outside_of(records: Sequence[ShardRecord]) -> float | None:
+    """Share of the tokens of some shards that is outside the vocabulary; None without tokens."""
+    return outside_share(sum(one.tokens for one in records), sum(one.outside for one in records))

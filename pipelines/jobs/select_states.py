@@ -1,0 +1,120 @@
+"""Select states: which numbers of states, components or communities halves of the records tell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from streaming_moments.errors import (
+    BoundExceeded,
+    InvalidInput,
+    NotIdentifiable,
+    StreamingMomentsError,
+)
+from streaming_moments.models.base import FitOptions, Model
+from streaming_moments.models.numbers.number_search import trial_by
+from streaming_moments.models.registry import MODELS, models_of
+from streaming_moments.models.states import compares_states
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
+from streaming_moments.pipelines.jobs.refit import refit_rows, require_kind_of
+from streaming_moments.storage.operations.windows import StatisticsSource
+
+M = TypeVar("M", bound=Model)
+
+
+def model_selected(store: StatisticsSource) -> Any | None:
+    """The model whose numbers of states are compared on a store; None where these are topics.
+
+    Raises
+    ------
+    InvalidInput
+        The store is of a table, or of a kind of which no model can be compared.
+    """
+    foundation = store.layout.foundation
+    own = models_of(foundation.kind)
+    table = getattr(getattr(foundation, "basis", None), "table", None)
+    if table is None and any(one.finds_topics for one in own):
+        return None
+    compared = [one for one in own if compares_states(one) and table is None]
+    if not compared:
+        names = " or ".join(one.name for one in own if table is None or one.name == "latent_tree")
+        raise InvalidInput(
+            f"no halves tell how many states {names} should have; refit some (`--model {names} "
+            "--topics K`) and compare what each says of itself"
+        )
+    return compared[0]
+
+
+def select_states(
+    store: StatisticsSource, model: Any, tried: Sequence[FitOptions], run: Run
+) -> Selection:
+    """Hold what each half of the records has against models of the other; keep none.
+
+    Each of `tried`, `Options` of a model that `compares_states`, is a candidate, and one that
+    cannot be fitted says why. InvalidInput with nothing to try, for a model that is not compared
+    so, or for a store of another kind, without halves or with sketches alone; NotIdentifiable or
+    BoundExceeded where none can be fitted.
+    """
+    started = time.perf_counter()
+    require_kind_of(model, store)
+    if not compares_states(model):
+        *others, last = (one.name for one in MODELS.values() if compares_states(one))
+        known = f"{', '.join(others)} and {last}"
+        raise InvalidInput(
+            f"numbers of states are compared of models {known}, not of {model.name}; of topics use "
+            "`select`, of others refit some and compare what each says of itself"
+        )
+    if not store.halves:
+        raise InvalidInput(
+            "the store keeps no halves of the records, of which one is held against the other; "
+            "create it without --no-halves, or compare what `streaming-moments transform` says of "
+            "shards that are not counted"
+        )
+    if not tried:
+        raise InvalidInput("nothing to fit; give numbers of states")
+    found: list[Candidate] = []
+    refused: list[StreamingMomentsError] = []
+    for options in tried:
+        begun = time.perf_counter()
+        number, alpha0 = options.topics, float(getattr(options, "alpha0", 0.0))
+        try:
+            rows = refit_rows(store, model, options, run)
+            trial = trial_by(model, rows, options)
+        except (NotIdentifiable, BoundExceeded) as error:
+            refused.append(error)
+            found.append(Candidate(number, alpha0, refusal=str(error)))
+            continue
+        seconds = time.perf_counter() - begun
+        rounds = getattr(options, "refine", None)
+        found.append(
+            Candidate(
+                number,
+                alpha0,
+                seconds=seconds,
+                held_out=trial.held_out,
+                refined=rounds,
+                apart=trial.apart,
+            )
+        )
+    if len(refused) == len(found):
+        raise refused[0]
+    seconds = time.perf_counter() - started
+    return Selection(tuple(found), seconds, model.holds_out, model.numbered)
+
+
+def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:
+    """A model of a store with what halves say of it, where they say anything."""
+    kept: Any = model
+    if getattr(kept, "held_out", True) is not None:
+        return model
+    try:
+        rows = refit_rows(store, type(model), options, run)
+        held_out = trial_by(type(model), rows, options).held_out
+    except (InvalidInput, NotIdentifiable) as error:
+        run.tell(f"nothing is held out: {error}")
+        return model
+    told: M = replace(kept, held_out=held_out)
+    return told

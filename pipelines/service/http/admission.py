@@ -1,0 +1,183 @@
+"""Admission: who is let in, how many at once, and what is said where there is no room or time."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.service import Service
+from streaming_moments.pipelines.service.state_view import OWNER, TOKENS
+from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, Role
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
+_GRACE = 1.0  # seconds, in which a handler says itself what came too late
+_SOON, _AGAIN, _LATER = 1, 5, 30  # seconds until it is worth to ask again
+
+
+@dataclass
+class Door:
+    """Lets in who may come, and as many as there is room for.
+
+    within : calls that are worked on
+    """
+
+    service: Service
+    within: int = 0
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Count a call while it is worked on."""
+        self.within += 1
+        try:
+            yield
+        finally:
+            self.within -= 1
+
+    def admit(self, request: Request, role: Role, of_people: bool) -> None:
+        """Let a call in that needs a role, and note who asks; browsers send tokens as passwords."""
+        self.require_room()
+        request.state.credential = ""
+        request.state.principal = self._admitted(request, role, of_people)
+        request.scope["principal"] = request.state.principal.name
+
+    async def in_time(self, work: Coroutine[Any, Any, Response], method: str) -> Response:
+        """The answer of a call, which a storage that hangs does not keep from being answered.
+
+        What a thread has begun cannot be stopped: until it ends it counts among the calls that
+        are worked on, so that these stay as few as ever.
+        """
+        seconds = self.service.config.limits.seconds.total_seconds()
+        bodies = 2 if method == "POST" else 1  # one is waited for as long as for the answer
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait([task], timeout=bodies * seconds + _GRACE)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if done:
+            return task.result()
+        self.within += 1
+        task.add_done_callback(self._ended)
+        raise Problem(
+            503,
+            f"there was no answer within {seconds:g} seconds; the storage may be slow or down, "
+            "try it again later, documents under the same Idempotency-Key",
+            retry_after=_LATER,
+        )
+
+    def _ended(self, task: asyncio.Task[Response]) -> None:
+        self.within -= 1
+        if not task.cancelled():
+            task.exception()  # nobody else asks for it
+
+    def require_room(self) -> None:
+        """Refuse a call while as many are worked on as may be; a Problem 503."""
+        if self.within > self.service.config.limits.requests:
+            raise Problem(503, "too many calls at once; try again in a moment", retry_after=_SOON)
+
+    def _admitted(self, request: Request, role: Role, of_people: bool) -> Principal:
+        view = self.service.view
+        tokens = view.tokens
+        if TOKENS in view.problems:
+            # nobody is let in by tokens that may have been removed since
+            raise Problem(503, "the file of tokens cannot be read; see the log", retry_after=_AGAIN)
+        if tokens is None:
+            host = request.headers.get("host", "").lower()
+            if re.sub(r":\d+$", "", host) not in _LOOPBACK:
+                raise Problem(421, "without tokens only this machine is answered, as localhost")
+            return ANYBODY
+        asks = f'{"Basic" if of_people else "Bearer"} realm="streaming-moments"'
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if of_people and scheme.lower() == "basic":
+            scheme, token = "bearer", password_in(token)
+        if scheme.lower() != "bearer" or not token:
+            how = "as the password" if of_people else "Authorization: Bearer sm_..."
+            told = {"WWW-Authenticate": asks}
+            raise Problem(401, f"send a token: {how}", "Authorization", headers=told)
+        found = tokens.principal_of(token.strip())
+        if found is None:
+            told = {
+                "WWW-Authenticate": f'{"Basic" if of_people else "Bearer"} realm="none of these"'
+            }
+            raise Problem(401, "the token is none of this service", "Authorization", headers=told)
+        if found.role < role:
+            asked, has = role.name.lower(), found.role.name.lower()
+            raise Problem(403, f"this needs a token of role {asked}; {found.name} is a {has}")
+        request.state.credential = token.strip()
+        return found
+
+
+def require_own_inbox(service: Service) -> None:
+    """Refuse to change an inbox that belongs to another store; a Problem 503."""
+    if OWNER in service.view.problems:
+        raise Problem(503, "the inbox belongs to another store, which counts it; see the log")
+
+
+def require_room(service: Service) -> None:
+    """Refuse documents while too many wait, or wait too long.
+
+    A Problem is 429 with the time to retry, and 503 where the inbox belongs to another store.
+    """
+    require_own_inbox(service)
+    limits, backlog = service.config.limits, service.view.backlog
+    waits = backlog.nbytes + service.commits.held_bytes
+    if waits >= limits.inbox:
+        raise Problem(
+            429,
+            f"{waits:,} bytes wait to be counted, of {limits.inbox:,} at most; send again later",
+            retry_after=_AGAIN,
+        )
+    if backlog.age >= limits.inbox_age:
+        raise Problem(
+            429,
+            f"documents wait since {backlog.age.total_seconds():.0f} seconds to be counted; nobody "
+            "seems to count them; send again later",
+            retry_after=_AGAIN,
+        )
+
+
+async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
+    """Wait until documents are written; a Problem 503 after `seconds`, before a client gives up.
+
+    Errors of the writing are raised here.
+    """
+    await asyncio.wait([written], timeout=seconds)
+    if written.done():
+        written.result()
+        return
+    written.add_done_callback(asyncio.Future.exception)  # nobody else asks for it
+    raise Problem(
+        503,
+        f"the storage did not answer in {seconds:g} seconds, and may still take these documents; "
+        "send them again under the same Idempotency-Key, without which they may count twice",
+        retry_after=_AGAIN,
+    )
+
+
+def bodies_crowded() -> Problem:
+    """What is answered while others send as many bytes as are held at once."""
+    detail = "too much is being sent at once; send it again in a moment"
+    return Problem(503, detail, retry_after=_SOON)
+
+
+def password_in(credentials: str) -> str:
+    """The password of what a browser sends; empty where it is none.
+
+    Examples
+    --------
+    >>> password_in("bWU6c21fc2VjcmV0"), password_in("?")
+    ('sm_secret', '')
+    """
+    try:
+        return base64.b64decode(credentials.strip(), validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
