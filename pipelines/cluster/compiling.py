@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from streaming_moments.compiling import LOGGER
+
 
 @contextmanager
 def telling_of_kernels(tell: Callable[[str], None]) -> Iterator[None]:
@@ -19,8 +21,7 @@ def telling_of_kernels(tell: Callable[[str], None]) -> Iterator[None]:
         def emit(self, record: logging.LogRecord) -> None:
             tell(record.getMessage())
 
-    # of `streaming_moments.numerics.kernel`, which would load numba before it is needed
-    logger, told = logging.getLogger("streaming_moments.kernels"), Told()
+    logger, told = logging.getLogger(LOGGER), Told()
     level = logger.level
     logger.addHandler(told)
     logger.setLevel(logging.INFO)

@@ -236,11 +236,9 @@ def count_words(
         spans[hard] = np.stack([folded_begins[:-1], folded_begins[1:]], axis=1)[places[hard]]
         spans[hard] += spelled.nbytes
         spelled = np.concatenate([spelled, folded])
-    marks = (
-        np.zeros(n_words, dtype=np.int32),
-        np.zeros((n_words >> 6) + 1, dtype=np.uint64),
-        np.zeros((n_words >> 12) + 1, dtype=np.uint64),
-    )
+    tally = np.zeros(n_words, dtype=np.int32)
+    groups = np.zeros((n_words >> 6) + 1, dtype=np.uint64)
+    blocks = np.zeros((n_words >> 12) + 1, dtype=np.uint64)
     lanes = np.zeros(longest, dtype=np.uint64)
     ends = np.zeros(begins.size, dtype=np.int64)
     missed = np.zeros(begins.size, dtype=np.int64)
@@ -248,11 +246,24 @@ def count_words(
     counts = np.empty(1024, dtype=np.int32)
     state = np.zeros(4, dtype=np.int64)
     cut = np.empty(len(spans), dtype=np.int64)
-    keys = slots, pool, starts
     while most := _count_documents(
         spelled,
         spans,
-        *(*keys, min_length, passage_words, lanes, *marks, ends, missed, words, counts, state, cut),
+        slots,
+        pool,
+        starts,
+        min_length,
+        passage_words,
+        lanes,
+        tally,
+        groups,
+        blocks,
+        ends,
+        missed,
+        words,
+        counts,
+        state,
+        cut,
     ):
         passages, filled = int(state[0]), int(state[1])
         ends, missed = _grown(ends, passages + most + 1), _grown(missed, passages + most + 1)

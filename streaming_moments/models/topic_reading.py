@@ -26,9 +26,16 @@ def proportions(
 
     The limit is that of the sweeps of `_read` with the token itself left in.
     """
-    batch = read_only(indptr), read_only(words), read_only(counts)
-    rooms = _rooms(indptr, topics, alpha0 * weights)
-    _proportions(*batch, *rooms, read_only(weights), float(alpha0), iterations, thetas)
+    _proportions(
+        read_only(indptr),
+        read_only(words),
+        read_only(counts),
+        *_rooms(indptr, topics, alpha0 * weights),
+        read_only(weights),
+        float(alpha0),
+        iterations,
+        thetas,
+    )
 
 
 @kernel()
@@ -83,11 +90,19 @@ def expected_counts(
         `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` of each topic, and
         `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
     """
-    batch = read_only(indptr), read_only(words), read_only(counts)
     # one number after another, as the sums of a kernel are: NumPy adds in pairs
     alpha0 = float(np.cumsum(alpha)[-1])
-    rooms = _rooms(indptr, topics, alpha)
-    _expected_counts(*batch, *rooms, alpha0, sweeps, tolerance, totals, harmonics)
+    _expected_counts(
+        read_only(indptr),
+        read_only(words),
+        read_only(counts),
+        *_rooms(indptr, topics, alpha),
+        alpha0,
+        sweeps,
+        tolerance,
+        totals,
+        harmonics,
+    )
 
 
 @kernel()

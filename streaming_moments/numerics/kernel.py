@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections.abc import Callable
-from functools import cache
 from typing import Any, TypeVar
 
 from numba import njit
 from numba.core import event
 
-F = TypeVar("F", bound=Callable[..., Any])
+from streaming_moments.compiling import say_compiling
 
-COMPILING = "compiling kernels (once): some seconds longer"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(**options: Any) -> Callable[[F], F]:
@@ -32,20 +29,10 @@ def kernel(**options: Any) -> Callable[[F], F]:
 class _Listener(event.Listener):
     def on_start(self, event: Any) -> None:
         if event.data["dispatcher"].py_func.__module__.startswith("streaming_moments."):
-            _say()
+            say_compiling()
 
     def on_end(self, event: Any) -> None:
         """Say nothing."""
-
-
-@cache
-def _say() -> None:
-    """Log it, and where nobody reads the log tell who sits before a terminal or a notebook."""
-    logger = logging.getLogger("streaming_moments.kernels")
-    logger.info(COMPILING)
-    watched = hasattr(sys, "ps1") or (sys.stderr is not None and sys.stderr.isatty())
-    if watched and not logger.hasHandlers():
-        print(f"streaming-moments: {COMPILING}", file=sys.stderr)
 
 
 event.register("numba:compile", _Listener())

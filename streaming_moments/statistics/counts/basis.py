@@ -235,8 +235,15 @@ def _leading_eigenvectors(
 
     def product(block: NDArray[np.float64]) -> NDArray[np.float64]:
         total, sums = -singles[:, None] * block, np.empty(block.shape[1])
-        entries = batch.indptr, batch.words, batch.counts, weights
-        row_kernels.add_gram_product(*entries, np.ascontiguousarray(block), sums, total)
+        row_kernels.add_gram_product(
+            batch.indptr,
+            batch.words,
+            batch.counts,
+            weights,
+            np.ascontiguousarray(block),
+            sums,
+            total,
+        )
         return total
 
     if core <= 2 * number + 2 or core <= 256:

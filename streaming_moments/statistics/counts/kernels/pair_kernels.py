@@ -88,8 +88,7 @@ def pack_core(
     once = np.count_nonzero(inside & (counts == 1))
     starts = np.zeros((indptr.size, 2), dtype=np.int64)
     packed = np.empty(2 * np.count_nonzero(inside) - once, dtype=np.uint16)
-    entries = read_only(indptr), read_only(words), read_only(counts)
-    _pack_core(*entries, core, starts, packed)
+    _pack_core(read_only(indptr), read_only(words), read_only(counts), core, starts, packed)
     return starts, packed
 
 

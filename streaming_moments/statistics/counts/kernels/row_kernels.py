@@ -28,8 +28,7 @@ def add_up_rows(
     kept = np.empty(words.size, dtype=np.int32)
     sums = np.empty(words.size, dtype=np.int64)
     totals = np.zeros(n_words, dtype=np.int64)
-    entries = read_only(indptr), read_only(words), read_only(counts)
-    _add_up_rows(*entries, totals, starts, kept, sums)
+    _add_up_rows(read_only(indptr), read_only(words), read_only(counts), totals, starts, kept, sums)
     return starts, kept[: starts[-1]], sums[: starts[-1]]
 
 
@@ -89,8 +88,17 @@ def transpose(
     free = np.zeros((n_words, 2), dtype=np.int64)
     starts, odd_starts = np.zeros(n_words + 1, dtype=np.int64), np.zeros(n_words, dtype=np.int64)
     documents, values = np.empty(words.size, dtype=np.int32), np.empty(words.size, dtype=np.int32)
-    batch = read_only(indptr), read_only(words), read_only(counts)
-    _transpose(*batch, read_only(odd), free, starts, odd_starts, documents, values)
+    _transpose(
+        read_only(indptr),
+        read_only(words),
+        read_only(counts),
+        read_only(odd),
+        free,
+        starts,
+        odd_starts,
+        documents,
+        values,
+    )
     return starts, odd_starts, documents, values
 
 

@@ -122,8 +122,19 @@ def add_triples(
     """
     padded = -(-projections.shape[1] // _LANES) * _LANES
     panel, sums = _aligned(_GATHER, padded), _aligned(padded, padded)
-    batch = starts, documents, values, projections, long
-    _add_triples(first, step, *batch, panel, np.zeros(_GATHER), sums, triples)
+    _add_triples(
+        first,
+        step,
+        starts,
+        documents,
+        values,
+        projections,
+        long,
+        panel,
+        np.zeros(_GATHER),
+        sums,
+        triples,
+    )
 
 
 def _aligned(rows: int, columns: int) -> NDArray[np.float64]:

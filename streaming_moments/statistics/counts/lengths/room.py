@@ -80,8 +80,16 @@ def _squares(batch: CountBatch, matrix: NDArray[np.int8]) -> NDArray[np.float64]
     total = room_for_projection(batch, matrix.shape[1])
     y = np.empty((batch.documents, matrix.shape[1]), dtype=np.float32)
     ones = np.ones(batch.documents, dtype=np.int64)
-    entries = batch.indptr, batch.words, batch.counts
-    row_kernels.project(*entries, ones, read_only(matrix), total, y, squares)
+    row_kernels.project(
+        batch.indptr,
+        batch.words,
+        batch.counts,
+        ones,
+        read_only(matrix),
+        total,
+        y,
+        squares,
+    )
     return squares
 
 

@@ -274,8 +274,9 @@ def test_a_gram_product(batch_and_basis):
     vectors = np.random.default_rng(0).standard_normal((basis.core, 3))
     total = np.ones((basis.core, 3))
     weights = basis.weights.at(batch.lengths)
-    entries = batch.indptr, batch.words, batch.counts, weights
-    row_kernels.add_gram_product(*entries, vectors, np.empty(3), total)
+    row_kernels.add_gram_product(
+        batch.indptr, batch.words, batch.counts, weights, vectors, np.empty(3), total
+    )
     counts = batch.to_csr().toarray()[:, : basis.core]
     expected = 1 + counts.T @ (weights[:, None] * (counts @ vectors))
     np.testing.assert_allclose(total, expected, rtol=1e-10, atol=1e-8)
