@@ -156,7 +156,7 @@ def write_decades(folder: Path) -> list[str]:
 def _run(console: Console, place: Path, page: Path, run: Run) -> None:
     costs = CostTable()
     console.print(
-        "The first time kernels are compiled on the way, some 20 seconds; they are kept.\n"
+        "The first time kernels are compiled on the way, some 5 seconds; they are kept.\n"
     )
     with costs.measured("write shards"):
         paths = write_decades(place / "shards")
