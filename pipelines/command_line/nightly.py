@@ -42,6 +42,8 @@ def nightly(config: str, json_output: bool) -> int:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
         model = f", model {report.model}" if report.model else ""
         say(f"{report.outcome}{reasons}; {report.counted} shards counted{model}")
+        if report.growth:
+            say(report.growth)
     for url, reason in report.bad:
         if log is not None:
             log.warning("left out", shard=url, reason=reason)

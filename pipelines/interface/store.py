@@ -39,6 +39,8 @@ from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, wi
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.reports.kinds.registry import advice_on
+from streaming_moments.pipelines.reports.outside_words import share_outside
 from streaming_moments.printing.html_table import html_table
 from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.operations.labels import label, succession
@@ -93,6 +95,16 @@ class Store:
     def documents(self) -> int:
         """Documents, or records, counted; passages where they are cut."""
         return int(self.snapshot.totals().n_documents)
+
+    @property
+    def outside_share(self) -> float | None:
+        """Share of all tokens read that are outside the vocabulary; None where none were."""
+        return share_outside(self.snapshot)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What would lower that share of documents, where it is more than 5%, a sentence each."""
+        return advice_on(self.snapshot, self.outside_share)
 
     def update(
         self,

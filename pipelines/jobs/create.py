@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,12 @@ from streaming_moments.statistics.counts.tables.columns import (
     TableColumns,
     require_countable,
 )
-from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary, select_terms
+from streaming_moments.statistics.counts.vocabulary import (
+    TermFrequencies,
+    Vocabulary,
+    select_terms,
+    shares_left_out,
+)
 from streaming_moments.storage.counting.samples import (
     TermSample,
     merge_samples,
@@ -45,6 +51,16 @@ from streaming_moments.storage.store.store import MomentStore
 
 # A pilot reads whole shards: so many, spread over the corpus, bound its cost.
 PILOT_SHARDS = 64
+PILOT_DOCUMENTS = 20_000
+# A pilot that finds too few words goes on to so many times its passages, and its shards. These
+# bounds, and no clock, make an end: the same shards give the same words on every machine.
+MOST_TIMES = 16
+# Words that passages of a pilot hold, each once a passage: with what is made of them, and the
+# process, measured 744 MiB.
+MOST_ENTRIES = 4_000_000
+_UNMET_TIMES = 4.0  # as large is the next draw where there are fewer words than were asked for
+_WORTH = 1.1  # a draw that is larger by less is not worth reading the shards again
+CHOSEN = "--pilot-documents asks for no more"
 
 
 @dataclass(frozen=True)
@@ -106,7 +122,11 @@ class PilotOptions:
     max_topics: Count = option("Topics the sketch serves.", 32)
     min_documents: Number = option("A term's passages, least.", 5)
     max_document_fraction: PositiveShare = option("A term's share of them, most.", 0.5)
-    pilot_documents: Count = option("Passages to sample.", 20_000)
+    pilot_documents: Count = option(
+        f"Passages to sample; of documents by default up to {MOST_TIMES} times as many, until the "
+        "terms are found.",
+        PILOT_DOCUMENTS,
+    )
     length_weights: Weighting = option(
         "Whether long documents count fewer times than short ones.", "even", choices=WEIGHTINGS
     )
@@ -122,6 +142,8 @@ class Pilot:
     documents, shards : passages sampled, and the shards they are from
     room : documents like these that the store can hold
     rare : categories of a table that are too rare to be counted
+    outside : shares of its tokens that are outside the vocabulary, by why they are
+    stopped : why it drew no more passages
     """
 
     vocabulary: Vocabulary
@@ -130,6 +152,18 @@ class Pilot:
     shards: int = 0
     room: int = 0
     rare: int = 0
+    outside: Mapping[str, float] = field(default_factory=dict)
+    stopped: str = ""
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """What it read, why no more, and what of it is outside the vocabulary."""
+        return {
+            "passages": self.documents,
+            "shards": self.shards,
+            "stopped": self.stopped,
+            **self.outside,
+        }
 
     @property
     def origin(self) -> str:
@@ -141,7 +175,8 @@ class Pilot:
                 f"{self.basis.table.n_words} categories of {self.basis.table.number} columns{rare}"
             )
         return (
-            f"a pilot of {self.documents} passages in {self.shards} shards; "
+            f"a pilot of {self.documents} passages in {self.shards} shards"
+            f"{f' (it ended because {self.stopped})' if self.stopped else ''}; "
             f"{self.basis.weights.sentence}; room for about {self.room:.2g} documents like these"
         )
 
@@ -201,7 +236,7 @@ def create(
         message=f"create from {pilot.origin}",
         storage_options=run.storage_options,
         dates=dates,
-        pilot=asdict(options),
+        pilot=asdict(options) | {"drawn": pilot.drawn},
         halves=halves,
     )
 
@@ -217,8 +252,111 @@ def draw_pilot(
 
     Raises InvalidInput if no term or no pair of words is left.
     """
-    samples = sample_pilot(shards, form, policy, options, run)
-    return replace(choose(samples, policy, options), shards=len(samples))
+    drawn = draw_words(shards, form, policy, options, run)
+    pilot = choose([drawn.sample], policy, options)
+    return replace(pilot, shards=drawn.shards, stopped=drawn.stopped)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The passages of a pilot, how many shards they are of, and why there are no more."""
+
+    sample: TermSample
+    shards: int
+    stopped: str
+
+
+def draw_words(
+    shards: Sequence[Shard],
+    form: ShardFormat,
+    policy: TokenPolicy | None,
+    options: PilotOptions,
+    run: Run,
+) -> Drawn:
+    """Draw passages on the cluster until they hold the words asked for, or a bound is reached.
+
+    Each larger sample is drawn anew, so that its passages are as likely as those of any other;
+    arguments as of `create`.
+    """
+    most, asked = min(PILOT_SHARDS, len(shards)), options.pilot_documents
+    while True:
+        begun = time.monotonic()
+        size = replace(options, pilot_documents=asked)
+        samples = sample_pilot(shards, form, policy, size, run, most)
+        sample, cut = merge_samples(samples), _is_cut(samples, quotas(shards, size, most))
+        following = next_draw(sample, options, asked, (most, len(shards)), cut)
+        if isinstance(following, str):
+            return Drawn(sample, len(samples), following)
+        asked, most = following
+        run.tell(
+            f"{sample.batch.documents:,} passages hold fewer than the {options.vocabulary_size:,} "
+            f"words asked for: up to {asked:,} are drawn of {most:,} shards, in about "
+            f"{(time.monotonic() - begun) * max(1, most // len(samples)):.0f} s or some more"
+        )
+        del samples, sample  # before larger ones are there
+
+
+def next_draw(
+    sample: TermSample,
+    options: PilotOptions,
+    asked: int,
+    shards: tuple[int, int],
+    cut: bool = False,
+) -> tuple[int, int] | str:
+    """Passages and shards of the draw that follows a sample, or why none does.
+
+    `asked` passages were to be drawn, `shards` are those that were read and all that there are, and
+    `cut` says that there were fewer passages as memory held no more.
+
+    Examples
+    --------
+    >>> from streaming_moments.statistics.counts.batch import CountBatch
+    >>> sample = TermSample(("law", "sea"), CountBatch.from_csr([[2, 1], [1, 0]]), 9)
+    >>> next_draw(sample, PilotOptions(), 20_000, (1, 1))
+    (80000, 1)
+    >>> next_draw(sample, PilotOptions(pilot_documents=2), 2, (1, 1))
+    '--pilot-documents asks for no more'
+    """
+    if sample.columns:
+        return ""  # all categories of a table that are frequent enough
+    (read, there), documents = shards, sample.batch.documents
+    size, least = options.vocabulary_size, max(options.min_documents, 1)
+    found = frequencies_of(sample).document_frequencies
+    found = np.sort(found[found <= options.max_document_fraction * documents])[::-1]
+    if np.count_nonzero(found >= least) >= size:
+        return f"it has the {size:,} words asked for"
+    whole = sample.documents_seen <= documents
+    if whole and read == there:
+        return "there are no more passages"
+    # any other number is one that somebody has chosen
+    if options.pilot_documents != PILOT_DOCUMENTS:
+        return CHOSEN
+    if cut:
+        return "no more fit into --memory"
+    if not np.count_nonzero(found < max(least, 2)):
+        return "it met no word that is rarer than those it has"
+    # until the rarest word asked for is met so often; one that was not met does not say how far off
+    rarest = int(found[size - 1]) if found.size >= size else 0
+    times = max(2.0, (least + 1) / rarest) if rarest else _UNMET_TIMES
+    if whole:
+        more = min(there, MOST_TIMES * PILOT_SHARDS, int(read * times))
+        return (asked, more) if more > read else f"it reads {read:,} shards at most"
+    bound = MOST_TIMES * PILOT_DOCUMENTS
+    room = MOST_ENTRIES * documents // max(1, sample.batch.words.size)
+    more = min(bound, room, int(asked * times))
+    if more >= _WORTH * asked:
+        return more, read
+    if bound <= room:
+        return f"it draws {bound:,} passages at most"
+    return f"it holds {MOST_ENTRIES:,} words of passages at most"
+
+
+def _is_cut(samples: Sequence[TermSample], drawn: Sequence[tuple[Shard, int]]) -> bool:
+    """Whether memory left some of the passages that were to be drawn no room."""
+    return any(
+        sample.batch.documents < min(quota, sample.documents_seen)
+        for sample, (_, quota) in zip(samples, drawn, strict=True)
+    )
 
 
 def sample_pilot(
@@ -227,9 +365,10 @@ def sample_pilot(
     policy: TokenPolicy | None,
     options: PilotOptions,
     run: Run,
+    most: int = PILOT_SHARDS,
 ) -> list[TermSample]:
-    """Draw passages of at most `PILOT_SHARDS` shards on the cluster; arguments as of `create`."""
-    return draw_samples(sample_shard, shards, form, policy, options, run)
+    """Draw passages of at most `most` shards on the cluster; arguments as of `create`."""
+    return draw_samples(sample_shard, shards, form, policy, options, run, most)
 
 
 def draw_samples(
@@ -239,16 +378,17 @@ def draw_samples(
     what: Any,
     options: PilotOptions,
     run: Run,
+    most: int = PILOT_SHARDS,
 ) -> list[Any]:
-    """What `read` draws of each shard of a pilot, on the cluster; `what` says what is read of it.
+    """What `read` draws of each of at most `most` shards of a pilot, on the cluster.
 
-    Other arguments as of `create`.
+    `what` says what is read of it. Other arguments as of `create`.
     """
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = pilot_limits(run.limits, plan, run.cluster.memory)
     calls = [
         (shard, form, what, quota, options.seed + place, own, run.storage_options)
-        for place, (shard, quota) in enumerate(quotas(shards, options))
+        for place, (shard, quota) in enumerate(quotas(shards, options, most))
         for own in [of_share(limits, quota, options)]
     ]
     return run.calls("sampling shards", read, calls, plan.in_flight)
@@ -272,12 +412,9 @@ def choose(
     sample = merge_samples(samples)
     if sample.columns:
         return _choose_categories(sample, options)
-    chosen = select_terms(
-        frequencies_of(sample),
-        options.vocabulary_size,
-        options.min_documents,
-        options.max_document_fraction,
-    )
+    frequencies = frequencies_of(sample)
+    rarest, commonest = options.min_documents, options.max_document_fraction
+    chosen = select_terms(frequencies, options.vocabulary_size, rarest, commonest)
     token_ids = sample.token_ids
     vocabulary = Vocabulary(
         tuple(sample.terms[i] for i in chosen),
@@ -290,7 +427,8 @@ def choose(
         counted, options.max_topics, options.seed, vocabulary.core, options.length_weights
     )
     room = documents_that_fit(counted, basis.matrix, basis.weights)
-    return Pilot(vocabulary, basis, sample.batch.documents, room=room)
+    outside = shares_left_out(frequencies, chosen, rarest, commonest)
+    return Pilot(vocabulary, basis, sample.batch.documents, room=room, outside=outside)
 
 
 def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
@@ -359,8 +497,10 @@ def cut_to_room(held: int, limits: ReadLimits) -> str:
     return f" (no more fit in {mebibytes(limits.pilot_bytes)}: raise --memory for a larger pilot)"
 
 
-def quotas(shards: Sequence[Shard], options: PilotOptions) -> list[tuple[Shard, int]]:
-    """Choose pilot shards with their numbers of passages, in proportion to their bytes.
+def quotas(
+    shards: Sequence[Shard], options: PilotOptions, most: int = PILOT_SHARDS
+) -> list[tuple[Shard, int]]:
+    """Choose at most `most` shards with their numbers of passages, in proportion to their bytes.
 
     InvalidInput without shards or passages, or with a seed below 0.
     """
@@ -371,7 +511,7 @@ def quotas(shards: Sequence[Shard], options: PilotOptions) -> list[tuple[Shard, 
     if options.pilot_documents < 1:
         raise InvalidInput(f"a pilot of {options.pilot_documents} passages; it must be at least 1")
     rng = np.random.default_rng(options.seed)
-    taken = np.sort(rng.permutation(len(shards))[:PILOT_SHARDS])
+    taken = np.sort(rng.permutation(len(shards))[:most])
     chosen = [shards[i] for i in taken]
     total = sum(shard.size for shard in chosen) or 1
     return [(shard, max(1, -(-options.pilot_documents * shard.size // total))) for shard in chosen]

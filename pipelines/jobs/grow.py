@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import PILOT_SHARDS, frequencies_of, sample_pilot
+from streaming_moments.pipelines.jobs.create import PILOT_SHARDS, draw_words, frequencies_of
 from streaming_moments.statistics.counts.vocabulary import frequent_terms
-from streaming_moments.storage.counting.samples import merge_samples
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.growth import grow as grow_store
 from streaming_moments.storage.shards import Shard
@@ -76,8 +75,8 @@ def grow(
     from streaming_moments.pipelines.jobs.rebase import pilot_of
 
     options = pilot_of(store)
-    samples = sample_pilot(shards, store.form, store.policy, options, run)
-    sample, known = merge_samples(samples), store.vocabulary
+    drawn = draw_words(shards, store.form, store.policy, options, run)
+    sample, known = drawn.sample, store.vocabulary
     chosen = frequent_terms(
         frequencies_of(sample),
         options.vocabulary_size,
@@ -92,9 +91,9 @@ def grow(
         ids = [sample.token_ids[i] for i in lacking]
     terms = tuple(sample.terms[i] for i in lacking)
     if terms:
-        origin = f"a sample of {sample.batch.documents} passages in {len(samples)} shards"
+        origin = f"a sample of {sample.batch.documents} passages in {drawn.shards} shards"
         store = grow_store(store, terms, ids, message or f"grow: {len(terms)} words from {origin}")
-    return GrowthResult(store, terms, sample.batch.documents, len(samples))
+    return GrowthResult(store, terms, sample.batch.documents, drawn.shards)
 
 
 def recent_shards(store: MomentStore, run: Run) -> list[Shard]:

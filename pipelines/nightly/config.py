@@ -129,10 +129,23 @@ class RebaseSection:
 
 @dataclass(frozen=True, config=STRICT)
 class GrowthSection:
-    """From which share of tonight's tokens outside the vocabulary words are added, and how many."""
+    """From which share of tonight's tokens outside the vocabulary words are added, and how many.
 
+    The share must also be larger by `outside_rise` than that of what was counted before, where
+    anything was: a vocabulary that never had those words lacks them every night. No words are added
+    to a vocabulary that has `most_words`.
+    """
+
+    enabled: bool = True
     outside_above: Share = 0.05
+    outside_rise: Share = 0.0
     words: Count = WORDS
+    most_words: Count | None = None
+
+
+# Of a night that says nothing of it: nobody watches how large the vocabulary gets.
+_GROWTH = GrowthSection(outside_rise=0.02)
+MOST_TIMES = 2  # as many words as the store was asked for
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -173,7 +186,8 @@ class NightlyConfig:
     update, rebase, gates, cluster : sections
         The other steps; without [rebase] there never is one.
     growth : GrowthSection, optional
-        When words are added; without [growth] they never are.
+        When words are added; without [growth] where the share of tokens outside the vocabulary is
+        above 5% and has risen by 2 points, until there are twice the words that were asked for.
     metrics : MetricsSection, optional
         Where metrics are written; without [metrics] there are none.
     tag : str
@@ -204,6 +218,13 @@ class NightlyConfig:
     wait: Time = timedelta(0)
     sample_documents: bool = True
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+
+    @property
+    def growing(self) -> GrowthSection | None:
+        """When words are added; None where they never are."""
+        family, section = self.refit.family, self.growth or _GROWTH
+        adds = KINDS[family.kind].adds_words and family is not LatentTree
+        return section if section.enabled and adds else None
 
     @model_validator(mode="after")
     def _fits_together(self) -> NightlyConfig:

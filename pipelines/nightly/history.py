@@ -47,6 +47,7 @@ class Night:
     names : name of each topic of its model, by number
     samples : a document that is mostly of a topic, by its number
     page : name of its page beside the report, empty without one
+    words_added : to the vocabulary
     """
 
     store: str
@@ -64,6 +65,7 @@ class Night:
     names: Mapping[int, str] = field(default_factory=dict)
     samples: Mapping[int, SampleDocument] = field(default_factory=dict)
     page: str = ""
+    words_added: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ def _night(content: Mapping[str, Any]) -> Night:
             one["topic"]: one.get("label") or " ".join(one.get("relevant", ())[:2])
             for one in topics
         },
+        words_added=int(content.get("words_added", 0)),
         samples={one["topic"]: _sample(one["sample"]) for one in topics if one.get("sample")},
     )
 

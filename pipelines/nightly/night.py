@@ -150,9 +150,11 @@ def _night(
     published = None if report.published is None else store.load_any_model(report.published)
     drift = _drift(store, report.published, published, config, run, journal)
     store, reasons = rebased(store, drift, config, run, journal)
-    if not reasons:
-        store = grown(before, store, listed, config, run, journal)
     report = replace(report, drift=drift, rebase_reasons=reasons)
+    if not reasons:
+        growth = grown(before, store, listed, config, run, journal)
+        store = growth.store
+        report = replace(report, words_added=growth.words, growth=growth.told)
     if not news and store.commit.lineage.basis == basis:
         # a rebase was cut off and cannot go on
         return _of_store(replace(idle, drift=drift, rebase_reasons=reasons), store)
@@ -249,14 +251,15 @@ def _store(
     from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
 
     with journal.step("create") as found:
-        section = config.create
+        section, told = config.create, list[str]()
+        found["told"] = told
         made = create_kind(
             config.store,
             listed,
             shape=section.shape,
             counting=section.counting,
             options=section.pilot,
-            run=run,
+            run=replace(run, tell=told.append),
         )
         found |= {"kind": made.kind, **sizes_of(made)}
     return journal.fenced(made)

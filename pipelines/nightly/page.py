@@ -146,9 +146,12 @@ def _status(report: NightReport) -> Mapping[str, Any] | None:
 
 
 def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
+    status = _status(report)
     return (
         *report.reasons,
         *(f"new words and basis: {reason}" for reason in report.rebase_reasons),
+        *((report.growth,) if report.growth else ()),
+        *(() if status is None else status.get("advice", ())),
         *((report.error,) if report.error else ()),
         *(
             f"{name} is no report and is not in the charts; delete it, or restore it from a copy"

@@ -54,6 +54,10 @@ class NightReport:
         Before the rebase, if there was one.
     rebase_reasons : tuple of str
         Why words and basis were made anew; empty if they were not.
+    words_added : int
+        Words that were added to the vocabulary.
+    growth : str
+        Why they were, or were not though many tokens are outside; empty where few are.
     candidates : tuple of Candidate
         Models that were tried.
     gates : tuple of Gate
@@ -89,6 +93,8 @@ class NightReport:
     bad: tuple[tuple[str, str], ...] = ()
     drift: Drift | None = None
     rebase_reasons: tuple[str, ...] = ()
+    words_added: int = 0
+    growth: str = ""
     candidates: tuple[Candidate, ...] = ()
     gates: tuple[Gate, ...] = ()
     reasons: tuple[str, ...] = ()

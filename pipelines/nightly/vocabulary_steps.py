@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import compact_when_many
 from streaming_moments.pipelines.jobs.drift.states import outside_of
 from streaming_moments.pipelines.jobs.grow import grow
-from streaming_moments.pipelines.jobs.rebase import ShardsMissing, rebase
-from streaming_moments.pipelines.nightly.config import NightlyConfig
+from streaming_moments.pipelines.jobs.rebase import ShardsMissing, pilot_of, rebase
+from streaming_moments.pipelines.nightly.config import MOST_TIMES, NightlyConfig
 from streaming_moments.pipelines.nightly.journal import Journal
+from streaming_moments.pipelines.nightly.keys import PREFIX
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.log.layout import COMMITS, commit_file
+from streaming_moments.storage.operations.growth import added_words
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
+
+_SHOWN = 5  # words
 
 
 def rebased(
@@ -60,6 +65,15 @@ def _is_young(store: MomentStore, age: timedelta) -> bool:
     return store.folder.clock() - written[commit_file(born.version)] < age
 
 
+@dataclass(frozen=True)
+class Growth:
+    """The store after the words of a night were added, how many, and what is said of it."""
+
+    store: MomentStore
+    words: int = 0
+    told: str = ""
+
+
 def grown(
     before: MomentStore,
     store: MomentStore,
@@ -67,23 +81,60 @@ def grown(
     config: NightlyConfig,
     run: Run,
     journal: Journal,
-) -> MomentStore:
-    """Add the words of tonight's shards to the store, if enough of their tokens are outside.
+) -> Growth:
+    """Add the words of new shards to the store, if enough of their tokens are outside.
 
-    Documents count the words from the next night on. A resumed night has no shards of its own, so
-    words are added when others come. `before` and `store` are the store without and with tonight's
-    shards, and `listed` all shards.
+    New are those that the model of the last night has not, without one those of tonight; `before`
+    and `store` are the store without and with the latter, and `listed` all shards. Documents count
+    the words from the next night on. Words that a night has added which was cut off then, or
+    somebody by hand, are told of, and no more added.
     """
-    section = config.growth
-    known = {record.url for record in before.ledger()}
+    base, section = last_night(store) or before, config.growing
+    lineage, n_words = store.commit.lineage, store.foundation.rows
+    added = [part for part in added_words(lineage, n_words) if part.version > base.version]
+    if added:
+        number = sum(part.words for part in added)
+        return Growth(store, number, f"{number:,} words were added to the vocabulary")
+    known = {record.url for record in base.ledger()}
     new = [record for record in store.ledger() if record.url not in known]
-    share = outside_of(new)
-    if section is None or share is None or share <= section.outside_above:
-        return store
-    tonight = {record.url for record in new}
+    share, usual = outside_of(new), outside_of([*base.ledger()])
+    if section is None or share is None or store.basis.table is not None:
+        return Growth(store)
+    risen = not section.outside_rise or (usual is not None and share - usual > section.outside_rise)
+    news = {record.url for record in new}
+    brought = [shard for shard in listed if shard.url in news]
+    if share <= section.outside_above or not risen or not brought:
+        return Growth(store)
+    most = section.most_words
+    if config.growth is None:
+        most = MOST_TIMES * pilot_of(store).vocabulary_size
+    before_that = "" if usual is None else f", and {usual:.1%} of those counted before"
+    why = f"{share:.1%} of the tokens of new shards are outside the vocabulary{before_that}"
     with journal.step("growth") as found:
-        brought = [shard for shard in listed if shard.url in tonight]
-        result = grow(store, brought, run, section.words)
-        found |= {"outside_share": share, "words": len(result.words)}
-        found["version"] = result.store.version
-    return result.store
+        words, refused = tuple[str, ...](), ""
+        if most is not None and n_words >= most:
+            refused = f"the vocabulary has {n_words:,} words, the most it may have; `rebase` it"
+        else:
+            room = section.words if most is None else min(section.words, most - n_words)
+            try:
+                result = grow(store, brought, run, room)
+            except ShardError as error:
+                # the vocabulary is as good as it was: the gates judge its model
+                refused = str(error)
+            else:
+                store, words = result.store, result.words
+                refused = "" if words else "none of theirs is frequent enough"
+        found |= {"outside_share": share, "outside_before": usual, "words": len(words)}
+        found |= {"version": store.version, "refused": refused}
+    if refused:
+        return Growth(store, 0, f"{why}; no words were added: {refused}")
+    shown = f"{', '.join(words[:_SHOWN])}{', ...' if len(words) > _SHOWN else ''}"
+    told = f"{len(words):,} words were added ({shown}), which documents count from the next night"
+    return Growth(store, len(words), f"{why}; {told} on")
+
+
+def last_night(store: MomentStore) -> MomentStore | None:
+    """The version of the last night's model; None where there is none, or it is not kept."""
+    nights = [name for name in store.models if name.startswith(PREFIX)]
+    version = store.models[nights[-1]].version if nights else -1
+    return store.at(version) if store.commit.keeps(version) else None

@@ -29,7 +29,13 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.packing import packed_size
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.memory import BATCH_BYTES, LIMITS
-from streaming_moments.pipelines.jobs.create import Pilot, PilotOptions, choose
+from streaming_moments.pipelines.jobs.create import (
+    MOST_TIMES,
+    PILOT_DOCUMENTS,
+    Pilot,
+    PilotOptions,
+    choose,
+)
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import (
     BlockCosts,
@@ -182,10 +188,19 @@ def _pilot(
     drawn = max(1, sum(one.batch.documents for one in samples))
     # the pilot of create holds more passages, and so more terms that are as rare as allowed
     chunks = sum(min(shard.size, chunk.batch_bytes) for shard in sampled)
-    expected = min(float(options.pilot_documents), seen * corpus.nbytes / chunks)
-    least = max(1, round(options.min_documents * min(1.0, drawn / expected)))
-    kept = replace(options, min_documents=least)
-    choosing, pilot = timed(lambda: choose(samples, reading.policy, kept))
+    passages = seen * corpus.nbytes / chunks
+
+    def chosen(documents: int) -> tuple[float, Pilot]:
+        expected = min(float(documents), passages)
+        least = max(1, round(options.min_documents * min(1.0, drawn / expected)))
+        kept = replace(options, min_documents=least)
+        return timed(lambda: choose(samples, reading.policy, kept))
+
+    choosing, pilot = chosen(options.pilot_documents)
+    few = pilot.vocabulary.n_words < options.vocabulary_size and pilot.basis.table is None
+    if few and options.pilot_documents == PILOT_DOCUMENTS < passages:
+        # that of create goes on for more
+        choosing, pilot = chosen(MOST_TIMES * PILOT_DOCUMENTS)
     return pilot, PilotCosts(passing / seen, max(drawing - passing, 0.0) / drawn, choosing)
 
 

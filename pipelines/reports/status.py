@@ -13,7 +13,11 @@ from rich.text import Text
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES
-from streaming_moments.quality.drift import outside_share
+from streaming_moments.pipelines.reports.outside_words import (
+    advice_of,
+    share_line,
+    share_outside,
+)
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -40,8 +44,9 @@ class Status:
     says why topics may be poor, with the remedy; empty when nothing speaks against them.
     `stale_models` are those of the latest and the tagged models that are not of all that is
     counted, or still of what was forgotten. `forgotten` are the shards that updates skip, `purged`
-    the number of those of which only a keyed hash is kept. `drift` is not read from the version
-    alone, so it is given where it was asked for.
+    the number of those of which only a keyed hash is kept. `advice` says what would lower the share
+    of tokens outside the vocabulary, where it is more than a few percent. `drift` is not read from
+    the version alone, so it is given where it was asked for.
     """
 
     store: str
@@ -75,6 +80,7 @@ class Status:
     stale_models: tuple[Staleness, ...] = ()
     forgotten: tuple[str, ...] = ()
     purged: int = 0
+    advice: tuple[str, ...] = ()
     drift: DriftSince | None = None
 
 
@@ -82,7 +88,7 @@ def status_of(store: MomentStore) -> Status:
     """Numbers of a version."""
     histogram, commit, basis = store.length_histogram(), store.commit, store.basis
     empty = int(histogram.documents[histogram.lengths == 0].sum())
-    outside = sum(record.outside for record in store.ledger())
+    outside = share_outside(store)
     return Status(
         store=store.url,
         version=store.version,
@@ -95,7 +101,7 @@ def status_of(store: MomentStore) -> Status:
         error_radius_m2=_radius(histogram, 2),
         error_radius_m3=_radius(histogram, 3),
         tokens=commit.tokens,
-        outside_share=outside_share(commit.tokens, outside),
+        outside_share=outside,
         captured=_captured(store),
         days=days_of(store),
         shards=commit.shards,
@@ -115,6 +121,7 @@ def status_of(store: MomentStore) -> Status:
         stale_models=stale_models(store),
         forgotten=commit.forgotten.names,
         purged=len(commit.forgotten.purged),
+        advice=advice_of(store, outside),
     )
 
 
@@ -156,6 +163,8 @@ def print_status(console: Console, status: Status) -> None:
         rows.append(("drift", _drift_text(status.drift)))
     print_facts(console, rows)
     warnings = [status.warning] * bool(status.warning)
+    if status.advice:
+        warnings += [share_line(status.outside_share), *status.advice]
     print_warnings(console, [*warnings, *map(stale_line, status.stale_models)])
 
 

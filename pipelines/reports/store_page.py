@@ -11,7 +11,11 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, states_of
 from streaming_moments.pipelines.reports.html_report import html_report
-from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS, counted_facts
+from streaming_moments.pipelines.reports.kinds.registry import (
+    KIND_REPORTS,
+    advice_on,
+    counted_facts,
+)
 from streaming_moments.pipelines.reports.model_pages.following import followed_in
 from streaming_moments.pipelines.reports.model_pages.page_specs import PageRequest, PageSpec
 from streaming_moments.pipelines.reports.model_pages.registry import reported, shown_of
@@ -95,6 +99,7 @@ def store_page(
         time=commit.time,
         outcome="published" if called in commit.tags.values() else "kept",
         facts=facts,
+        reasons=advice_on(store, told.get("outside_share")),
         ledger=tuple(ledger_rows(store)),
         shards=commit.shards,
         version=store.version,

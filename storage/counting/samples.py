@@ -125,6 +125,8 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
             "the samples are of several token policies, or some of texts and some of token ids; "
             "sample all shards in one way"
         )
+    if len(samples) == 1:
+        return samples[0]
     ids, terms = None, tuple(sorted({term for sample in samples for term in sample.terms}))
     if samples[0].token_ids is not None:
         ids = tuple(sorted({key for sample in samples for key in _keys(sample)}))

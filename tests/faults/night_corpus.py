@@ -1,5 +1,7 @@
 """A small corpus that comes shard by shard, nights over it, and real processes of the commands."""
 
+import functools
+import operator
 import os
 import signal
 import sys
@@ -7,12 +9,14 @@ import sys
 import numpy as np
 from campaigns import few_row_blocks
 from forking import forking
+from widening import widened
 
 from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.statistics.counts.batch import concatenate
 from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.growth import store_of_era
 
 DOCUMENTS = 30
 SUBJECTS = ("law court judge trial oath", "sea ship sail wind storm", "tax duty gold silver coin")
@@ -33,22 +37,32 @@ def shard(number):
     return "\n".join(lines).encode()
 
 
-def require_counted_once(store, options=None, eras=False):
-    """Each shard of the ledger is in the statistics, once; gives how many there are."""
+def require_counted_once(store, options=None):
+    """Each shard of the ledger is in the statistics, once, with the words that there were then.
+
+    Gives how many shards there are.
+    """
     assert store.verify() == []
     listed = list_shards([record.url for record in store.ledger()], options)
     assert len(listed) == len(list(store.ledger()))
     assert store.length_histogram().n_documents == DOCUMENTS * len(listed)
-    if not eras:  # what was counted before a growth has fewer words; `verify` compares its sums
-        read = [
-            part.batch
-            for one in listed
-            for part in read_shard(
-                one, store.form, store.vocabulary, store.policy, storage_options=options
-            )
-        ]
-        assert store.load() == MomentStatistics.of(concatenate(read), store.basis)
+    ledger, eras = store.ledger(), {}
+    for part in store.commit.segments:
+        urls = {record.url for record in ledger.records(part.id)}
+        eras.setdefault(part.words, []).extend(one for one in listed if one.url in urls)
+    counted = [read_with(store_of_era(store, words), own, options) for words, own in eras.items()]
+    parts = [widened(own, store.basis) for own in counted]
+    assert store.load() == functools.reduce(operator.add, parts)
     return len(listed)
+
+
+def read_with(store, shards, options):
+    """Statistics of shards as a store counts them now."""
+    own = (store.form, store.vocabulary, store.policy)
+    read = (read_shard(one, *own, storage_options=options) for one in shards)
+    return MomentStatistics.of(
+        concatenate([part.batch for parts in read for part in parts]), store.basis
+    )
 
 
 def command(*arguments):

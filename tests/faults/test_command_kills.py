@@ -78,7 +78,7 @@ def finished(name, corpus, store):
     seconds = time.monotonic() - start
     assert process.exitcode in ((0, 10) if name == "nightly" else (0,))
     done = MomentStore.open(str(store))
-    assert require_counted_once(done, eras=name == "grow") == SHARDS
+    assert require_counted_once(done) == SHARDS
     if name == "nightly":
         fitted = done.at(done.models[done.commit.tags["published"]].version)
         assert len(fitted.ledger()) == SHARDS
@@ -103,7 +103,7 @@ def test_commands_that_are_killed(campaigns, corpus, tmp_path, name):
             process.join(rng.uniform(0, seconds))
             process.kill()
             process.join()
-            require_counted_once(MomentStore.open(str(store)), eras=name == "grow")
+            require_counted_once(MomentStore.open(str(store)))
             # it may have ended before
             kills += process.exitcode == -signal.SIGKILL
             held += process.exitcode == -signal.SIGKILL

@@ -15,7 +15,12 @@ from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOption
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.option_types import declared_options
-from streaming_moments.pipelines.reports.kinds.registry import sizes_of, sizes_text
+from streaming_moments.pipelines.reports.kinds.registry import (
+    advice_on,
+    sizes_of,
+    sizes_text,
+)
+from streaming_moments.pipelines.reports.outside_words import drawn_of, pilot_line
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.listing import list_shards
 
@@ -40,6 +45,8 @@ def create(
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
     with job.running() as run:
         made = create_kind(store, listed, shape, counting, pilot, run)
+    drawn = drawn_of(made)
+    advice = advice_on(made, drawn.get("outside_share"))
     if job.json_output:
         print_json(
             {
@@ -48,11 +55,14 @@ def create(
                 "message": made.commit.message,
                 "kind": made.kind,
                 **sizes_of(made),
+                "pilot": drawn or None,
+                "advice": list(advice),
             }
         )
         return
     say(
         made.commit.message,
+        *filter(None, (pilot_line(made), *advice)),
         f"created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}; next: "
         f"streaming-moments update {made.url} SHARDS...",
     )

@@ -26,8 +26,13 @@ from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when
 from streaming_moments.pipelines.jobs.update import UpdateResult
 from streaming_moments.pipelines.jobs.update import update as update_store
 from streaming_moments.pipelines.option_types import Duration
-from streaming_moments.pipelines.reports.kinds.registry import left_out_lines
+from streaming_moments.pipelines.reports.kinds.registry import (
+    advice_on,
+    left_out_lines,
+    outside_lines,
+)
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
@@ -119,8 +124,9 @@ def update(
             include_forgotten=include_forgotten,
         )
         final = compact_when_many(result.store, compact_after, run)
+    share = outside_share(result.tokens, result.outside)
     if job.json_output:
-        print_json(_as_json(result, final))
+        print_json(_as_json(result, final, share))
     else:
         say(
             f"version {final.version}: counted {result.counted} shards "
@@ -128,7 +134,7 @@ def update(
             f"{result.already} were counted before"
             f"{f', {result.replaced} replaced' if result.replaced else ''}"
         )
-        say(*left_out_lines(result.outside, final))
+        say(*left_out_lines(result.outside, final), *outside_lines(final, share))
     for error in result.bad:
         tell(f"left out {error}")
     for url, other in result.copies[:_SHOWN]:
@@ -138,8 +144,11 @@ def update(
     return ExitCode.BAD_SHARDS if result.bad else 0
 
 
-def _as_json(result: UpdateResult, final: MomentStore) -> dict[str, object]:
-    """What an update did; `final` is the store afterwards, maybe compacted."""
+def _as_json(result: UpdateResult, final: MomentStore, share: float | None) -> dict[str, object]:
+    """What an update did; `final` is the store afterwards, maybe compacted.
+
+    `share` of the tokens lies outside the vocabulary.
+    """
     return {
         "store": final.url,
         "version": final.version,
@@ -151,6 +160,8 @@ def _as_json(result: UpdateResult, final: MomentStore) -> dict[str, object]:
         "documents": result.documents,
         "tokens": result.tokens,
         "outside": result.outside,
+        "outside_share": share,
+        "advice": list(advice_on(final, share)),
         "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
         "forgotten": [{"url": url, "reason": reason} for url, reason in result.forgotten],
     }

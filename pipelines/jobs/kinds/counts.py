@@ -96,9 +96,8 @@ def _begun(
 ) -> MomentStore:
     pilot = draw_pilot(shards, store.form, store.policy, options, run)
     message = f"rebase: begin from {pilot.origin}"
-    return stage(
-        store, pilot.vocabulary, store.policy, pilot.basis, asdict(options), message, halves
-    )
+    written = asdict(options) | {"drawn": pilot.drawn}
+    return stage(store, pilot.vocabulary, store.policy, pilot.basis, written, message, halves)
 
 
 def _renewed(foundation: CountsFoundation) -> str:

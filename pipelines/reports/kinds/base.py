@@ -31,8 +31,10 @@ def words_of(foundation: Any) -> dict[str, Any]:
 
 
 def counted(told: Facts) -> dict[str, str | int | float]:
-    """Version, documents, tokens and shards."""
-    return {name: told[name] for name in ("version", "documents", "tokens", "shards")}
+    """Version, documents, tokens, shards, and what of the tokens lies outside, where it is told."""
+    facts = {name: told[name] for name in ("version", "documents", "tokens", "shards")}
+    share = told.get("outside_share")
+    return facts if share is None else facts | {"tokens outside": f"{share:.1%}"}
 
 
 def told_by_commit(store: MomentStore) -> Facts:
@@ -73,6 +75,8 @@ class KindReports:
     planned, planned_rows : sizes of a foundation in a plan, as JSON, and as names and values:
         `planned_rows(foundation, state, blocks, room)`
     records : what a plan says of documents, after their number
+    advice : `advice(store, share)`: what would lower a share of tokens outside the vocabulary, a
+        sentence each; without it, nobody expects tokens there
     """
 
     foundation: Any
@@ -86,6 +90,7 @@ class KindReports:
     planned: Callable[[Any], dict[str, Any]] = planned
     planned_rows: Callable[[Any, str, str, int], Rows] = planned_rows
     records: str = ""
+    advice: Callable[[MomentStore, float | None], tuple[str, ...]] | None = None
 
 
 def show_rows(rows: Callable[[Facts], Rows]) -> Callable[[Console, Facts, MomentStore], None]:

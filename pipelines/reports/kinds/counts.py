@@ -6,7 +6,8 @@ from typing import Any
 
 from rich.console import Console
 
-from streaming_moments.pipelines.reports.kinds.base import KindReports, Rows
+from streaming_moments.pipelines.reports.kinds.base import Facts, KindReports, Rows, told_by_commit
+from streaming_moments.pipelines.reports.outside_words import advice_of, share_outside
 from streaming_moments.pipelines.reports.status import Status, print_status, status_of
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.store.store import MomentStore
@@ -18,6 +19,10 @@ def _show(console: Console, status: Status, store: MomentStore) -> None:
 
 def _left_out(outside: int, store: MomentStore) -> list[str]:
     return []
+
+
+def _told(store: MomentStore) -> Facts:
+    return {**told_by_commit(store), "outside_share": share_outside(store)}
 
 
 def _sizes(foundation: CountsFoundation) -> dict[str, Any]:
@@ -48,7 +53,9 @@ COUNTS = KindReports(
     _show,
     _left_out,
     _sizes,
+    _told,
     planned=_planned,
     planned_rows=_planned_rows,
     records=" (passages)",
+    advice=advice_of,
 )

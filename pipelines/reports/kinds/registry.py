@@ -15,6 +15,7 @@ from streaming_moments.pipelines.reports.kinds.sequences import SEQUENCES
 from streaming_moments.pipelines.reports.kinds.sets import SETS
 from streaming_moments.pipelines.reports.kinds.vectors import VECTORS
 from streaming_moments.pipelines.reports.kinds.views import VIEWS
+from streaming_moments.pipelines.reports.outside_words import share_line
 from streaming_moments.pipelines.reports.status import Status
 from streaming_moments.pipelines.reports.tables import as_json
 from streaming_moments.statistics.counts.foundation import CountsFoundation
@@ -45,9 +46,22 @@ def print_status_of(console: Console, found: Any, store: MomentStore) -> None:
 def left_out_lines(outside: int, store: MomentStore) -> list[str]:
     """What an update left out, and what the store holds that counts for nothing.
 
-    Of documents nothing: what is outside their vocabulary is expected.
+    Of documents nothing: of what is outside their vocabulary `outside_lines` tells.
     """
     return KIND_REPORTS[store.kind].left_out(outside, store)
+
+
+def advice_on(store: MomentStore, share: float | None) -> tuple[str, ...]:
+    """What would lower a share of tokens outside the vocabulary; nothing where it is small."""
+    advice = KIND_REPORTS[store.kind].advice
+    return () if advice is None else advice(store, share)
+
+
+def outside_lines(store: MomentStore, share: float | None) -> list[str]:
+    """A share of tokens outside the vocabulary of documents, and what would lower it."""
+    if share is None or KIND_REPORTS[store.kind].advice is None or store.basis.table is not None:
+        return []
+    return [share_line(share), *advice_on(store, share)]
 
 
 def sizes_of(store: MomentStore) -> dict[str, Any]:

@@ -141,6 +141,33 @@ def frequent_terms(
     return np.array(_by_falling_frequency(frequencies, kept)[:size], dtype=np.int64)
 
 
+def shares_left_out(
+    frequencies: TermFrequencies,
+    chosen: NDArray[np.int64],
+    min_documents: int,
+    max_document_fraction: float,
+) -> dict[str, float]:
+    """Share of all tokens that is outside the vocabulary of the `chosen` terms, and its parts.
+
+    Those are terms that are too common, terms that are too rare, and terms for which there was no
+    room. All are 0 without tokens.
+
+    Examples
+    --------
+    >>> sample = TermFrequencies(["of", "sea", "ebb"], np.array([5, 3, 2]), np.array([4, 2, 1]), 4)
+    >>> shares_left_out(sample, np.array([1]), 2, 0.5)
+    {'outside_share': 0.7, 'common_share': 0.5, 'rare_share': 0.2, 'beyond_share': 0.0}
+    """
+    rare, common = _refused(frequencies, min_documents, max_document_fraction)
+    counts = frequencies.word_counts
+    total = max(1, int(counts.sum()))
+    outside = int(counts.sum() - counts[chosen].sum())
+    parts = {"outside": outside, "common": int(counts[common].sum())}
+    parts["rare"] = int(counts[rare & ~common].sum())
+    parts["beyond"] = outside - parts["common"] - parts["rare"]
+    return {f"{name}_share": tokens / total for name, tokens in parts.items()}
+
+
 def _refused(
     frequencies: TermFrequencies, min_documents: int, max_document_fraction: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
