@@ -24,7 +24,7 @@ from rich.text import Text
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
     console,

@@ -9,7 +9,7 @@ import click
 from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.drawing import as_svg
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     console,
     json_option,
     print_json,
