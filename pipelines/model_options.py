@@ -17,6 +17,7 @@ from streaming_moments.models.registry import (
     MODELS,
     model_named,
 )
+from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions
 
 AUTO, FOUND = "auto", "found"
@@ -61,7 +62,7 @@ class FitRequest:
                 f"{', '.join(map(_flag, sorted(own)))}."
             )
         options = other.Options(**{name: told[name] for name in told.keys() & own})
-        return FitRequest(other, options)
+        return FitRequest(other, options, self.auto)
 
 
 class OptionOf(click.ParamType[Any]):
@@ -173,12 +174,19 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
         for name, value in given.items()
         if value in own[name].metadata.get(AUTO, ()) and value != found.get(name)
     }
-    if auto and not chosen.finds_topics:
-        name, word = next(iter(auto.items()))
-        raise click.UsageError(f"{_flag(name)} {word} is of model {DEFAULT_MODEL} alone.")
+    idle = [name for name in auto if not finds_number(chosen, name)]
+    if idle:
+        [name, *_] = idle
+        known = [key for key, one in MODELS.items() if finds_number(one, name)]
+        raise click.UsageError(f"{_flag(name)} {auto[name]} is of models {', '.join(known)} alone.")
     # until it is found
     given |= {name: own[name].default if name != "topics" else 1 for name in auto}
     return FitRequest(chosen, chosen.Options(**given), auto)
+
+
+def finds_number(model: Any, option: str) -> bool:
+    """Whether a refit finds an option of a model that is not given, by what halves say."""
+    return bool(model.finds_topics or (option == "topics" and compares_states(model)))
 
 
 def options_table() -> str:

@@ -44,6 +44,17 @@ class Parsed(click.ParamType[_Value]):
             self.fail(f"{error}.", param, ctx)
 
 
+class OrAuto(click.ParamType[Any]):
+    """What another type reads, or `auto`."""
+
+    def __init__(self, other: click.ParamType[Any]) -> None:
+        self.name, self._other = f"{other.name}|auto", other
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The word, or what the other type makes of the value."""
+        return value if value == "auto" else self._other.convert(value, param, ctx)
+
+
 Bytes = functools.partial(Parsed[int], "bytes", size_of)
 Duration = functools.partial(Parsed[timedelta], "duration", time_of)
 HalfLife = functools.partial(Parsed[float], "days", half_life_of)

@@ -39,6 +39,7 @@ from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, wi
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.pipelines.model_options import finds_number
 from streaming_moments.pipelines.reports.kinds.registry import advice_on
 from streaming_moments.pipelines.reports.outside_words import share_outside
 from streaming_moments.printing.html_table import html_table
@@ -304,7 +305,8 @@ class Store:
         name : str, optional
             Keeps the model in the store under this name, which no other model has.
         **options : object
-            Of `model.Options`: `topics`, its states, and others.
+            Of `model.Options`: `topics`, its states, and others. Of models whose numbers are
+            compared `topics` may be "auto" or "predict", as of the command `refit`.
 
         Raises
         ------
@@ -315,8 +317,16 @@ class Store:
         """
         require_fitting(Store.refit_as, name=name)
         require_kind_of(model, self.snapshot)
-        own = options_of(model, options)
+        how = options.get("topics")
+        auto = {"topics": how} if isinstance(how, str) else {}
+        if auto and (how not in ("auto", "predict") or not finds_number(model, "topics")):
+            raise InvalidInput(
+                f"topics is {how!r}, which model {model.name} does not find; give one"
+            )
+        own = options_of(model, {**options, "topics": 1} if auto else options)
         with running(client, memory, self.storage_options) as run:
+            if auto:
+                own = chosen_options(self.snapshot, own, auto, run, model)
             fitted = refit_by(self.snapshot, model, own, run)
         self._kept(name, fitted)
         return fitted

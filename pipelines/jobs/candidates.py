@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.models.halves import HeldOut, likely, noise, telling
+from streaming_moments.models.halves import HeldOut, likely, noise
+from streaming_moments.models.numbers.number_search import NumberSearch, one_of
 from streaming_moments.models.sweeps import Evidence, TopicRows, slice_evidence, solve, topic_rows
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
@@ -39,6 +40,7 @@ class Candidate:
     held_out : log-likelihood of a pair of each half of the documents by topics fitted on the other
         half, where the store keeps halves
     refined : rounds of refinement
+    apart : as of `Trial`, where states are found anew in each half
     coherences : means of other coherences, by column
     """
 
@@ -54,6 +56,7 @@ class Candidate:
     held_out: HeldOut | None = None
     refined: int | None = None
     coherences: Mapping[str, float] = field(default_factory=dict)
+    apart: float | None = None
 
     @property
     def predicted(self) -> float | None:
@@ -101,16 +104,20 @@ class Selection:
         return tuple(one for _, one in within)
 
     @property
-    def curve(self) -> Mapping[int, HeldOut]:
-        """Held-out likelihood by number; empty where there is more than one alpha0."""
+    def search(self) -> NumberSearch:
+        """What halves say of the numbers; of nothing where there is more than one alpha0."""
         if len({one.alpha0 for one in self.candidates}) > 1:
-            return {}
-        return {one.n_topics: one.held_out for one in self.candidates if one.held_out is not None}
+            return NumberSearch({}, of=self.number)
+        known = {one.n_topics: one for one in self.candidates}
+        curve = {k: one.held_out for k, one in known.items() if one.held_out is not None}
+        apart = {k: one.apart for k, one in known.items() if one.apart is not None and k in curve}
+        most = max(known, default=0)
+        return NumberSearch(curve, apart, self.number, f"--topics {most}-{2 * most}")
 
     @property
     def separable(self) -> Candidate | None:
-        """The fewest after which one more gains little, by `telling`; None where nothing tells."""
-        number = telling(self.curve)
+        """As many as are told apart, by `NumberSearch`; None where nothing tells."""
+        number = self.search.separable
         return next((one for one in self.candidates if one.n_topics == number), None)
 
     @property
@@ -123,21 +130,14 @@ class Selection:
         >>> candidates = [Candidate(k, 0.1, held_out=HeldOut(one, one)) for k, one in curve.items()]
         >>> print(Selection(tuple(candidates), 0.0).why_separable)
         chose 3 topics, alpha0 0.1: one more gains less than a quarter of the mean gain in \
-held-out likelihood; 5 predict best, the most that were tried
+held-out likelihood; 5 predict best, the most that were tried (try --topics 5-10); gain of each: 2 \
++0.4, 3 +0.4, 5 +0.025
         """
         apart = self.separable
-        if apart is None:
-            return ""
-        number = self.number if apart.n_topics != 1 else self.number.removesuffix("s")
-        alpha0 = f", alpha0 {apart.alpha0:g}" if self.number == "topics" or apart.alpha0 else ""
-        most = max(one.n_topics for one in self.candidates)
-        best = self.likely[0].n_topics
-        rest = f"{best} predict best" if best != apart.n_topics else "they also predict best"
-        edge = ", the most that were tried" if best == most else ""
-        return (
-            f"chose {apart.n_topics} {number}{alpha0}: one more gains less than a quarter of the "
-            f"mean gain in held-out likelihood; {rest}{edge}"
-        )
+        return "" if apart is None else self.search.sentence(beside=self._beside(apart))
+
+    def _beside(self, one: Candidate) -> str:
+        return f", alpha0 {one.alpha0:g}" if self.number == "topics" or one.alpha0 else ""
 
     @property
     def taken(self) -> Candidate | None:
@@ -163,11 +163,10 @@ held-out likelihood; 5 predict best, the most that were tried
         if others:
             listed = ", ".join(str(number) for number in sorted({one.n_topics for one in others}))
             rest = f"the fewest, {listed} differ by less than the noise"
-        number = self.number if first.n_topics != 1 else self.number.removesuffix("s")
-        alpha0 = f", alpha0 {first.alpha0:g}" if self.number == "topics" or first.alpha0 else ""
+        number = self.number if first.n_topics != 1 else one_of(self.number)
         return (
-            f"{self.held} held out take {first.n_topics} {number}{alpha0}: {held_out:.4f} "
-            f"a {self.held.removesuffix('s')}, {rest} ({self.noise:.2g})"
+            f"{self.held} held out take {first.n_topics} {number}{self._beside(first)}: "
+            f"{held_out:.4f} a {one_of(self.held)}, {rest} ({self.noise:.2g})"
         )
 
 

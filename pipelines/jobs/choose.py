@@ -1,25 +1,35 @@
-"""Choose: numbers that a refit was told to find, by pairs held out or by coherence."""
+"""Choose: numbers that a refit was told to find, by what is held out or by coherence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
-from streaming_moments.errors import BoundExceeded, InvalidInput, NotIdentifiable
-from streaming_moments.models.halves import (
-    HalfRows,
-    HeldOut,
+from streaming_moments.errors import (
+    BoundExceeded,
+    InvalidInput,
+    NotIdentifiable,
+    StreamingMomentsError,
+)
+from streaming_moments.models.base import FitOptions
+from streaming_moments.models.halves import HalfRows, predicting_rounds
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.numbers.number_search import (
+    TRIED,
+    NumberSearch,
+    Trial,
     numbers_of_topics,
-    predicting_rounds,
-    telling_number,
+    searched,
 )
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.models.vectors import BY_SPECTRUM
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
+from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.refit import known_alpha0, refit_rows
 from streaming_moments.pipelines.jobs.select import require_halves, select
+from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.storage.operations.windows import StatisticsSource
 from streaming_moments.storage.store.store import MomentStore
 
@@ -27,40 +37,26 @@ _TRIED = 10  # numbers of topics that are compared by coherence
 
 
 def chosen_options(
-    store: StatisticsSource, options: TopicOptions, auto: Mapping[str, str], run: Run
-) -> TopicOptions:
+    store: StatisticsSource,
+    options: Any,
+    auto: Mapping[str, str],
+    run: Run,
+    model: Any = TopicModel,
+) -> Any:
     """Choose values for the options in `auto`, and report why each was chosen.
 
-    First "topics" among 1, 2, 3, 5, 7, 10, 15 and so on, as far as the basis serves: those that
-    predict best for "predict", for "auto" those that are told apart, between these too. With these,
-    "refine": the number of rounds among 5, 10, 20, 40 and 80 after which more rounds predict no
-    better. A store without halves raises InvalidInput, which says what to give instead; other
-    errors as of `select` and `refit`.
+    First "topics" by `searched`. With these "refine", of topics: the number of rounds among 5, 10,
+    20, 40 and 80 after which more rounds predict no better. A store without halves raises
+    InvalidInput, which says what to give instead, but for mixtures of Gaussians: of these it takes
+    as many as the spectrum tells apart. Other errors as of `select`, `select_states` and `refit`.
     """
+    if "topics" in auto and not store.halves and model is GaussianMixture:
+        run.tell("the store keeps no halves: as many components as the spectrum tells apart")
+        return replace(options, topics=BY_SPECTRUM)
     require_halves(store, tuple(auto))
     if "topics" in auto:
-        selection = select(
-            store,
-            numbers_of_topics(store.basis),
-            [options.alpha0],
-            run,
-            method=options.method,
-            seed=options.seed,
-            refine=options.refine,
-        )
-        if not selection.likely:
-            raise InvalidInput(
-                "a half of the documents, every other one of a shard, has no pair of words; give a "
-                "number to --topics"
-            )
-        if auto["topics"] == "auto":
-            selection = with_numbers_between(store, selection, options, run)
-            run.tell(selection.why_separable)
-            number = (selection.separable or selection.likely[0]).n_topics
-        else:
-            run.tell(selection.why)
-            number = selection.likely[0].n_topics
-        options = replace(options, topics=number)
+        search = _topics if model.finds_topics else _states
+        options = replace(options, topics=search(store, options, auto["topics"], run, model))
     if "refine" in auto:
         rows = refit_rows(store, TopicModel, options, run)
         alpha0 = known_alpha0(rows, options, run)
@@ -72,32 +68,59 @@ def chosen_options(
     return options
 
 
-def with_numbers_between(
-    store: StatisticsSource, selection: Selection, options: TopicOptions, run: Run
-) -> Selection:
-    """The selection with numbers between those compared, as many as tell which are told apart."""
-    [alpha0] = {one.alpha0 for one in selection.candidates}
-    more: dict[int, Candidate] = {}
+def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, model: Any) -> int:
+    """The number of topics; what those of the first comparison share is done once."""
 
-    def held_out_of(number: int) -> HeldOut | None:
+    def compared(numbers: Sequence[int], alpha0: float | Literal["auto"]) -> Selection:
+        method, seed, refine = options.method, options.seed, options.refine
+        return select(store, numbers, [alpha0], run, method=method, seed=seed, refine=refine)
+
+    numbers = numbers_of_topics(store.basis)
+    selection = compared(numbers, options.alpha0)
+    if not selection.likely:
+        raise InvalidInput(
+            "a half of the documents, every other one of a shard, has no pair of words; give a "
+            "number to --topics"
+        )
+    [alpha0] = {one.alpha0 for one in selection.candidates}
+    known = {one.n_topics: one for one in selection.candidates}
+
+    def trial_of(number: int) -> Trial | None:
+        found = known.get(number)
         try:
-            selected = select(
-                store,
-                [number],
-                [alpha0],
-                run,
-                method=options.method,
-                seed=options.seed,
-                refine=options.refine,
-            )
-            [more[number]] = selected.candidates
+            found = compared([number], alpha0).candidates[0] if found is None else found
         except (NotIdentifiable, BoundExceeded):
             return None
-        return more[number].held_out
+        return None if found.held_out is None else Trial(found.held_out)
 
-    telling_number(selection.curve, held_out_of)
-    every = sorted((*selection.candidates, *more.values()), key=lambda one: one.n_topics)
-    return replace(selection, candidates=tuple(every))
+    more = f"a store created with --max-topics {2 * numbers[-1]}"
+    return _said(searched(numbers, trial_of, how, more=more, worse=0), how, alpha0, run)
+
+
+def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, model: Any) -> int:
+    """The number of states, components or communities."""
+    refused: list[StreamingMomentsError] = []
+
+    def trial_of(number: int) -> Trial | None:
+        try:
+            compared = select_states(store, model, [replace(options, topics=number)], run)
+        except (NotIdentifiable, BoundExceeded) as error:
+            refused.append(error)
+            return None
+        [found] = compared.candidates
+        return None if found.held_out is None else Trial(found.held_out, found.apart)
+
+    more = f"streaming-moments select --topics {TRIED[-1]}-{2 * TRIED[-1]}:10"
+    found = searched(TRIED, trial_of, how, model.numbered, more)
+    if not found.curve:
+        raise refused[0]
+    return _said(found, how, 0.0, run)
+
+
+def _said(search: NumberSearch, how: str, alpha0: float, run: Run) -> int:
+    topical = search.of == "topics"
+    run.tell(search.sentence(how, f", alpha0 {alpha0:g}" if topical else ""))
+    return search.found(how)
 
 
 def most_coherent(

@@ -6,11 +6,17 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.base import Model
-from streaming_moments.models.passes.families import Passes, passes_of
+from streaming_moments.models.passes.families import (
+    AUTO,
+    MOST_PASSES,
+    Passes,
+    passes_of,
+    settled,
+)
 from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.numerics.held_bytes import held_bytes
@@ -87,7 +93,7 @@ def polish(
     model: T,
     run: Run,
     shards: Sequence[Shard] | None = None,
-    passes: int = PASSES,
+    passes: int | Literal["auto"] = PASSES,
     alpha: bool = False,
     parent: str = "",
     skip_bad_shards: bool = False,
@@ -111,8 +117,9 @@ def polish(
         Where to run, and what its steps are told.
     shards : sequence of Shard, optional
         They need not be counted; by default those of the ledger, as they were counted.
-    passes : int
-        At least 1.
+    passes : int or "auto"
+        At least 1; "auto" makes them until one changes less than half of the error bars, 20 at
+        most.
     alpha : bool
         Whether alpha is learned as well.
     parent : str
@@ -136,7 +143,8 @@ def polish(
     """
     family = passes_of(type(model))
     family.require(model, alpha)
-    if passes < 1:
+    most = MOST_PASSES if passes == AUTO else passes
+    if isinstance(most, str) or most < 1:
         raise InvalidInput(f"{passes} passes; polish with at least 1")
     store, window = _store_of(source)
     if shards is None and window.half_life is not None:
@@ -156,12 +164,12 @@ def polish(
     client = run.cluster.client
     reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
     total: PassSums | None = None
-    for number in range(1, passes + 1):
+    for number in range(1, most + 1):
         context = client.submit(
             PassContext.of, reading, model, work, number, skip_bad_shards, pure=False
         )
         calls = [(place, group, context) for place, group in enumerate(groups)]
-        step = f"polishing, pass {number} of {passes}"
+        step = f"polishing, pass {number} of {'at most ' * (passes == AUTO)}{most}"
         parts = run.calls(step, count_group, calls, plan.in_flight)
         _add_up(work, number, parts, run, plan.in_flight)
         total = work.summed(number, [_SUM])
@@ -171,10 +179,12 @@ def polish(
                 f"{len(total.bad)} that could not be; give shards with records like those of the "
                 "store"
             )
-        model = family.improved(model, total.expected, store.foundation, alpha)
+        before, model = model, family.improved(model, total.expected, store.foundation, alpha)
+        if passes == AUTO and settled(before, model):
+            break
     assert total is not None
     expected = total.expected
-    made = Polishing(parent, passes, alpha, total.shards, expected.documents, expected.tokens)
+    made = Polishing(parent, number, alpha, total.shards, expected.documents, expected.tokens)
     unread = [ShardError(url, reason) for url, reason in total.bad]
     noted: Any = replace(cast("Any", model), polishing=made)
     return PolishResult(noted, made, (*bad, *unread), work)

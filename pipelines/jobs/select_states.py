@@ -1,11 +1,11 @@
-"""Select states: which number of hidden states predicts the triples of records held out."""
+"""Select states: which numbers of states, components or communities halves of the records tell."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from streaming_moments.errors import (
     BoundExceeded,
@@ -14,11 +14,9 @@ from streaming_moments.errors import (
     StreamingMomentsError,
 )
 from streaming_moments.models.base import FitOptions, Model
-from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.numbers.number_search import trial_by
 from streaming_moments.models.registry import MODELS, models_of
-from streaming_moments.models.rows import Rows
-from streaming_moments.models.states import FITS_HALVES, compares_states
-from streaming_moments.models.three_view.held_out import held_out_triples, require_told_apart
+from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
 from streaming_moments.pipelines.jobs.refit import refit_rows, require_kind_of
@@ -37,22 +35,23 @@ def model_selected(store: StatisticsSource) -> Any | None:
     """
     foundation = store.layout.foundation
     own = models_of(foundation.kind)
-    if any(map(compares_states, own)):
-        return next(one for one in own if compares_states(one))
     table = getattr(getattr(foundation, "basis", None), "table", None)
-    if table is not None or not any(one.finds_topics for one in own):
+    if table is None and any(one.finds_topics for one in own):
+        return None
+    compared = [one for one in own if compares_states(one) and table is None]
+    if not compared:
         names = " or ".join(one.name for one in own if table is None or one.name == "latent_tree")
         raise InvalidInput(
             f"no halves tell how many states {names} should have; refit some (`--model {names} "
             "--topics K`) and compare what each says of itself"
         )
-    return None
+    return compared[0]
 
 
 def select_states(
     store: StatisticsSource, model: Any, tried: Sequence[FitOptions], run: Run
 ) -> Selection:
-    """Hold the triples of each half of the records against models of the other; keep none.
+    """Hold what each half of the records has against models of the other; keep none.
 
     Each of `tried`, `Options` of a model that `compares_states`, is a candidate, and one that
     cannot be fitted says why. InvalidInput with nothing to try, for a model that is not compared
@@ -68,7 +67,12 @@ def select_states(
             f"numbers of states are compared of models {known}, not of {model.name}; of topics use "
             "`select`, of others refit some and compare what each says of itself"
         )
-    require_told_apart(store.layout.foundation)
+    if not store.halves:
+        raise InvalidInput(
+            "the store keeps no halves of the records, of which one is held against the other; "
+            "create it without --no-halves, or compare what `streaming-moments transform` says of "
+            "shards that are not counted"
+        )
     if not tried:
         raise InvalidInput("nothing to fit; give numbers of states")
     found: list[Candidate] = []
@@ -78,39 +82,39 @@ def select_states(
         number, alpha0 = options.topics, float(getattr(options, "alpha0", 0.0))
         try:
             rows = refit_rows(store, model, options, run)
-            held_out = _held_out(rows, model, options)
+            trial = trial_by(model, rows, options)
         except (NotIdentifiable, BoundExceeded) as error:
             refused.append(error)
             found.append(Candidate(number, alpha0, refusal=str(error)))
             continue
         seconds = time.perf_counter() - begun
         rounds = getattr(options, "refine", None)
-        found.append(Candidate(number, alpha0, seconds=seconds, held_out=held_out, refined=rounds))
+        found.append(
+            Candidate(
+                number,
+                alpha0,
+                seconds=seconds,
+                held_out=trial.held_out,
+                refined=rounds,
+                apart=trial.apart,
+            )
+        )
     if len(refused) == len(found):
         raise refused[0]
-    held = "triples" if model.name in FITS_HALVES else "pairs"
-    return Selection(tuple(found), time.perf_counter() - started, held, "states")
-
-
-def _held_out(rows: Rows, model: Any, options: FitOptions) -> HeldOut:
-    """Of a model that says it itself, or of models of both halves."""
-    if model.name in FITS_HALVES:
-        return held_out_triples(rows, model, options)
-    found: HeldOut | None = model.fit(rows, options).held_out
-    if found is None:
-        raise InvalidInput("a half of the records has no pair to be held out; count more records")
-    return found
+    seconds = time.perf_counter() - started
+    return Selection(tuple(found), seconds, model.holds_out, model.numbered)
 
 
 def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:
     """A model of a store with what halves say of it, where they say anything."""
-    if model.name not in FITS_HALVES:
+    kept: Any = model
+    if getattr(kept, "held_out", True) is not None:
         return model
     try:
         rows = refit_rows(store, type(model), options, run)
-        held_out = held_out_triples(rows, type(model), options)
+        held_out = trial_by(type(model), rows, options).held_out
     except (InvalidInput, NotIdentifiable) as error:
         run.tell(f"nothing is held out: {error}")
         return model
-    told: M = replace(cast("Any", model), held_out=held_out)
+    told: M = replace(kept, held_out=held_out)
     return told

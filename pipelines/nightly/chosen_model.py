@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.choose import chosen_options
 from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import select_states, with_held_out
+from streaming_moments.pipelines.model_options import finds_number
 from streaming_moments.pipelines.nightly.refit_config import RefitSection
 from streaming_moments.storage.operations.windows import StatisticsSource, Window, windowed
 from streaming_moments.storage.store.store import MomentStore
@@ -92,7 +92,7 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
         pairs = [(best.n_topics, best.alpha0)]
     options = section.options(*pairs[0])
     if section.auto:
-        options = chosen_options(source, cast("TopicOptions", options), section.auto, run)
+        options = chosen_options(source, options, section.auto, run)
     model = with_coherence(source, refit_by(source, section.family, options, run), run)
     means = {key: mean for key, mean in model.mean_coherences.items() if mean is not None}
     npmi, held_out = means.pop("npmi", None), model.held_out
@@ -103,6 +103,8 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
 def _chosen_states(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
     pairs = list(product(section.topics, section.alpha0))
     tried = [section.options(*pair) for pair in pairs]
+    if finds_number(section.family, "topics") and "topics" in section.auto:
+        tried = [chosen_options(source, tried[0], section.auto, run, section.family)]
     if len(tried) == 1:
         model = refit_by(source, section.family, tried[0], run)
         model = with_held_out(source, model, tried[0], run)

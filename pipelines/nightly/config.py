@@ -19,7 +19,6 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
 from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
@@ -249,10 +248,11 @@ class NightlyConfig:
                 "[refit] topics and alpha0 are several, and cannot be compared with [create] "
                 "halves = false"
             )
-        if refit.auto and refit.topical and not made.halves:
+        # without halves the spectrum tells the components of rows
+        if refit.auto and refit.family.holds_out not in ("", "rows") and not made.halves:
             key, word = next(iter(refit.auto.items()))
             raise ValueError(
-                f"[refit] {key} is {word}, which halves of the documents tell; give a "
+                f"[refit] {key} is {word}, which halves of the records tell; give a "
                 "number, or leave out [create] halves = false"
             )
         held_out = ", ".join(self.gates.held_out)
@@ -261,11 +261,12 @@ class NightlyConfig:
                 f"[gates] {held_out}: nothing is held out with [create] halves = false; leave out "
                 "one of them"
             )
-        if (held_out or several) and compares_states(refit.family) and made.sketches:
+        whole = refit.family.holds_out in ("triples", "edges")
+        if (held_out or several) and whole and made.sketches:
             what = f"[gates] {held_out}" if held_out else "[refit] topics and alpha0"
             raise ValueError(
-                f"{what}: no triples are held out of sketches; leave out [create] sketch_columns, "
-                f"as up to {WHOLE} words or symbols are kept whole"
+                f"{what}: no {refit.family.holds_out} are held out of sketches; leave out "
+                f"[create] sketch_columns, as up to {WHOLE} words or symbols are kept whole"
             )
         if not made.codocuments and several:
             raise ValueError(

@@ -135,7 +135,8 @@ def _of_clusters(refit: RefitSection) -> bool:
 
 
 def _held_out_of(refit: RefitSection) -> bool:
-    return (refit.topical and refit.family.compares_halves) or compares_states(refit.family)
+    # of others it is compared, and not kept
+    return bool(refit.family.holds_out) and hasattr(refit.family, "held_out")
 
 
 def _has_weights(refit: RefitSection) -> bool:

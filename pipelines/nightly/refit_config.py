@@ -16,7 +16,7 @@ from streaming_moments.models.registry import DEFAULT_MODEL, MODELS
 from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.model_options import FOUND
+from streaming_moments.pipelines.model_options import FOUND, finds_number
 from streaming_moments.pipelines.nightly.keys import (
     STRICT,
     Alphas,
@@ -47,13 +47,18 @@ def _by_fit(name: str) -> dict[str, Any]:
     return {one.name: one.metadata[FOUND] for one in own if FOUND in one.metadata}
 
 
+def _finds(model: str, key: str, word: str) -> bool:
+    """Whether the model of that name takes a word such as "auto" for the value of a key."""
+    return finds_number(MODELS[model], key) or (word == "auto" and key in _by_fit(model))
+
+
 @dataclass(frozen=True, config=STRICT)
 class RefitSection:
     """Topics and alpha0: one value, or a list of which the one that predicts is taken; and how.
 
-    `polish` passes over the documents follow. `topics` and `refine` may be "auto": they are found
-    by the halves of the documents, `topics` of clusters and factors by the spectrum, and their
-    names are in `auto`.
+    `polish` passes over the records follow; "auto" makes them until one changes little. `topics`
+    and `refine` may be "auto": they are found by the halves of the records, `topics` of factors by
+    the spectrum, and their names are in `auto`.
 
     Beside these, any other option of the model is a key: they are in `further`.
     """
@@ -66,7 +71,7 @@ class RefitSection:
     window_days: Days | None = None
     half_life_days: HalfLife | None = None
     same_topic_within: Share = MatchingRule().furthest
-    polish: Number = 0
+    polish: Number | Literal["auto"] = 0
     further: dict[str, Any] = Field(default_factory=dict)
     auto: Mapping[str, str] = Field(default_factory=dict)
 
@@ -88,19 +93,10 @@ class RefitSection:
                 f"{', '.join(sorted(own))}"
             )
         auto = {key: given[key] for key, words in _FOUND.items() if given.get(key) in words}
-        finds = MODELS[name].finds_topics
-        idle = [
-            key
-            for key, word in auto.items()
-            if not finds and (word != "auto" or key not in _by_fit(name))
-        ]
+        idle = [key for key in auto if not _finds(name, key, auto[key])]
         if idle:
-            names = [
-                key for key, one in MODELS.items() if one.finds_topics or idle[0] in _by_fit(key)
-            ]
+            names = [one for one in MODELS if _finds(one, idle[0], auto[idle[0]])]
             every = " and ".join(map(repr, names))
-            if auto[idle[0]] != "auto":
-                every = repr(DEFAULT_MODEL)
             raise ValueError(f"{idle[0]}: {auto[idle[0]]} is of models {every} alone")
         # until they are found: one topic, rounds by default
         given = {key: given[key] for key in given if key not in auto} | (
@@ -133,8 +129,7 @@ class RefitSection:
         if "topics" in self.auto and len(self.alpha0) > 1:
             raise ValueError("topics: auto is with one alpha0; several are compared with numbers")
         if self.polish:
-            if not passes_of(self.family).of_documents:
-                raise ValueError("polish: nights polish models of documents only; leave it out")
+            passes_of(self.family)  # refuses what has none
             if self.half_life_days is not None:
                 raise ValueError("polish: a pass counts all documents alike; no half_life_days")
         return self

@@ -40,8 +40,11 @@ def plot(selection: Selection, file: str) -> None:
             *((one.columns[words][0], f"mean {one.name}, {words} words") for one, words in drawn),
             *shown,
         ]
-    if selection.number != "topics":
-        shown = [("predicted", f"log likelihood of {selection.held} held out")]
+    held_out = [("predicted", f"log likelihood of {selection.held} held out")]
+    if selection.number == "topics":
+        shown += held_out * bool(selection.likely)
+    else:
+        shown = held_out
     fitted = [one for one in selection.candidates if not one.refusal]
     figure = _matplotlib("figure").Figure(figsize=(6.4, 2.6 * len(shown)), layout="constrained")
     axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]

@@ -312,7 +312,7 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
 
 
 def print_selection(console: Console, selection: Selection) -> None:
-    """A table of numbers of topics, marked: the best by NPMI, and what pairs held out take."""
+    """A table of numbers, marked: the best by NPMI, what is told apart, and what predicts best."""
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent
     known_scores = [
@@ -332,12 +332,13 @@ def print_selection(console: Console, selection: Selection) -> None:
     for name in (selection.number, "alpha0", *scores, *known, "seconds"):
         table.add_column(name, justify="right")
     table.add_column("", overflow="fold")
-    best, likely = selection.best, selection.likely
+    best, likely, apart = selection.best, selection.likely, selection.separable
     for one in selection.candidates:
         numbers = [_number(coherence_of(one, key), digits) for key, _, digits in known_scores]
         if likely:
             numbers.append("" if one.held_out is None else f"{one.held_out.mean:.4f}")
         marks = ["taken" if one is likely[0] else "noise"] if one in likely else []
+        marks += ["told apart"] if one is apart else []
         marks += ["best"] if one is best else []
         smallest = "" if one.smallest_weight is None else f"{one.smallest_weight:.1%}"
         table.add_row(

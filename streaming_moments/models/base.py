@@ -13,6 +13,7 @@ from streaming_moments.columns import Columns
 from streaming_moments.decompositions.methods import METHODS, decomposition_called
 from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.seeds import require_seed
 
@@ -57,8 +58,8 @@ class FitOptions:
     """
 
     topics: int = option(
-        "Number of topics; auto: the fewest after which one more tells little of pairs held out; "
-        "predict: the fewest that predict them best.",
+        "Number of topics, states or components; auto: as many as halves of the records tell "
+        "apart; predict: the fewest that predict best what is held out.",
         check=require_topics,
         auto=("auto", "predict"),
         also=("components",),
@@ -121,6 +122,10 @@ class Model(Protocol):
     """Whether its arrays are parameters of rows of numbers, and not distributions over words."""
     finds_topics: ClassVar[bool]
     """Whether pairs held out tell how many topics, where it is not told how many."""
+    numbered: ClassVar[str]
+    """What it has a number of, in the plural."""
+    holds_out: ClassVar[str]
+    """What of each half of the records tells how many, in the plural; empty where nothing does."""
     fewest: ClassVar[tuple[int, int]]
     """Documents, and those for each topic, below which a fit says nothing."""
 
@@ -166,6 +171,10 @@ class Model(Protocol):
         NotIdentifiable
             They do not hold it: says why.
         """
+
+    @classmethod
+    def trial(cls, rows: Rows, options: Any) -> Trial | None:
+        """What halves say of the number of these options; None of an empty one. Errors as `fit`."""
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:

@@ -10,15 +10,16 @@ from typing import Literal
 from streaming_moments.arguments import checked
 from streaming_moments.decompositions.forms import Form, Mixture, form_of
 from streaming_moments.decompositions.svtd import Rotation, require_rotation
-from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.halves import (
     HalfRows,
-    HeldOut,
-    likely,
-    numbers_of_topics,
     predicting_rounds,
-    telling_number,
+    require_halves,
+)
+from streaming_moments.models.numbers.number_search import (
+    NumberSearch,
+    numbers_of_topics,
+    searched_by_fits,
 )
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory, Rows
@@ -122,55 +123,54 @@ def fit_by(
            [0. , 0.5],
            [0. , 0.5]])
     """
+    if isinstance(n_topics, str):
+        search = search_topics(statistics, n_topics, alpha0, method, seed, refine)
+        n_topics = search.found(n_topics)
     rows = InMemory((statistics,))
-    searched = n_topics if isinstance(n_topics, str) else ""
-    halves = HalfRows.of(rows) if searched or refine == "auto" else None
     options = TopicOptions(
-        topics=1 if isinstance(n_topics, str) else n_topics,
+        topics=n_topics,
         alpha0=alpha0,
         method=method,
         seed=seed,
         refine=ROUNDS if refine == "auto" else refine,
         alpha=alpha,
     )
-    if searched:
-        options = replace(options, topics=_found_topics(rows, options, searched))
-    if halves is not None and refine == "auto":
+    if refine == "auto":
+        halves = HalfRows.of(rows)
         known = TopicModel.likeliest_alpha0(rows, options).alpha0 if alpha0 == "auto" else alpha0
-        start = fit_rows(rows, options.topics, form_of(known), method, seed)
+        start = fit_rows(rows, n_topics, form_of(known), method, seed)
         rounds = predicting_rounds(halves, start.pair_topics(rows.basis.core))
         options = replace(options, refine=rounds)
     return TopicModel.fit(rows, options)
 
 
-def _found_topics(rows: Rows, options: TopicOptions, how: str) -> int:
-    """The fewest topics after which one more tells little, or for "predict" that predict best."""
-    refusal: Exception = InvalidInput(
-        "a half of the documents, every other one of a shard, has no pair of words; give a number "
-        "of topics in place of auto"
+def search_topics(
+    statistics: Statistics,
+    how: str,
+    alpha0: float | Literal["auto"] = "auto",
+    method: str = "joint",
+    seed: int = 0,
+    refine: int | Literal["auto"] = ROUNDS,
+) -> NumberSearch:
+    """What `fit_by` tries to find the number of topics for `how`, "auto" or "predict".
+
+    Other arguments and errors are as of `fit_by`.
+    """
+    rows = InMemory((statistics,))
+    require_halves(rows)
+    options = TopicOptions(
+        topics=1,
+        alpha0=alpha0,
+        method=method,
+        seed=seed,
+        refine=ROUNDS if refine == "auto" else refine,
     )
     numbers = numbers_of_topics(rows.basis)
-    if options.alpha0 == "auto":
+    if alpha0 == "auto":
         # a wrong number of topics hardly misleads the search
         middle = replace(options, topics=numbers[len(numbers) // 2])
         options = replace(options, alpha0=TopicModel.likeliest_alpha0(rows, middle).alpha0)
-
-    def held_out_of(number: int) -> HeldOut | None:
-        nonlocal refusal
-        try:
-            tried = replace(options, topics=number, alpha="given")
-            return TopicModel.fit(rows, tried).held_out
-        except NotIdentifiable as error:
-            refusal = error
-            return None
-
-    found = {number: one for number in numbers if (one := held_out_of(number)) is not None}
-    if not found:
-        raise refusal
-    predicting = list(found)[likely(list(found.values()))[0]]
-    if how == "predict":
-        return predicting
-    return telling_number(found, held_out_of)[0] or predicting
+    return searched_by_fits(TopicModel, rows, options, how, numbers, worse=0)
 
 
 def fit_rows(

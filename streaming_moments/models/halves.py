@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,6 @@ from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.numerics.unimodal import highest_place
-from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.pair_rows import PairRows
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
@@ -35,12 +34,8 @@ STEP = "halves"
 BAR_ROUNDS = 2
 # Over the pair counts of one half or the other: its start, its rounds, and the other by it.
 SWEEPS = 2 * (BAR_ROUNDS + 2)
-# Of the mean gain of a topic so far, below which one more gains little.
-_LITTLE = 0.25
 # Of the largest eigenvalue, below which topics are not told apart.
 _SINGULAR = 1e-10
-# The first tells how much topics gain at all.
-TRIED_TOPICS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
 TRIED_ROUNDS = (5, 10, 20, 40, 80)
 TRIED_ALPHA0S = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 _NO_PAIRS = "a half of the documents, every other one of a shard, has no pair of words"
@@ -340,82 +335,6 @@ def likely(several: Sequence[HeldOut]) -> list[int]:
     """
     least = max((one.mean for one in several), default=0.0) - (noise(several) if several else 0.0)
     return [place for place, one in enumerate(several) if one.mean >= least]
-
-
-def telling(curve: Mapping[int, HeldOut]) -> int | None:
-    """The fewest topics after which one more gains little, of those on a curve; None of none.
-
-    Little is less than a quarter of what each has gained in the mean up to there: people name as
-    many topics, while those that predict best are often several times as many. A gain within the
-    noise is none.
-
-    Examples
-    --------
-    >>> alike = {1: -9.0, 2: -8.6, 3: -8.2, 4: -8.19, 5: -8.185}
-    >>> telling({number: HeldOut(mean, mean) for number, mean in alike.items()})
-    3
-    """
-    return next((number for number in sorted(curve) if _is_enough(curve, number)), None)
-
-
-def _is_enough(curve: Mapping[int, HeldOut], number: int) -> bool:
-    """Whether no larger number gains more than a little a topic, counted from this one."""
-    first = min(curve)
-    so_far = curve[number].gain(curve[first])[0] / max(number - first, 1)
-    return all(_gain(curve, number, more) <= _LITTLE * so_far for more in curve if more > number)
-
-
-def _gain(curve: Mapping[int, HeldOut], number: int, more: int) -> float:
-    """What each of more topics gains, 0 within the noise."""
-    gain, noise = curve[more].gain(curve[number])
-    return gain / (more - number) if gain > noise else 0.0
-
-
-def telling_number(
-    curve: Mapping[int, HeldOut], held_out_of: Callable[[int], HeldOut | None]
-) -> tuple[int | None, Mapping[int, HeldOut]]:
-    """As `telling`, of numbers between those of a curve too, and the curve with those tried for it.
-
-    Halves the gaps below and above the number that is told, until they are a twentieth of it.
-
-    Parameters
-    ----------
-    curve : mapping
-        Of some numbers of topics.
-    held_out_of : callable
-        Of another number; None where it cannot be fitted.
-    """
-    known, refused = dict(curve), set[int]()
-    while (found := telling(known)) is not None:
-        below = max((one for one in known if one < found), default=found)
-        above = min((one for one in known if one > found), default=found)
-        gap = max(1, found // 20)
-        middles = [
-            (low + high) // 2 for low, high in ((below, found), (found, above)) if high - low > gap
-        ]
-        middle = next((one for one in middles if one not in refused), None)
-        if middle is None:
-            break
-        held_out = held_out_of(middle)
-        if held_out is None:
-            refused.add(middle)
-        else:
-            known[middle] = held_out
-    return found, known
-
-
-def numbers_of_topics(basis: Basis) -> tuple[int, ...]:
-    """Numbers of topics that "auto" tries: as many as the basis was made for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> numbers_of_topics(Basis(np.eye(40, 17, dtype=np.int8), 40))
-    (1, 2, 3, 5, 7, 10)
-    """
-    # three columns for two topics, and a few besides
-    most = basis.columns / 1.5
-    return tuple(number for number in TRIED_TOPICS if number <= most) or (1,)
 
 
 def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:

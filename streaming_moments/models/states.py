@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,9 @@ from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixtu
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
-from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.poissons.independent_intensities import IndependentIntensities
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
-from streaming_moments.models.rows import Rows
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
 
@@ -34,34 +32,8 @@ class WithTables(Protocol):
         """(n, k) columns of each view, by what it is called."""
 
 
-class FitsHalves(Protocol):
-    """Models of one half of the records, by which the triples of the other half are predicted."""
-
-    @classmethod
-    def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
-        """The model of one half of the records, without error bars; errors as `fit`."""
-
-    @property
-    def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
-        """Columns of the views, weights, alpha0: of which the chances of triples are made."""
-
-
-class HoldsPairsOut(Protocol):
-    """Models of which a fit says how likely the pairs of each half are by the other one."""
-
-    @property
-    def held_out(self) -> HeldOut | None:
-        """None where the statistics keep no halves, or one is empty."""
-
-
 WITH_TABLES: Mapping[str, type[WithTables]] = MappingProxyType(
     {one.name: one for one in (MultiViewMixture, HiddenMarkovModel, Blockmodel, BernoulliMixture)}
-)
-FITS_HALVES: Mapping[str, type[FitsHalves]] = MappingProxyType(
-    {one.name: one for one in (MultiViewMixture, HiddenMarkovModel)}
-)
-HOLDS_PAIRS_OUT: Mapping[str, type[HoldsPairsOut]] = MappingProxyType(
-    {BernoulliMixture.name: BernoulliMixture}
 )
 
 
@@ -144,5 +116,5 @@ def states_of(model: Any) -> States | Clusters | None:
 
 
 def compares_states(model: type[Any]) -> bool:
-    """Whether numbers of states of a model can be compared by halves."""
-    return model.name in FITS_HALVES or model.name in HOLDS_PAIRS_OUT
+    """Whether numbers of states of a model, which is not of topics, can be compared by halves."""
+    return bool(model.holds_out) and not model.finds_topics

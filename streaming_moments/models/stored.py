@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes
+from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.printing.model_repr import model_repr
 
@@ -79,6 +80,10 @@ class StoredModel:
     """Whether its arrays are parameters of rows of numbers, and not distributions over words."""
     finds_topics: ClassVar[bool] = False
     """Whether pairs held out tell how many topics, where it is not told how many."""
+    numbered: ClassVar[str] = "topics"
+    """What it has a number of, in the plural."""
+    holds_out: ClassVar[str] = ""
+    """What of each half of the records tells how many, in the plural; empty where nothing does."""
     fewest: ClassVar[tuple[int, int]] = (0, 0)
     """Documents, and those for each topic, below which a fit says nothing."""
     nulls: ClassVar[tuple[str, ...]] = ("since", "until", "half_life")
@@ -117,6 +122,12 @@ class StoredModel:
     def vocabulary(self) -> str:
         """Fingerprint of its words; empty where the words are those of the store's foundation."""
         return ""
+
+    @classmethod
+    def trial(cls, rows: Any, options: Any) -> Trial | None:
+        """What halves say of the number of these options; None of an empty one. Errors as `fit`."""
+        found = getattr(cast("Any", cls).fit(rows, options), "held_out", None)
+        return None if found is None else Trial(found)
 
     @property
     def scored(self) -> NDArray[np.float64] | None:

@@ -134,6 +134,7 @@ class TopicModel(StoredModel):
     Options: ClassVar[type[FitOptions]] = TopicOptions
     compares_halves: ClassVar[bool] = True
     finds_topics: ClassVar[bool] = True
+    holds_out: ClassVar[str] = "pairs"
     fewest: ClassVar[tuple[int, int]] = (100, 10)
     nulls: ClassVar[tuple[str, ...]] = ()
     halves_give: ClassVar[str] = "topic_bars"

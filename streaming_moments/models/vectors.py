@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.decompositions.vectors.signal import normal_logarithm, signal_covariance
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.rows import Rows
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.moments import VectorMoments
@@ -19,6 +21,8 @@ M = TypeVar("M")
 BY_SPECTRUM = 0
 """Of options: as many components, or factors, as the spectrum tells apart."""
 
+_LEAST_SHARE = 0.05  # of the variance of a coordinate, that is added to it
+_LEAST_NOISE = 1e-9  # of the mean variance
 _ROWS = 4096  # that are read at a time
 _COPIES = 8  # of a third or fourth moment while it is centred and turned, and of covariances
 
@@ -59,6 +63,30 @@ def fits_of_halves(
         return fit(VectorMoments.of(whole.half(False))), fit(VectorMoments.of(whole.half(True)))
     except NotIdentifiable:
         return None
+
+
+def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
+    """Mean log density of the rows of each half by r directions of signal of the other, and noise.
+
+    The laws are normal: of rows no more is known than their moments. Raises InvalidInput without
+    halves, or where one has no rows, and NotIdentifiable for more directions than there are.
+    """
+    if not whole.foundation.halves:
+        raise InvalidInput(
+            "the statistics keep no halves of the rows, of which one is held against the other; "
+            "give a number, or create the store without --no-halves"
+        )
+    totals = whole.totals
+    if not 0 < totals.even_documents < totals.n_tokens:
+        raise InvalidInput("a half of the rows is empty; give a number, or count more rows")
+    halves = [VectorMoments.of(whole.half(odd)) for odd in (False, True)]
+    variances = VectorMoments.of(whole).covariance.diagonal()
+    if not variances.any():
+        raise NotIdentifiable("all rows are equal; there is nothing to tell apart")
+    # what hardly varies in one half may vary in the other
+    least = np.diag(np.maximum(_LEAST_SHARE * variances, _LEAST_NOISE * variances.mean()))
+    laws = [(one.mean, signal_covariance(one, r, diagonal) + least) for one in halves]
+    return HeldOut(normal_logarithm(halves[0], *laws[1]), normal_logarithm(halves[1], *laws[0]))
 
 
 def read_by_parts(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from numbers import Integral
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture, BernoulliOptions
-from streaming_moments.models.bernoullis.distinct import SetMoments
-from streaming_moments.models.bernoullis.halves import predicting_components
 from streaming_moments.models.bernoullis.passes import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.estimator import MomentMixture
@@ -37,9 +34,9 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
 
     Parameters
     ----------
-    n_components : int or "auto"
-        Number of components k, or the fewest under which pairs of features held out are as likely
-        as under any.
+    n_components : int, "auto" or "predict"
+        Number of components k; "auto" takes the most that are all found again in the other half of
+        the rows, "predict" the fewest under which pairs of features held out are likeliest.
     polish : int
         Passes of expectation maximisation over the rows after the fit; of `fit` alone, as
         `partial_fit` no longer has all rows.
@@ -62,6 +59,8 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         Standard errors of them as they are before `polish`, from halves of the rows.
     weights_ : (k,) float64
         Of sum 1; falling, but for what `polish` changes.
+    number_search_ : NumberSearch
+        What was tried, where `n_components` was to be found.
     statistics_ : MomentStatistics
         Of all rows that were seen.
     model_ : BernoulliMixture
@@ -80,7 +79,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
 
     def __init__(
         self,
-        n_components: int | Literal["auto"] = 2,
+        n_components: int | Literal["auto", "predict"] = 2,
         *,
         polish: int = 0,
         binarize: float | None = 0.0,
@@ -113,12 +112,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
             self._shown(polished(self.model_, records, self.polish))
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
-        k = self.n_components
-        if isinstance(k, str):
-            moments = SetMoments.of(statistics)
-            k = predicting_components(
-                moments, cast("Any", statistics).even_pair_counts, self.random_state
-            )
+        k = self._number(statistics, BernoulliMixture, seed=self.random_state)
         self.statistics_ = statistics
         return self._shown(self._of_most(statistics, k))
 
@@ -162,9 +156,3 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
                 "least 0"
             )
         return CountBatch.from_csr((checked > threshold).astype(np.int8))
-
-    def _require_parameters(self) -> None:
-        k = self.n_components
-        if k != "auto" and (isinstance(k, bool) or not isinstance(k, Integral)):
-            raise InvalidInput(f'n_components is {k!r}; give a whole number or "auto"')
-        super()._require_parameters()

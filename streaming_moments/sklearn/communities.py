@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +20,8 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
+_MOST = 32  # communities that the basis is made for, where their number is to be found
+
 
 class MomentCommunities(SparseInput, MomentTransformer):
     """Communities of a graph given by its adjacency matrix, each node maybe of several.
@@ -31,8 +33,9 @@ class MomentCommunities(SparseInput, MomentTransformer):
 
     Parameters
     ----------
-    n_components : int
-        Number of communities k.
+    n_components : int, "auto" or "predict"
+        Number of communities k, of at most 32; "auto" takes the fewest after which one more tells
+        little of pairs of neighbours held out, "predict" the fewest that predict them best.
     alpha0 : float
         Sum of the Dirichlet parameters of the memberships; 0: every node is of one community.
     refine : int
@@ -51,6 +54,8 @@ class MomentCommunities(SparseInput, MomentTransformer):
         Share of each community, falling.
     memberships_ : (nodes, k) float64
         Of the nodes it was fitted on; of `fit` alone, as others no longer have all rows.
+    number_search_ : NumberSearch
+        What was tried, where `n_components` was to be found.
     statistics_ : MomentStatistics
         Of all nodes that were seen.
     model_ : Communities
@@ -72,7 +77,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | Literal["auto", "predict"] = 2,
         *,
         alpha0: float = 0.5,
         refine: int = ROUNDS,
@@ -107,7 +112,9 @@ class MomentCommunities(SparseInput, MomentTransformer):
         if records.documents == records.n_words and (own == records.words).any():
             node = int(own[own == records.words][0])
             raise InvalidInput(f"node {node} is its own neighbour; set the diagonal to 0")
-        self._basis = Basis.from_pilot(records, self.n_components, self.random_state)
+        k = self.n_components
+        most = min(_MOST, records.n_words) if isinstance(k, str) else k
+        self._basis = Basis.from_pilot(records, most, self.random_state)
 
     def _counted(self, records: CountBatch) -> MomentStatistics:
         return MomentStatistics.of(records, self._basis)
@@ -116,9 +123,8 @@ class MomentCommunities(SparseInput, MomentTransformer):
         self.memberships_ = self.model_.transform(records)
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
-        options = Communities.Options(  # type: ignore[call-arg]
-            topics=self.n_components, alpha0=self.alpha0, refine=self.refine
-        )
+        told: dict[str, Any] = {"alpha0": self.alpha0, "refine": self.refine}
+        options = Communities.Options(topics=self._number(statistics, Communities, **told), **told)
         self.model_ = Communities.fit(InMemory((statistics,)), options)
         self.statistics_ = statistics
         self.components_ = np.ascontiguousarray(self.model_.topics.T)

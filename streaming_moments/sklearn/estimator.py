@@ -19,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.models.numbers.number_search import NumberSearch, searched_by_fits
+from streaming_moments.models.rows import InMemory
 
 _COUNTED_BY = ("statistics_", "_basis", "_foundation")  # what a model is read without
 _SHAPE = ("n_features_in_", "feature_names_in_")
@@ -39,7 +41,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     _begun: ClassVar[tuple[str, ...]] = ("_foundation",)
     _seen: ClassVar[str] = "rows"
+    _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
     _added = False  # whether the records came by more than a fit
+    number_search_: NumberSearch
     keep_statistics: bool = False  # of pickles of 0.2.0, which have no such parameter
     statistics_: Any
 
@@ -133,10 +137,25 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         self._require_components()
 
     def _require_components(self) -> None:
-        for name in ("n_components", "max_components"):
+        for name, words in (("n_components", self._finds), ("max_components", ())):
             value = getattr(self, name, None)
-            if isinstance(value, Integral) and value < 1:
+            if value is None or (isinstance(value, str) and value in words):
+                continue
+            if isinstance(value, bool) or not isinstance(value, Integral):
+                others = "".join(f' or "{word}"' for word in words)
+                raise InvalidInput(f"{name} is {value!r}; give a whole number{others}")
+            if value < 1:
                 raise InvalidInput(f"{name} is {value}; give at least 1")
+
+    def _number(self, statistics: Any, model: Any, **options: Any) -> int:
+        """n_components, or what is found by `number_search_`, with other options of the model."""
+        asked: int | str = cast("Any", self).n_components
+        self.__dict__.pop("number_search_", None)
+        if not isinstance(asked, str):
+            return asked
+        rows, tried = InMemory((statistics,)), model.Options(topics=1, **options)
+        self.number_search_ = searched_by_fits(model, rows, tried, asked)
+        return self.number_search_.found(asked)
 
     def _records(self, X: Any, first: bool = False) -> Any:
         """X as it is counted; the first records say how wide all are."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.vectors import BY_SPECTRUM
 from streaming_moments.sklearn.estimator import MomentTransformer
 from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
@@ -67,6 +68,8 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     True
     """
 
+    _finds = ("auto",)
+
     def __init__(
         self,
         n_components: int | Literal["auto"] = 1,
@@ -110,7 +113,8 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         self._foundation = self._foundation_of(records, fourth=fourth, reach=_REACH)
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
-        options = FactorOptions(topics=self._k, order=self.order, noise=self.noise, weak="keep")
+        k = BY_SPECTRUM if isinstance(self.n_components, str) else self.n_components
+        options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
         model = IndependentFactors.fit(InMemory((statistics,)), options)
         if model.weak:
             warnings.warn(

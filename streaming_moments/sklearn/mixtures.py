@@ -26,8 +26,9 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
 
     Parameters
     ----------
-    n_components : int or "auto"
-        Number of components k, or as many as the spectrum tells apart.
+    n_components : int, "auto" or "predict"
+        Number of components k; "auto" takes the most that are all found again in the other half of
+        the rows, "predict" the fewest under whose directions rows held out are likeliest.
     covariance_type : {"spherical", "tied-spherical", "diag", "tied-diag"}
         One variance for each component, or one for all; the same of each coordinate.
     polish : int
@@ -50,6 +51,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         Of the components.
     covariances_ : (k,) or (k, n_features_in_) float64
         Variance of each component, or of each of its coordinates.
+    number_search_ : NumberSearch
+        What was tried, where `n_components` was to be found.
     statistics_ : VectorStatistics
         Of all rows that were seen.
     model_ : GaussianMixture
@@ -68,7 +71,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
 
     def __init__(
         self,
-        n_components: int | Literal["auto"] = 2,
+        n_components: int | Literal["auto", "predict"] = 2,
         *,
         covariance_type: str = "spherical",
         polish: int = 0,
@@ -91,7 +94,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
             self._shown(polished(self.model_, [records], self._foundation.grid, self.polish))
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
-        options = MixtureOptions(topics=self._k, covariance=self.covariance_type)
+        k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)
+        options = MixtureOptions(topics=k, covariance=self.covariance_type)
         model = GaussianMixture.fit(InMemory((statistics,)), options)
         if model.negative:
             warnings.warn(

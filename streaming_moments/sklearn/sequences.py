@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,9 @@ class MomentHMM(MomentEstimator):
 
     Parameters
     ----------
-    n_components : int
-        Number of states k.
+    n_components : int, "auto" or "predict"
+        Number of states k; "auto" takes the most that are all found again in the other half of the
+        sequences, "predict" the fewest under which windows held out are likeliest.
     n_features : int, optional
         Number of symbols n; by default those of the sequences it is fitted on.
     refine : int
@@ -51,6 +52,8 @@ class MomentHMM(MomentEstimator):
         A row for each state gone from.
     emissionprob_ : (k, n) float64
         Symbols of each state.
+    number_search_ : NumberSearch
+        What was tried, where `n_components` was to be found.
     statistics_ : ViewStatistics
         Of all sequences that were seen.
     model_ : HiddenMarkovModel
@@ -70,7 +73,7 @@ class MomentHMM(MomentEstimator):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | Literal["auto", "predict"] = 2,
         n_features: int | None = None,
         *,
         refine: int = 200,
@@ -159,9 +162,9 @@ class MomentHMM(MomentEstimator):
         return self._foundation.of_sequences(records)
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
-        options = MarkovOptions(
-            topics=self.n_components, refine=self.refine, seed=self.random_state
-        )
+        told: dict[str, Any] = {"refine": self.refine, "seed": self.random_state}
+        k = self._number(statistics, HiddenMarkovModel, **told)
+        options = MarkovOptions(topics=k, **told)
         self.model_ = HiddenMarkovModel.fit(InMemory((statistics,)), options)
         self.statistics_ = statistics
         self.startprob_ = self.model_.start.copy()
@@ -172,7 +175,7 @@ class MomentHMM(MomentEstimator):
     def _require_parameters(self) -> None:
         for name in ("n_components", "refine", "random_state", "n_features"):
             value = getattr(self, name)
-            if name == "n_features" and value is None:
+            if (name == "n_features" and value is None) or value in self._finds:
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
                 raise InvalidInput(f"{name} is {value!r}; give a whole number")

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
+from numba import get_num_threads
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_non_negative
@@ -15,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 from streaming_moments.arguments import require_fitting
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.fit import fit_by
+from streaming_moments.models.fit import fit_by, search_topics
 from streaming_moments.models.passes.documents import polished
+from streaming_moments.models.passes.families import AUTO
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
@@ -42,7 +44,7 @@ class MomentTopics(SparseInput, MomentTransformer):
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of topics k, or as `fit_by` finds it.
+        Number of topics k, or as `fit_by` finds it; `number_search_` says what was tried.
     alpha0 : float or "auto"
         Sum of the Dirichlet parameters; 0 is one topic a document. "auto" finds it by pairs held
         out.
@@ -52,9 +54,9 @@ class MomentTopics(SparseInput, MomentTransformer):
         Rounds of refinement, or as `fit_by` finds them.
     alpha : {"given", "auto"}
         With which documents are read, as in `fit_by`.
-    polish : int
+    polish : int or "auto"
         Passes over the documents after the fit, as of `polished`; of `fit` alone, as `partial_fit`
-        and `+` no longer have the documents.
+        and `+` no longer have the documents. "auto" makes them by all threads.
     max_components : int, optional
         The most topics that can be asked for after `partial_fit`; by default `n_components`, and
         32 where these are to be found.
@@ -72,6 +74,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         Topics: probability of each word, rows of sum 1.
     weights_ : (k,) float64
         Share of each topic, falling.
+    number_search_ : NumberSearch
+        What was tried, where `n_components` was to be found.
     statistics_ : MomentStatistics
         Of all documents that were seen.
     scale_ : int
@@ -106,7 +110,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         method: str = "joint",
         refine: int | Literal["auto"] = ROUNDS,
         alpha: Literal["given", "auto"] = "given",
-        polish: int = 0,
+        polish: int | Literal["auto"] = 0,
         max_components: int | None = None,
         length_weights: Weighting = "even",
         random_state: int = 0,
@@ -196,12 +200,20 @@ class MomentTopics(SparseInput, MomentTransformer):
         return MomentStatistics.of(records, self._basis)
 
     def _finish(self, records: CountBatch) -> None:
-        self._shown(polished(self.model_, records, self.polish))
+        threads = get_num_threads() if self.polish == AUTO else 1
+        self._shown(polished(self.model_, records, self.polish, threads=threads))
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
+        k = self.n_components
+        self.__dict__.pop("number_search_", None)
+        if isinstance(k, str):
+            self.number_search_ = search_topics(
+                statistics, k, self.alpha0, self.method, self.random_state, self.refine
+            )
+            k = self.number_search_.found(k)
         model: TopicModel = fit_by(
             statistics,
-            self.n_components,
+            k,
             self.alpha0,
             self.method,
             self.random_state,
@@ -248,9 +260,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         return CountBatch.from_csr(checked)
 
     def _require_parameters(self) -> None:
-        found = {"n_components": ("auto", "predict"), "refine": ("auto",)}
-        whole = (*found, "polish", "random_state")
-        for name in (*whole, *(["max_components"] if self.max_components is not None else [])):
+        found = {"refine": ("auto",), "polish": ("auto",)}
+        for name in (*found, "random_state"):
             value = getattr(self, name)
             words = found.get(name, ())
             if isinstance(value, str) and value in words:

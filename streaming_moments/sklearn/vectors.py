@@ -11,7 +11,6 @@ from sklearn.utils.validation import validate_data
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.vectors import BY_SPECTRUM
 from streaming_moments.sklearn.estimator import MomentEstimator
 from streaming_moments.statistics.vectors.foundation import LARGEST_OF_FOURTH, VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import WHOLE, foundation_of
@@ -27,14 +26,10 @@ _BESIDE = 2
 class VectorEstimator(MomentEstimator):
     """An estimator of rows of numbers, (n, d) array_like; float32 stays float32."""
 
-    n_components: int | Literal["auto"]
+    n_components: int | Literal["auto", "predict"]
     sketch_columns: int | None
     random_state: int
     _foundation: VectorsFoundation
-
-    @property
-    def _k(self) -> int:
-        return BY_SPECTRUM if self.n_components == "auto" else self.n_components
 
     def _foundation_of(
         self,
@@ -45,7 +40,7 @@ class VectorEstimator(MomentEstimator):
     ) -> VectorsFoundation:
         """A foundation for so many components, by a pilot drawn from the rows."""
         columns, seed = self.sketch_columns, self.random_state
-        if columns is None and self.n_components != "auto" and X.shape[1] > WHOLE:
+        if columns is None and not isinstance(self.n_components, str) and X.shape[1] > WHOLE:
             columns = ceil(_A_COMPONENT * self.n_components) + _BESIDE
             columns = min(columns, LARGEST_OF_FOURTH) if fourth else columns
         pilot = X
@@ -73,6 +68,4 @@ class VectorEstimator(MomentEstimator):
         require_fitting(type(self).__init__, **self.get_params())
         if self.random_state < 0:
             raise InvalidInput(f"random_state is {self.random_state}; it must be 0 or more")
-        components = self.n_components
-        if components != "auto" and (isinstance(components, str) or components < 1):
-            raise InvalidInput(f'n_components is {components!r}; give at least 1, or "auto"')
+        self._require_components()

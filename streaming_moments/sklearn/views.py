@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,9 @@ class MomentViews(SparseInput):
 
     Parameters
     ----------
-    n_components : int
-        Number of states k.
+    n_components : int, "auto" or "predict"
+        Number of states k; "auto" takes the most that are all found again in the other half of the
+        records, "predict" the fewest under which triples held out are likeliest.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is one state a record.
     sizes : sequence of int, optional
@@ -57,6 +58,8 @@ class MomentViews(SparseInput):
         Words of each view in each state.
     weights_ : (k,) float64
         Shares of the states.
+    number_search_ : NumberSearch
+        What was tried, where `n_components` was to be found.
     statistics_ : ViewStatistics
         Of all records that were seen.
     model_ : MultiViewMixture
@@ -76,7 +79,7 @@ class MomentViews(SparseInput):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | Literal["auto", "predict"] = 2,
         *,
         alpha0: float = 0.0,
         sizes: Sequence[int] | None = None,
@@ -141,12 +144,10 @@ class MomentViews(SparseInput):
         return self._foundation.of_counts(ViewBatch(*named))
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
-        options = ViewOptions(
-            topics=self.n_components,
-            alpha0=self.alpha0,
-            refine=self.refine,
-            seed=self.random_state,
-        )
+        told: dict[str, Any] = {"alpha0": self.alpha0, "refine": self.refine}
+        told["seed"] = self.random_state
+        k = self._number(statistics, MultiViewMixture, **told)
+        options = ViewOptions(topics=k, **told)
         self.model_ = MultiViewMixture.fit(InMemory((statistics,)), options)
         self.statistics_ = statistics
         self.components_ = [np.ascontiguousarray(one.T) for one in self.model_.tables.values()]

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from streaming_moments import Basis, MomentStatistics, fit_by, polished
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.passes.families import MOST_PASSES
 from streaming_moments.sklearn import MomentTopics
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.synthetic import lda_corpus, topic_error
@@ -183,6 +184,21 @@ def test_the_warning_of_fractional_counts_names_the_line_of_the_caller(counts):
         with pytest.warns(UserWarning, match="counts are fractional") as found:
             method(counts / 2)
         assert found[0].filename == __file__
+
+
+def test_passes_are_made_until_one_changes_little():
+    corpus = lda_corpus(2000, 500, 5, 0.3, 80, seed=3)
+    X = corpus.batch.to_csr()
+    plain, better = (MomentTopics(5, polish=polish).fit(X) for polish in (0, "auto"))
+    note = better.model_.polishing
+    assert 1 <= note.passes < MOST_PASSES
+    assert better.model_.alpha0 == plain.model_.alpha0
+    errors = [topic_error(one.model_.topics, corpus.topics) for one in (plain, better)]
+    assert errors[1] <= errors[0]
+    with pytest.raises(InvalidInput, match="polish is auto, and passes need all documents again"):
+        MomentTopics(5, polish="auto").partial_fit(X)
+    with pytest.raises(InvalidInput, match="polish is 'some'; give a whole number or \"auto\""):
+        MomentTopics(5, polish="some").fit(X)
 
 
 def test_words_are_told_by_name_number_and_ranking():

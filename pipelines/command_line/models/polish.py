@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Literal
 
 import click
 
@@ -20,7 +21,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.polish import polish as polish_model
 from streaming_moments.pipelines.jobs.refit import with_coherence
-from streaming_moments.pipelines.option_types import COUNT, StoreName
+from streaming_moments.pipelines.option_types import COUNT, OrAuto, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
 from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.listing import list_shards
@@ -35,7 +36,13 @@ from streaming_moments.storage.store.store import MomentStore
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option("--model", "parent", help="Name of the model to begin with [the latest].")
-@click.option("--passes", type=COUNT, default=PASSES, show_default=True, help="Over the documents.")
+@click.option(
+    "--passes",
+    type=OrAuto(COUNT),
+    default=PASSES,
+    show_default=True,
+    help="Over the documents; auto: until one changes less than half of the error bars.",
+)
 @click.option("--alpha", is_flag=True, help="Learn alpha too, a step of its fixed point a pass.")
 @click.option("--name", type=StoreName(), help="Name of the new model [by parent and passes].")
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
@@ -48,7 +55,7 @@ def polish(
     store: str,
     shards: tuple[str, ...],
     parent: str | None,
-    passes: int,
+    passes: int | Literal["auto"],
     alpha: bool,
     name: str | None,
     skip_bad_shards: bool,
@@ -78,7 +85,9 @@ def polish(
         polished = with_coherence(windowed(fitted, _window(model)), result.model, run)
     # its topics are those of the parent, one for one
     same = Succession(begun, {topic: topic for topic in range(polished.n_topics)})
-    kept = fitted.save_model(chosen, polished, f"polish: {begun}, {passes} passes", after=same)
+    kept = fitted.save_model(
+        chosen, polished, f"polish: {begun}, {result.note.passes} passes", after=same
+    )
     result.work.delete()
     view = model_view(read, polished, words, labels=kept.models[chosen].labels)
     if job.json_output:

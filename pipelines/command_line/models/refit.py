@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -63,8 +62,8 @@ def refit(
     if name or not asked.auto:
         require_free(opened.latest().commit, name or asked.label + suffix)
     with running(session) as run:
-        if isinstance(asked.options, TopicOptions):
-            found = chosen_options(source, asked.options, asked.auto, run)
+        if asked.auto:
+            found = chosen_options(source, asked.options, asked.auto, run, asked.model)
             asked = replace(asked, options=found)
         chosen = name or asked.label + suffix
         require_free(opened.latest().commit, chosen)

@@ -86,7 +86,9 @@ def select(
     predict best but for noise the smallest is taken: by more the halves do not agree either. With
     --refine auto each number has rounds of its own, after which pairs held out are likelier by no
     more. Of records in three views, and of sequences, the log likelihood of the triples, or
-    windows, of each half by the other's states.
+    windows, of each half by the other's states; of sets that of pairs of features, of rows of
+    numbers their density by as many directions, of edges their chances. States and components are
+    told apart where all are found again in the other half.
     """
     every = [alpha0 for listed in alphas for alpha0 in listed]
     if plot_file is not None:

@@ -56,16 +56,16 @@ const drawTried = (place, read, what, unit) => {
   const best = [...new Set(known.map((one) => one.n_topics))].sort((one, other) => one - other).map((k) =>
     known.filter((one) => one.n_topics === k).reduce((one, other) => other.chosen || (!one.chosen && read(other) > read(one)) ? other : one));
   if (best.length === 1) {
-    line(place, `Only ${best[0].n_topics} ${content.what}s were tried: ${unit} ${read(best[0]).toFixed(3)}.`);
+    line(place, `Only ${best[0].n_topics} ${content.what.replace(/y$/, "ie")}s were tried: ${unit} ${read(best[0]).toFixed(3)}.`);
     return;
   }
   const points = best.map((one) => ({
     x: one.n_topics, y: read(one), name: String(one.n_topics), chosen: one.chosen,
-    title: `${one.n_topics} ${content.what}s, alpha0 ${one.alpha0}: ${unit} ${read(one).toFixed(3)}`,
+    title: `${one.n_topics} ${content.what.replace(/y$/, "ie")}s, alpha0 ${one.alpha0}: ${unit} ${read(one).toFixed(3)}`,
   }));
   const room = points.length <= 12 ? points.map((_, at) => at) : [0, points.length - 1];
   drawLine(place, points, {
-    height: 220, label: `${what[0].toUpperCase()}${what.slice(1)} by number of ${content.what}s${alphas.length > 1 ? ", best alpha0" : ""}`,
+    height: 220, label: `${what[0].toUpperCase()}${what.slice(1)} by number of ${content.what.replace(/y$/, "ie")}s${alphas.length > 1 ? ", best alpha0" : ""}`,
     labels: room.map((at) => [at, points[at].name, "middle"]),
   });
 };

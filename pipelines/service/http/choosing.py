@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from streaming_moments.models.numbers.number_search import one_of
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.reports.html_report import content_of
 from streaming_moments.pipelines.reports.page import ReportPage
@@ -57,13 +58,14 @@ async def choice_of_k(service: Service, request: Request) -> Response:
         "kept",
         tried=lines,
         chosen=None if taken is None else (taken.n_topics, taken.alpha0),
-        what="topic" if selection is None else selection.number.removesuffix("s"),
+        what="topic" if selection is None else one_of(selection.number),
         each=EACH,
     )
     told = {
         "page": shown,
         "content": content_of(shown),
         "lines": lines,
+        "many": "topics" if selection is None else selection.number,
         "taken": taken,
         "compared": seen.compared,
         "latest": view.store.version,

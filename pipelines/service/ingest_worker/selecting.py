@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from pydantic import TypeAdapter
 
 from streaming_moments.errors import InvalidInput, StoreError, StreamingMomentsError
-from streaming_moments.models.halves import numbers_of_topics
+from streaming_moments.models.numbers.number_search import numbers_of_topics
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import model_selected, select_states
@@ -45,7 +45,9 @@ class Compared:
     @property
     def why(self) -> str:
         """Why a number is taken; empty where nothing is held out."""
-        return "" if self.selection is None else self.selection.why
+        if self.selection is None:
+            return ""
+        return "; ".join(one for one in (self.selection.why_separable, self.selection.why) if one)
 
 
 _COMPARED: TypeAdapter[Compared] = TypeAdapter(Compared)

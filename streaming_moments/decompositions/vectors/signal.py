@@ -165,6 +165,55 @@ def _misfit(
     return distance, np.square(vectors) @ (1 - values), np.square(vectors @ vectors.T)
 
 
+def signal_covariance(
+    moments: CentralMoments, r: int, diagonal: bool = False
+) -> NDArray[np.float64]:
+    """(d, d) covariance of r directions of signal and of noise beside them, the likeliest.
+
+    Without signal the noise is all; `diagonal` says whether it differs by coordinate. Raises
+    NotIdentifiable for more directions than can be told from noise.
+
+    Examples
+    --------
+    >>> from streaming_moments.decompositions.vectors.central_moments import GivenMoments
+    >>> rows = np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    >>> signal_covariance(GivenMoments.of_rows(rows, np.eye(2)), 0)
+    array([[1.25, 0.  ],
+           [0.  , 1.25]])
+    """
+    C = moments.covariance
+    d = len(C)
+    most = min(d - 1, _identified(C)) if diagonal else d - 1
+    if r > most:
+        raise NotIdentifiable(
+            f"{r} directions of signal asked for; the rows tell {most} at most from noise; ask for "
+            f"{most + 1} components or {most} factors at most"
+        )
+    noise = diagonal_noise(C, r) if diagonal else np.full(d, spherical_noise(C, r))
+    root = np.sqrt(np.maximum(noise, _LEAST_NOISE * np.trace(C) / d))
+    values, vectors = np.linalg.eigh(C / np.outer(root, root))
+    loadings = root[:, None] * vectors[:, d - r :] * np.sqrt(np.maximum(values[d - r :] - 1, 0.0))
+    return np.asarray(loadings @ loadings.T + np.diag(noise))
+
+
+def normal_logarithm(
+    moments: CentralMoments, mean: NDArray[np.float64], covariance: NDArray[np.float64]
+) -> float:
+    """Mean log density of rows, given by their moments, under a normal law.
+
+    Examples
+    --------
+    >>> from streaming_moments.decompositions.vectors.central_moments import GivenMoments
+    >>> moments = GivenMoments.of_rows(np.array([[1.0], [-1.0]]), np.eye(1))
+    >>> round(normal_logarithm(moments, np.zeros(1), np.eye(1)), 4)
+    -1.4189
+    """
+    away = moments.mean - mean
+    spread = moments.covariance + np.outer(away, away)
+    size = np.linalg.slogdet(2 * np.pi * covariance)[1]
+    return float(-(size + np.trace(np.linalg.solve(covariance, spread))) / 2)
+
+
 def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
     """Number of directions in which rows vary more than noise of so many rows does.
 

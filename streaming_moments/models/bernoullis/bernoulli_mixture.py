@@ -16,6 +16,7 @@ from streaming_moments.models.bernoullis.distinct import MOST_ROUNDS, SetMoments
 from streaming_moments.models.bernoullis.halves import cross_fit
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.inference import posteriors
+from streaming_moments.models.numbers.number_search import Trial, furthest_apart
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
@@ -82,6 +83,8 @@ class BernoulliMixture(StoredModel):
     kind: ClassVar[str] = SetsFoundation.kind
     Options: ClassVar[type[FitOptions]] = BernoulliOptions
     compares_halves: ClassVar[bool] = True
+    numbered: ClassVar[str] = "components"
+    holds_out: ClassVar[str] = "pairs"
 
     probabilities: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
     weights: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
@@ -135,6 +138,14 @@ class BernoulliMixture(StoredModel):
             documents=whole.length_histogram.n_documents,
             **({} if halves is None else vars(halves)),
         )
+
+    @classmethod
+    def trial(cls, rows: Rows, options: Any) -> Trial | None:
+        """What the pairs of each half say of the other; errors as `fit`."""
+        made = cls.fit(rows, options)
+        if made.held_out is None or made.bars is None:
+            return None
+        return Trial(made.held_out, furthest_apart(made.bars, made.shares.T))
 
     @classmethod
     def fit_bytes(cls, foundation: SetsFoundation, options: Any) -> int:

@@ -7,19 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.bernoullis.distinct import (
     Components,
     SetMoments,
     by_pairs,
-    components_of,
 )
-from streaming_moments.models.halves import HeldOut, likely
+from streaming_moments.models.halves import HeldOut
 
-TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
-"""Numbers of components that "auto" tries."""
 _ROWS = 256
-_WORSE = 3  # numbers in succession, after which no more are tried
 _LEAST = 1e-12
 
 
@@ -67,29 +62,6 @@ def cross_fit(
     ]
     bars = np.abs(shares[0] - shares[1]).sum(axis=0) / 2
     return CrossFit(bars, np.sqrt(variances), HeldOut(*scores))
-
-
-def predicting_components(moments: SetMoments, even_pairs: NDArray[np.int64], seed: int = 0) -> int:
-    """The fewest of `TRIED` under which pairs held out are as likely as under any, by halves.
-
-    InvalidInput if a half has no pair of features.
-    """
-    found: dict[int, HeldOut] = {}
-    for number in TRIED:
-        try:
-            fit = cross_fit(moments, components_of(moments, number, seed), even_pairs)
-        except NotIdentifiable:
-            break
-        if fit is None:
-            raise InvalidInput(
-                "a half of the rows, every other one of a shard, has no pair of features; give a "
-                "number of components in place of auto"
-            )
-        found[number] = fit.held_out
-        best = max(found, key=lambda one: found[one].mean)
-        if len([one for one in found if one > best]) == _WORSE:
-            break
-    return list(found)[likely(list(found.values()))[0]]
 
 
 def mean_logarithm(

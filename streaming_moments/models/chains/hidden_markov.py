@@ -17,10 +17,12 @@ from streaming_moments.models.chains.fit import fitted_fields
 from streaming_moments.models.chains.hidden_chain import HiddenChain
 from streaming_moments.models.chains.transitions import Operators
 from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import half_rows, said_of_turned
+from streaming_moments.models.three_view.held_out import trial_of_halves
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
@@ -106,6 +108,8 @@ class HiddenMarkovModel(StoredModel):
     kind: ClassVar[str] = SequencesFoundation.kind
     Options: ClassVar[type[FitOptions]] = MarkovOptions
     compares_halves: ClassVar[bool] = True
+    numbered: ClassVar[str] = "states"
+    holds_out: ClassVar[str] = "triples"
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "window_score")
 
     emission: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
@@ -155,6 +159,11 @@ class HiddenMarkovModel(StoredModel):
     def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
         """The model of one half of the sequences, without error bars; errors as `fit`."""
         return cls._fitted(half_rows(rows, odd), options, halves=False)
+
+    @classmethod
+    def trial(cls, rows: Rows, options: Any) -> Trial:
+        """What the triples of each half say of the other; errors as `trial_of_halves`."""
+        return trial_of_halves(rows, cls, options)
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:

@@ -13,7 +13,9 @@ from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
+from streaming_moments.models.communities.held_out import trial_of_edges
 from streaming_moments.models.communities.members import Members, members_of
+from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import half_rows
@@ -99,6 +101,8 @@ class Blockmodel(StoredModel):
     kind: ClassVar[str] = EdgesFoundation.kind
     Options: ClassVar[type[FitOptions]] = BlockmodelOptions
     compares_halves: ClassVar[bool] = True
+    numbered: ClassVar[str] = "communities"
+    holds_out: ClassVar[str] = "edges"
     halves_give: ClassVar[str] = "node_bars"
 
     memberships: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
@@ -149,6 +153,11 @@ class Blockmodel(StoredModel):
             node_bars=node_bars,
             mixing_bars=mixing_bars,
         )
+
+    @classmethod
+    def trial(cls, rows: Rows, options: Any) -> Trial:
+        """What the edges of each half say of the other; errors as `trial_of_edges`."""
+        return trial_of_edges(rows, options)
 
     @classmethod
     def fit_bytes(cls, foundation: EdgesFoundation, options: Any) -> int:

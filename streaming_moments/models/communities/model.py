@@ -71,6 +71,7 @@ class Communities(TopicModel):
 
     name: ClassVar[str] = "communities"
     finds_topics: ClassVar[bool] = False
+    numbered: ClassVar[str] = "communities"
     fewest: ClassVar[tuple[int, int]] = (0, 0)
     Options: ClassVar[type[FitOptions]] = CommunitiesOptions
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
@@ -22,13 +23,14 @@ from streaming_moments.deprecation import renamed_fields
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.matching import matched_order
+from streaming_moments.models.numbers.number_search import Trial, furthest_apart
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.vectors import (
-    BY_SPECTRUM,
     fit_of_blocks,
     fits_of_halves,
+    held_out_rows,
     read_by_parts,
     require_number,
     tensor_bytes,
@@ -47,10 +49,10 @@ class MixtureOptions(FitOptions):
     """What a fit of a mixture of Gaussians is told."""
 
     topics: int = option(
-        "Number of components, or auto: as many as the spectrum tells apart.",
+        "Number of components; auto: as many as halves of the rows tell apart; predict: the fewest "
+        "under whose directions rows held out are likeliest.",
         check=partial(require_number, of="components"),
-        auto=("auto",),
-        found=BY_SPECTRUM,
+        auto=("auto", "predict"),
         also=("components",),
     )
     covariance: str = option(
@@ -128,6 +130,8 @@ class GaussianMixture(StoredModel):
     kind: ClassVar[str] = VectorsFoundation.kind
     Options: ClassVar[type[FitOptions]] = MixtureOptions
     compares_halves: ClassVar[bool] = True
+    numbered: ClassVar[str] = "components"
+    holds_out: ClassVar[str] = "rows"
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "polishing")
 
     means: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
@@ -190,6 +194,24 @@ class GaussianMixture(StoredModel):
             bars=None if bars is None else bars * grid.step,
             weight_bars=weight_bars,
         )
+
+    @classmethod
+    def trial(cls, rows: Rows, options: Any) -> Trial:
+        """What the rows of each half say of the other; errors as `fit`."""
+        return fit_of_blocks(rows, "halves", cls._trial_of_blocks, options)
+
+    @classmethod
+    def _trial_of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Trial:
+        whole, k = joined_blocks(blocks), options.topics
+        mixture_components(VectorMoments.of(whole), k, options.covariance)  # refuses what cannot be
+        held_out = held_out_rows(whole, k - 1, options.covariance.endswith("diag"))
+        halves = fits_of_halves(whole, lambda half: mixture_components(half, k, options.covariance))
+        if halves is None:
+            return Trial(held_out, math.inf)
+        even, odd = (one.means for one in halves)
+        odd = odd[matched_order(even, odd)]
+        bars = np.linalg.norm(even - odd, axis=1) / 2
+        return Trial(held_out, furthest_apart(bars, (even + odd) / 2, norm=2))
 
     @classmethod
     def fit_bytes(cls, foundation: VectorsFoundation, options: Any) -> int:

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
+from typing import Literal
 
 from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.passes.families import passes_of
+from streaming_moments.models.passes.families import AUTO, MOST_PASSES, passes_of, settled
 from streaming_moments.models.passes.polishing import (
     PASSES,
     ExpectedCounts,
@@ -26,7 +27,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 def polished(
     model: M,
     batches: CountBatch | Iterable[CountBatch],
-    passes: int = PASSES,
+    passes: int | Literal["auto"] = PASSES,
     alpha: bool = False,
     threads: int = 1,
 ) -> M:
@@ -43,8 +44,9 @@ def polished(
         From its topics the passes begin; they keep their numbers.
     batches : CountBatch or iterable of CountBatch
         The documents; read once a pass, so no iterator.
-    passes : int
-        One or two are enough where the topics are near; 0 gives the model itself.
+    passes : int or "auto"
+        One or two are enough where the topics are near; 0 gives the model itself. "auto" makes
+        them until one changes the topics by less than half of their error bars, at most 20.
     alpha : bool
         Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
         digamma is linear between whole counts.
@@ -71,17 +73,20 @@ def polished(
            [0.5, 0. ],
            [0. , 1. ]])
     """
-    if passes < 0 or threads < 1:
+    most = MOST_PASSES if passes == AUTO else passes
+    if isinstance(most, str) or most < 0 or threads < 1:
         raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
     if not passes_of(type(model)).of_documents:
         raise InvalidInput(f"model {model.name} is not of documents; give one of topics")
     require_alpha(model, alpha)
     given = [batches] if isinstance(batches, CountBatch) else batches
-    for number in range(1, passes + 1):
-        expected = _expected(Reader(model), given, threads)
+    for number in range(1, most + 1):
+        expected, before = _expected(Reader(model), given, threads), model
         model = improved(model, expected, alpha)
         note = Polishing("", number, alpha, 0, expected.documents, expected.tokens)
         model = replace(model, polishing=note)
+        if passes == AUTO and settled(before, model):
+            break
     return model
 
 

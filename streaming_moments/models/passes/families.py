@@ -19,7 +19,14 @@ from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes import polishing
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import row_of
+from streaming_moments.models.states import Clusters, States, states_of
 from streaming_moments.models.topics import TopicModel
+
+AUTO = "auto"
+"""As many passes as change a model by more than its error bars allow."""
+MOST_PASSES = 20
+"""Of "auto"."""
+_MOVED, _MOVED_BARS = 0.01, 0.5  # that a pass may change at most, alone and of the error bars
 
 
 class ExpectedSums(Protocol):
@@ -115,6 +122,32 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
         BernoulliMixture.name: _OF_SETS,
     }
 )
+
+
+def settled(before: Any, after: Any) -> bool:
+    """Whether a pass changed a model by less than half of its error bars, in the mean.
+
+    Without bars by less than a hundredth: of L1 of a distribution, of the spread of a cluster.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> model = TopicModel.from_topics(np.array([[0.5], [0.5]]), np.ones(1))
+    >>> other = replace(model, topics=np.array([[0.51], [0.49]]))
+    >>> settled(model, other), settled(model, replace(other, topic_bars=np.ones(1)))
+    (False, True)
+    """
+    old, new = states_of(before), states_of(after)
+    if isinstance(old, Clusters) and isinstance(new, Clusters):
+        moved = np.linalg.norm(new.means - old.means, axis=1)
+        unit = np.sqrt(new.variances.mean(axis=1) * new.means.shape[1])
+    else:
+        assert isinstance(old, States)
+        assert isinstance(new, States)
+        moved = np.abs(new.columns - old.columns).sum(axis=0)
+        unit = np.ones(new.number)
+    bound = _MOVED * unit if new.bars is None else _MOVED_BARS * new.bars
+    return bool(moved.mean() <= bound.mean())
 
 
 def passes_of(model: type[Any]) -> Passes:

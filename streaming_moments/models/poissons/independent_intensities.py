@@ -97,6 +97,7 @@ class IndependentIntensities(TopicModel):
 
     name: ClassVar[str] = "independent"
     finds_topics: ClassVar[bool] = False
+    holds_out: ClassVar[str] = ""
     fewest: ClassVar[tuple[int, int]] = (0, 0)
     Options: ClassVar[type[FitOptions]] = IntensityOptions
     compares_halves: ClassVar[bool] = False

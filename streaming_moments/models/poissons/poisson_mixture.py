@@ -39,6 +39,7 @@ class PoissonMixture(TopicModel):
 
     name: ClassVar[str] = "poisson"
     finds_topics: ClassVar[bool] = False
+    holds_out: ClassVar[str] = ""
     fewest: ClassVar[tuple[int, int]] = (0, 0)
     Options: ClassVar[type[FitOptions]] = FitOptions
     compares_halves: ClassVar[bool] = False

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.numbers.number_search import Trial, furthest_apart
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.three_view.columns import half_rows
+from streaming_moments.models.three_view.columns import half_rows, like
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
 # Of a triple, spread over all: one that a half has not seen is not ruled out.
@@ -19,7 +20,12 @@ _SPREAD = 1e-3
 
 
 def held_out_triples(rows: Rows, model: Any, options: Any) -> HeldOut:
-    """Mean log likelihood of the triples, or windows, of each half of the records.
+    """Mean log likelihood of the triples, or windows, of each half; as `trial_of_halves`."""
+    return trial_of_halves(rows, model, options).held_out
+
+
+def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
+    """How likely the triples, or windows, of each half of the records are by a model of the other.
 
     Parameters
     ----------
@@ -38,9 +44,11 @@ def held_out_triples(rows: Rows, model: Any, options: Any) -> HeldOut:
         As `require_told_apart`, or a half of the records has no triple.
     """
     require_told_apart(rows.foundation)
-    scores = []
+    scores, tables = [], []
     for odd in (False, True):
-        fitted = rows.shared(model.fit_half(rows, options, not odd))
+        half = model.fit_half(rows, options, not odd)
+        tables.append(np.vstack([*half.tables.values()]) / len(half.tables))
+        fitted = rows.shared(half)
         parts = half_rows(rows, odd).gathered("halves", _scored, fitted)
         total = sum(count for _, count in parts)
         if not total:
@@ -48,7 +56,9 @@ def held_out_triples(rows: Rows, model: Any, options: Any) -> HeldOut:
                 "a half of the records has no triple to be held out; count more records"
             )
         scores.append(sum(score for score, _ in parts) / total)
-    return HeldOut(*scores)
+    own, other = tables[0], like(tables[1], tables[0])
+    bars = np.abs(own - other).sum(axis=0) / 2
+    return Trial(HeldOut(*scores), furthest_apart(bars, (own + other).T / 2))
 
 
 def require_told_apart(foundation: Any) -> None:

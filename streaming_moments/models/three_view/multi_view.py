@@ -27,6 +27,7 @@ from streaming_moments.models.inference import (
     posteriors,
     said_by_words,
 )
+from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
@@ -37,6 +38,7 @@ from streaming_moments.models.three_view.columns import (
     said_of_turned,
     view_columns,
 )
+from streaming_moments.models.three_view.held_out import trial_of_halves
 from streaming_moments.models.three_view.mixture_em import Mixture, likelier_mixture
 from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
 from streaming_moments.numerics.simplex import nearest_distributions
@@ -113,6 +115,8 @@ class MultiViewMixture(StoredModel):
     kind: ClassVar[str] = ViewsFoundation.kind
     Options: ClassVar[type[FitOptions]] = ViewOptions
     compares_halves: ClassVar[bool] = True
+    numbered: ClassVar[str] = "states"
+    holds_out: ClassVar[str] = "triples"
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "triple_score")
 
     rows: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
@@ -157,6 +161,11 @@ class MultiViewMixture(StoredModel):
     def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
         """The mixture of one half of the records, without error bars; errors as `fit`."""
         return cls._fitted(half_rows(rows, odd), options, halves=False)
+
+    @classmethod
+    def trial(cls, rows: Rows, options: Any) -> Trial:
+        """What the triples of each half say of the other; errors as `trial_of_halves`."""
+        return trial_of_halves(rows, cls, options)
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:

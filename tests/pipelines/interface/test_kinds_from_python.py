@@ -10,6 +10,7 @@ from streaming_moments import create_store, open_store
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.chains import HiddenMarkovModel
+from streaming_moments.models.factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.three_view import MultiViewMixture
@@ -18,6 +19,7 @@ from streaming_moments.pipelines import PilotOptions
 from streaming_moments.pipelines.jobs.create import CountingOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions
 from streaming_moments.synthetic.hidden import markov_sequences
+from streaming_moments.synthetic.mixtures import mixture_rows
 from streaming_moments.synthetic.sets import feature_sets
 
 FEW = PilotOptions(min_documents=1)
@@ -93,6 +95,8 @@ def test_a_model_of_sequences_is_fitted_kept_and_read(empty, tmp_path):
     assert "words" in kept._repr_html_()
     for call, said in (
         (lambda: store.refit(2), "refit_as(HiddenMarkovModel"),
+        (lambda: store.refit_as(HiddenMarkovModel, topics="some"), "topics"),
+        (lambda: store.refit_as(HiddenMarkovModel, topics="auto"), "keeps no halves"),
         (lambda: store.select([2]), "select_as(HiddenMarkovModel"),
         (lambda: store.refit_as(TopicModel, topics=2), "give --model hmm"),
         (lambda: store.refit_as(HiddenMarkovModel), "no value for 'topics'"),
@@ -143,7 +147,7 @@ def test_tables_of_a_frame_are_counted_and_completed(tmp_path):
     model = store.refit_as(LatentTree, topics=2, name="tree")
     assert model.documents == 400
     with pytest.raises(
-        InvalidInput, match="views, hmm and bernoulli_mixture, not of latent_tree; of topics"
+        InvalidInput, match="blockmodel and bernoulli_mixture, not of latent_tree; of topics"
     ):
         store.select_as(LatentTree, [2, 3])
     written = store.transform(frame, str(tmp_path / "out"), source="frame")
@@ -152,12 +156,21 @@ def test_tables_of_a_frame_are_counted_and_completed(tmp_path):
     assert completed.num_rows == 400
 
 
-def test_numbers_of_components_are_not_compared_by_what_is_held_out():
-    rows = np.random.default_rng(0).normal(size=(60, 2)).tolist()
+def test_numbers_of_components_are_compared_and_found():
+    rows = mixture_rows(600, 3, 2, separation=5.0, seed=1).rows.tolist()
     shape = KindOptions("vectors", "vector")
-    store = create_store("memory://rows-from-python", rows, shape=shape, counting=ALONE)
-    with pytest.raises(InvalidInput, match="not of gaussian_mixture"):
-        store.select_as(GaussianMixture, [1, 2])
+    alone = create_store("memory://rows-alone", rows, shape=shape, counting=ALONE)
+    with pytest.raises(InvalidInput, match="keeps no halves of the records"):
+        alone.select_as(GaussianMixture, [1, 2])
+    store = create_store("memory://rows-from-python", rows, shape=shape)
+    store = store.update(rows, source="rows")
+    compared = store.select_as(GaussianMixture, [1, 2, 3])
+    assert compared.separable.n_topics == 2
+    assert store.refit_as(GaussianMixture, topics="auto").n_topics == 2
+    best = store.refit_as(GaussianMixture, topics="predict").n_topics
+    assert best == compared.likely[0].n_topics
+    with pytest.raises(InvalidInput, match="model factors does not find"):
+        store.refit_as(IndependentFactors, topics="predict")
 
 
 def test_rows_of_numbers_need_no_name():
@@ -199,7 +212,7 @@ def test_sets_of_any_collection_are_counted_fitted_and_read(tmp_path):
     store = store.update(SETS, source="kept")
     model = store.refit_as(BernoulliMixture, topics=2, name="first")
     assert isinstance(open_store(store.url).model(), BernoulliMixture)
-    assert "take 2 states" in store.select_as(BernoulliMixture, [1, 2, 3]).why
+    assert "take 2 components" in store.select_as(BernoulliMixture, [1, 2, 3]).why
     written = store.transform(SETS[:5], str(tmp_path / "out"), source="read")
     table = pq.read_table(written.files[0])
     assert table["length"].to_pylist() == [len(row) for row in SETS[:5]]

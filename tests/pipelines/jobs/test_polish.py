@@ -5,12 +5,14 @@ import json
 import uuid
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from streaming_moments import polished
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
+from streaming_moments.models.passes.families import MOST_PASSES
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
@@ -65,6 +67,29 @@ def test_a_job_gives_the_bits_of_the_same_passes_in_memory(counted, documents, e
     assert (note.parent, note.passes, note.shards) == ("fitted", 2, 6)
     assert (note.documents, note.tokens) == (900, documents.tokens)
     assert np.abs(there.model.topics - model.topics).sum(axis=0).max() > 0.01
+
+
+def test_passes_are_made_until_one_changes_little(counted, documents, embedded):
+    model = counted.load_model("fitted")
+    model = replace(model, topic_bars=model.topic_bars / 5)
+    there = polish(counted, model, Run(embedded), passes="auto")
+    here = polished(model, documents, "auto", threads=2)
+    same(there.model, here)
+    made = there.model.polishing.passes
+    assert made == here.polishing.passes
+    assert 1 < made < MOST_PASSES
+    steps = [model, *(polished(model, documents, number) for number in range(1, made + 1))]
+    moved = [
+        np.abs(after.topics - before.topics).sum(axis=0).mean() / model.topic_bars.mean()
+        for before, after in pairwise(steps)
+    ]
+    assert moved[-1] <= 0.5 < min(moved[:-1])
+    same(steps[-1], here)
+    # as many in all where it goes on
+    again = polish(counted, model, Run(embedded), passes="auto")
+    assert again.model.polishing == there.model.polishing
+    with pytest.raises(InvalidInput, match="often passes"):
+        polish(counted, model, Run(embedded), passes="often")
 
 
 def test_processes_give_the_same_bits_as_threads(counted, embedded):

@@ -22,7 +22,10 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.synthetic.graphs import community_graph
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
+from streaming_moments.synthetic.mixtures import mixture_rows
+from streaming_moments.synthetic.sets import feature_sets
 
 pytestmark = pytest.mark.usefixtures("few_blocks")
 LETTERS = "abcdefghij"
@@ -152,6 +155,13 @@ def test_select_says_which_number_predicts(run, stores, tmp_path, kind, model):
     assert [one["n_topics"] for one in told["candidates"]] == [1, 2, 3]
     assert told["taken"]["n_topics"] == 2
     assert told["taken"]["refined"] == model[1]
+    assert told["separable"]["n_topics"] == 2
+    model_options = model[0].split()
+    code, _, err = run(
+        "refit", stores / kind, *model_options, "--name", f"found-{kind}", "--topics", "auto"
+    )
+    assert code == 0, err
+    assert "chose 2 states: all are found again in the other half" in err
     assert (told["best"], told["plot"]) == (None, None)
 
 
@@ -174,3 +184,65 @@ def test_states_are_labelled_followed_and_compared(run, stores, tmp_path, kind):
     assert all(0 < distance < 0.3 for *_, distance in pairs)
     code, _, err = run("label", stores / kind, "7", "none")
     assert (code, "topics 0 to 1, not 7" in err) == (2, True)
+
+
+def drawn_rows(kind):
+    """Lines of a file of a kind, of two or three planted states, and the options of its store."""
+    if kind == "vectors":
+        rows = mixture_rows(1500, 4, 3, separation=5.0, seed=1).rows.tolist()
+        names = "w,x,y,z"
+    elif kind == "edges":
+        rows = community_graph(120, 2, 0.6, 0.05, 0.0, seed=0).edges.tolist()
+        names = "source,target"
+    else:
+        rows = feature_sets(1500, 8, 2, mean=0.4, seed=1).batch.to_csr().toarray().tolist()
+        names = "a,b,c,d,e,f,g,h"
+    told = () if kind == "edges" else ("--columns", names)
+    return [names, *(",".join(map(str, row)) for row in rows)], told
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "planted", "of"),
+    [
+        ("vectors", "gaussian_mixture", 3, "components"),
+        ("sets", "bernoulli_mixture", 2, "components"),
+        ("edges", "blockmodel", 2, "communities"),
+    ],
+)
+def test_numbers_of_any_kind_are_found_and_compared(run, tmp_path, kind, model, planted, of):
+    lines, told = drawn_rows(kind)
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    store = tmp_path / "store"
+    assert run("create", store, tmp_path / "rows.csv", "--kind", kind, *told)[0] == 0
+    assert run("update", store, tmp_path / "rows.csv")[0] == 0
+    code, out, err = run("refit", store, "--model", model, "--topics", "auto", "--json")
+    assert code == 0, err
+    assert json.loads(out)["model"]
+    assert f"chose {planted} {of}: " in err
+    assert "gain of each: 2 " in err
+    assert MomentStore.open(str(store)).load_any_model(json.loads(out)["model"]).n_topics == planted
+    code, out, err = run("select", store, "--topics", "1-4", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["separable"]["n_topics"] == planted
+    assert found["why_separable"].startswith(f"chose {planted} {of}: ")
+    assert (found["separable"]["apart"] is None) == (kind == "edges")
+    code, out, err = run("refit", store, "--model", model, "--topics", "predict", "--name", "best")
+    assert code == 0, err
+    assert (
+        MomentStore.open(str(store)).load_any_model("best").n_topics == found["taken"]["n_topics"]
+    )
+
+
+def test_a_store_without_halves_says_what_to_do_instead(run, tmp_path):
+    lines, told = drawn_rows("vectors")
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    store = tmp_path / "store"
+    options = ("--kind", "vectors", *told, "--no-halves")
+    assert run("create", store, tmp_path / "rows.csv", *options)[0] == 0
+    assert run("update", store, tmp_path / "rows.csv")[0] == 0
+    code, _, err = run("select", store, "--topics", "1-4")
+    assert (code, "keeps no halves of the records" in err) == (2, True)
+    # the spectrum tells them without
+    code, _, err = run("refit", store, "--model", "gaussian_mixture", "--topics", "auto")
+    assert (code, "as many components as the spectrum tells apart" in err) == (0, True)

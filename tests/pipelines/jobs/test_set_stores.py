@@ -133,7 +133,7 @@ def test_the_number_of_components_is_selected(run, store):
     assert code == 0, err
     told = json.loads(out)
     assert told["taken"]["n_topics"] == K
-    assert "pairs held out take 3 states" in told["why"]
+    assert "pairs held out take 3 components" in told["why"]
 
 
 def test_passes_polish_a_model_as_in_memory(run, store, shards, drawn):

@@ -212,10 +212,7 @@ BEYOND = 10**400  # no float
             ".*polish: a pass counts all documents",
         ),
         (with_section("refit", polish=1, model="independent"), ".*no passes over documents"),
-        (
-            with_section("refit", polish=1, model="gaussian_mixture"),
-            ".*polish: nights polish models of documents only",
-        ),
+        (with_section("refit", polish="often"), ".*polish"),
         (with_section("create", max_topics=9, core=8), r"\[create\] max_topics is 9"),
         (with_section("create", counts_column="n"), r"\[create\] counts column 'n' needs an ids"),
         (with_section("create", ids_column="n", format="text"), r"\[create\] .* needs parquet"),
@@ -333,12 +330,20 @@ def test_what_is_auto_is_found_by_halves():
     made = {"kind": "vectors", "halves": False}
     spectral = {"topics": "auto", "model": "gaussian_mixture"}
     found = config_of({**told, "create": made, "refit": spectral}, "n").refit
+    assert (found.auto, found.options(1, 1.0).topics) == ({"topics": "auto"}, 1)
+    by_spectrum = {"topics": "auto", "model": "factors"}
+    found = config_of({**told, "create": made, "refit": by_spectrum}, "n").refit
     assert (found.auto, found.options(1, 1.0).topics) == ({"topics": "auto"}, 0)
     numbers = config_of({**told, "refit": {"topics": [5, 8], "refine": "auto"}}, "n").refit
     assert (numbers.auto, numbers.topics) == ({"refine": "auto"}, (5, 8))
     for refit, made, problem in (
-        ({"topics": "auto", "model": "poisson"}, {}, "auto is of models 'topics' and 'gau"),
+        ({"topics": "auto", "model": "poisson"}, {}, "auto is of models 'topics' and 'views'"),
         ({"topics": "auto", "alpha0": [0.1, 1]}, {}, "auto is with one alpha0"),
+        (
+            {"topics": "predict", "model": "factors"},
+            {},
+            "predict is of models 'topics' and 'views'",
+        ),
         ({"topics": "auto"}, {"halves": False}, r"\[refit\] topics is auto.*give a number"),
         ({"topics": 5, "auto": ["refine"]}, {}, r"\[refit\] has no key 'auto'"),
     ):

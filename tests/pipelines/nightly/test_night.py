@@ -16,6 +16,7 @@ from streaming_moments.models import halves as fits_of_halves
 from streaming_moments.models.chains import HiddenMarkovModel
 from streaming_moments.models.fit import fit_by
 from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.numbers import number_search
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.aggregation import aggregation
@@ -80,7 +81,7 @@ def test_drift_from_row_blocks_is_that_of_whole_states(counted, embedded):
 
 @pytest.mark.parametrize("halves", [True, False])
 def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, monkeypatch, halves):
-    monkeypatch.setattr(fits_of_halves, "TRIED_TOPICS", (2, 4))
+    monkeypatch.setattr(number_search, "TRIED_TOPICS", (2, 4))
     monkeypatch.setattr(fits_of_halves, "TRIED_ROUNDS", (1, 2))
     source = counted
     if not halves:

@@ -29,11 +29,14 @@ KINDS = {
         'categories = ["c0", "c1", "c2", "c3"]\nmin_documents = 2',
         'model = "latent_tree"\ntopics = 2',
     ),
-    "vectors": ('kind = "vectors"\ncolumns = "x,y,z"', 'model = "gaussian_mixture"\ntopics = 2'),
+    "vectors": (
+        'kind = "vectors"\ncolumns = "x,y,z"',
+        'model = "gaussian_mixture"\ntopics = 2\npolish = 2',
+    ),
     "edges": ('kind = "edges"', 'model = "blockmodel"\ntopics = 2'),
     "sets": (
         'kind = "sets"\ncolumns = "a,b,c,d,e,f,g,h"',
-        'model = "bernoulli_mixture"\ntopics = [1, 2]',
+        'model = "bernoulli_mixture"\ntopics = "auto"\npolish = "auto"',
     ),
 }
 GATES = {
@@ -122,6 +125,9 @@ def test_nights_make_publish_follow_and_refuse(run, place):
         assert steps["match"]["kept"] == 2
         assert len(report["topics"]) == 2
         assert "What has changed" in page
+    if kind in ("sets", "vectors"):
+        assert model.polishing.documents == 1200
+        assert steps["polish"]["passes"] == model.polishing.passes
     assert ("scores" in steps["refit"]) == (kind == "tables")
     assert (steps["refit"]["held_out"] is not None) == (kind in ("sequences", "views", "sets"))
     assert "streaming_moments_shards" in (folder / "night.prom").read_text()

@@ -8,7 +8,6 @@ import pytest
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.bernoullis.distinct import SetMoments, components_of
-from streaming_moments.models.bernoullis.halves import predicting_components
 from streaming_moments.models.bernoullis.passes import ExpectedSets, SetReader, improved, polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.statistics.counts.basis import Basis
@@ -224,15 +223,6 @@ def test_error_bars_are_about_as_long_as_the_errors():
     assert 0.4 < np.mean(ratios) < 1.0
     assert "error bar" in model.described().columns
     assert fitted(statistics_of(drawn.batch, halves=False), 5).bars is None
-
-
-@pytest.mark.parametrize("k", [1, 2, 4])
-def test_the_number_of_components_is_found_by_pairs_held_out(k):
-    statistics = statistics_of(feature_sets(6000, 40, k, seed=k).batch)
-    even = statistics.even_pair_counts
-    assert predicting_components(SetMoments.of(statistics), even) == k
-    with pytest.raises(InvalidInput, match="no pair of features"):
-        predicting_components(SetMoments.of(statistics), np.zeros_like(even))
 
 
 def test_what_rows_do_not_hold_is_refused():

@@ -21,15 +21,13 @@ from streaming_moments.models.halves import (
     made_there,
     mean_logarithm,
     noise,
-    numbers_of_topics,
     odd_pairs,
     pair_logarithms,
     predicting_rounds,
     scored,
-    telling,
-    telling_number,
     with_dirichlet,
 )
+from streaming_moments.models.numbers.number_search import numbers_of_topics
 from streaming_moments.models.passes.documents import polished
 from streaming_moments.models.refinement import (
     PairTopics,
@@ -317,49 +315,6 @@ def test_as_many_topics_are_told_apart_as_were_planted(planted):
     assert fit(statistics, "predict", 0.3, refine=2).n_topics >= planted
 
 
-def alike(means, noise=0.0):
-    """A curve whose halves differ by the noise at every other number."""
-    return {
-        k: HeldOut(mean + noise * (place % 2), mean - noise * (place % 2))
-        for place, (k, mean) in enumerate(means.items())
-    }
-
-
-def test_one_more_topic_tells_little_where_it_gains_less_than_a_quarter_of_the_mean():
-    assert telling({}) is None
-    assert telling(alike({3: -8.0})) == 3
-    # each gains 1 up to 4, then 0.26 or 0.24
-    assert telling(alike({1: -9, 2: -8, 4: -6, 5: -5.74})) == 5
-    assert telling(alike({1: -9, 2: -8, 4: -6, 5: -5.76})) == 4
-    # a later number counts too, by what it gains a topic
-    assert telling(alike({1: -9, 2: -8, 3: -7.9, 4: -7})) == 4
-    # gains within the noise are none
-    assert telling(alike({1: -9, 2: -8.9}, noise=0.3)) == 1
-    assert telling(alike({1: -9, 2: -8.9}, noise=0.01)) == 2
-
-
-def test_numbers_between_those_of_the_curve_are_tried_until_the_gap_is_small():
-    asked = []
-
-    def held_out_of(number):
-        asked.append(number)
-        return HeldOut(*(2 * [min(number, 8) - 20.0]))
-
-    found, known = telling_number({k: held_out_of(k) for k in (1, 5, 7, 10)}, held_out_of)
-    assert (found, set(known)) == (8, {1, 5, 7, 8, 9, 10})
-    assert sorted(asked[4:]) == [8, 9]
-    # a number that cannot be fitted is not asked for again
-    asked.clear()
-    found, known = telling_number(alike({1: -9, 4: -6, 9: -6}), lambda k: asked.append(k))
-    assert (found, set(known)) == (4, {1, 4, 9})
-    assert len(asked) == len(set(asked)) == 2
-    # of many the nearest twentieth is as good
-    asked.clear()
-    curve = {k: HeldOut(*(2 * [min(k, 97) - 120.0])) for k in (1, 80, 100, 150)}
-    found, _ = telling_number(curve, lambda k: HeldOut(*(2 * [min(k, 97) - 120.0])))
-    assert 97 <= found <= 101
-
-
 def test_bars_of_topics_that_were_not_refined_say_so(small):
     start = fit(*gathered(small).blocks, 4, 1.0, refine=0)
     said = "bars are made for refined topics, of these they may be twice too long"
@@ -400,7 +355,7 @@ def test_a_half_without_pairs_finds_no_number(small):
     basis = Basis.from_pilot(small, max_topics=2)
     one = replace(small.select(0, 200), halves=np.zeros(200, dtype=np.bool_))
     counted = MomentStatistics.of(one, basis)
-    with pytest.raises(InvalidInput, match="half of the documents.*give a number of topics"):
+    with pytest.raises(InvalidInput, match="half of the records.*give the number of topics"):
         fit(counted, "auto", 1.0, refine=1)
     with pytest.raises(InvalidInput, match="half of the documents.*fit with alpha given"):
         fit(counted, 2, 1.0, refine=1, alpha="auto")

@@ -1,0 +1,68 @@
+"""Edges held out: how likely those of each half of a graph are by the communities of the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.communities.members import Members, members_of
+from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.numbers.number_search import Trial
+from streaming_moments.models.rows import Rows
+from streaming_moments.models.three_view.columns import half_rows
+from streaming_moments.statistics.edges.ends import part_name
+from streaming_moments.statistics.views.statistics import ViewStatistics
+
+# Of the chance of an edge, spread over all pairs: one that a half rules out is not impossible.
+_SPREAD = 1e-3
+
+
+def trial_of_edges(rows: Rows, options: Any) -> Trial:
+    """Mean log likelihood of an edge of each half, among all pairs of nodes.
+
+    Raises
+    ------
+    NotIdentifiable
+        A half does not hold as many communities.
+    InvalidInput
+        The statistics keep no halves, or sketches of the neighbours alone, or a half has no edge.
+    """
+    foundation = rows.foundation
+    if not foundation.halves or not foundation.whole:
+        lacks = "halves of the edges" if not foundation.halves else "whole lists of neighbours"
+        raise InvalidInput(
+            f"the statistics keep no {lacks}, by which numbers of communities are compared; give a "
+            "number, or create the store with halves and without --sketch-columns"
+        )
+    fits = [members_of(half_rows(rows, odd), foundation, options) for odd in (False, True)]
+    scores = []
+    for odd in (False, True):
+        fitted = rows.shared(fits[not odd])
+        parts = half_rows(rows, odd).gathered("halves", _scored, fitted)
+        edges = sum(count for _, count in parts)
+        if not edges:
+            raise InvalidInput("a half of the edges is empty; count more edges, or give a number")
+        scores.append(sum(score for score, _ in parts) / edges)
+    return Trial(HeldOut(*scores))
+
+
+def _scored(statistics: ViewStatistics, fitted: Members) -> tuple[float, int]:
+    """Log likelihood of the ends in a block, and how many they are."""
+    counts = statistics.sums[part_name(0)][:, 1:]
+    own = fitted.memberships[statistics.block.rows]
+    chances = own @ fitted.mixing @ fitted.memberships.T
+    n = len(fitted.memberships)
+    seen = counts > 0
+    shares = (1 - _SPREAD) * chances[seen] / _all_chances(fitted) + _SPREAD / (n * (n - 1))
+    return float(counts[seen] @ np.log(shares)), int(counts.sum())
+
+
+def _all_chances(fitted: Members) -> float:
+    """Sum of the chances of all pairs of two nodes."""
+    members: NDArray[np.float64] = fitted.memberships
+    sums = members.sum(axis=0)
+    loops = np.einsum("xa,ab,xb->", members, fitted.mixing, members)
+    return max(float(sums @ fitted.mixing @ sums - loops), np.finfo(float).tiny)

@@ -1,0 +1,1 @@
+"""Numbers: how many topics, states or components there are, by what is held out."""

@@ -1,0 +1,342 @@
+"""NumberSearch: which numbers of topics or states were tried, and what halves say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.models.halves import HeldOut, likely
+from streaming_moments.models.rows import Rows
+from streaming_moments.statistics.counts.basis import Basis
+
+# The first tells how much topics gain at all.
+TRIED_TOPICS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
+TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
+"""Numbers of states, components or communities that are tried."""
+# Of the mean gain so far, below which one more gains little.
+_LITTLE = 0.25
+# Of the distance to the nearest other state, at most, where a state is found again.
+_AGAIN = 0.5
+# Numbers in succession that are no better, after which no larger ones are tried.
+_WORSE = 3
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What halves of the records say of a number.
+
+    Parameters
+    ----------
+    held_out : HeldOut
+        How likely what each half holds is by a model of the other one.
+    apart : float, optional
+        As of `furthest_apart`, of models whose states are found anew in each half.
+    """
+
+    held_out: HeldOut
+    apart: float | None = None
+
+
+@dataclass(frozen=True)
+class NumberSearch:
+    """What halves say of several numbers, and which of them they tell.
+
+    Parameters
+    ----------
+    curve : mapping
+        `HeldOut` of each number that was tried and could be fitted.
+    apart : mapping
+        `Trial.apart` of them, where it is known.
+    of : str
+        What is numbered, in the plural.
+    more : str
+        How larger numbers are tried; empty where it is not known.
+
+    Examples
+    --------
+    >>> alike = {1: -9.0, 2: -8.6, 3: -8.2, 5: -8.15}
+    >>> curve = {number: HeldOut(mean, mean) for number, mean in alike.items()}
+    >>> search = NumberSearch(curve)
+    >>> search.separable, search.predicting
+    (3, 5)
+    >>> NumberSearch(curve, {1: 0.0, 2: 0.1, 3: 0.8, 5: 1.2}).separable
+    2
+    """
+
+    curve: Mapping[int, HeldOut]
+    apart: Mapping[int, float] = field(default_factory=dict)
+    of: str = "topics"
+    more: str = ""
+
+    @property
+    def separable(self) -> int | None:
+        """As many as are told apart; None where nothing tells.
+
+        The most that are all found again in the other half, of those up to the likeliest; of
+        models whose halves do not say so the fewest after which one more gains little.
+        """
+        if not self.apart:
+            return telling(self.curve)
+        likeliest = max(self.curve, key=lambda number: (self.curve[number].mean, -number))
+        again = (number for number, apart in self.apart.items() if apart < _AGAIN)
+        return max((number for number in again if number <= likeliest), default=1)
+
+    @property
+    def predicting(self) -> int | None:
+        """The fewest within the noise of the likeliest; None where nothing tells."""
+        numbers = sorted(self.curve)
+        places = likely([self.curve[number] for number in numbers])
+        return numbers[places[0]] if places else None
+
+    def found(self, how: str) -> int:
+        """The number that "auto" or "predict" takes; raises InvalidInput where nothing tells."""
+        found = self.predicting if how == "predict" else self.separable
+        if found is None:
+            raise InvalidInput(f"none of the numbers of {self.of} could be fitted; give one")
+        return found
+
+    def sentence(self, how: str = "auto", beside: str = "") -> str:
+        """Which number is taken and why, and what each more gains; empty where nothing tells.
+
+        Examples
+        --------
+        >>> alike = {1: -9.0, 2: -8.6, 3: -8.2, 5: -8.15}
+        >>> curve = {number: HeldOut(mean, mean) for number, mean in alike.items()}
+        >>> print(NumberSearch(curve, of="states", more="--topics 5-10").sentence())
+        chose 3 states: one more gains less than a quarter of the mean gain in held-out \
+likelihood; 5 predict best, the most that were tried (try --topics 5-10); gain of each: 2 +0.4, 3 \
++0.4, 5 +0.025
+        """
+        if not self.curve:
+            return ""
+        separable, predicting = self.separable, self.predicting
+        chosen = self.found(how)
+        of = self.of if chosen != 1 else one_of(self.of)
+        best = "they predict best" if how == "predict" else f"{predicting} predict best"
+        if how != "predict" and predicting == separable:
+            best = "they also predict best"
+        if predicting == max(self.curve):
+            best += ", the most that were tried" + (f" (try {self.more})" if self.more else "")
+        if how == "predict":
+            also = "they" if separable == predicting else separable
+            told = f"{best}; {also} are told apart"
+        elif self.apart:
+            told = f"all are found again in the other half, and of more not all are; {best}"
+        else:
+            few = "one more gains less than a quarter of the mean gain in held-out likelihood"
+            told = f"{few}; {best}"
+        gains = f"; gain of each: {self.gains}" if len(self.curve) > 1 else ""
+        return f"chose {chosen} {of}{beside}: {told}{gains}"
+
+    @property
+    def gains(self) -> str:
+        """What each more gains at the numbers that were tried, in nats.
+
+        Examples
+        --------
+        >>> NumberSearch({1: HeldOut(-9.0, -9.0), 3: HeldOut(-8.0, -8.0)}).gains
+        '3 +0.5'
+        """
+        numbers = sorted(self.curve)
+        return ", ".join(
+            f"{more} {self.curve[more].gain(self.curve[fewer])[0] / (more - fewer):+.2g}"
+            for fewer, more in pairwise(numbers)
+        )
+
+
+def one_of(several: str) -> str:
+    """The singular of what is numbered or held out.
+
+    Examples
+    --------
+    >>> one_of("states"), one_of("communities")
+    ('state', 'community')
+    """
+    stem = several.removesuffix("ies")
+    return f"{stem}y" if stem != several else several.removesuffix("s")
+
+
+def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm: int = 1) -> float:
+    """The most by which halves differ in a state, over the distance to the nearest other state.
+
+    Parameters
+    ----------
+    bars : (k,) float64
+        Half of what the halves differ by in each state.
+    states : (k, n) float64
+        Of all records, or the means of both halves.
+    norm : int
+        Of distances.
+
+    Examples
+    --------
+    >>> furthest_apart(np.array([0.25, 0.1]), np.eye(2))
+    0.25
+    """
+    if len(states) == 1:
+        return 0.0
+    distances = [np.linalg.norm(states - one, ord=norm, axis=1) for one in states]
+    nearest = [np.delete(row, place).min() for place, row in enumerate(distances)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = 2 * bars / np.array(nearest)
+    return float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).max())
+
+
+def searched(
+    numbers: Iterable[int],
+    trial_of: Callable[[int], Trial | None],
+    how: str,
+    of: str = "topics",
+    more: str = "",
+    worse: int = _WORSE,
+) -> NumberSearch:
+    """Try rising numbers, and for "auto" those between.
+
+    No larger ones are tried after so many in succession that cannot be fitted, or are no likelier
+    and of states that are not all found again. "auto" halves the gaps beside what is told until
+    they are a twentieth of it.
+
+    Parameters
+    ----------
+    trial_of : callable
+        Of a number; None where it cannot be fitted.
+    worse : int
+        In succession; 0 tries all.
+    """
+    tried = dict[int, Trial | None]()
+    best: HeldOut | None = None
+    since = 0
+    for number in numbers:
+        one = tried[number] = trial_of(number)
+        since += 1
+        if one is not None:
+            gain, noise = one.held_out.gain(best) if best is not None else (1.0, 0.0)
+            best = one.held_out if gain > 0 else best
+            if gain > noise or (one.apart is not None and one.apart < _AGAIN):
+                since = 0
+        if worse and since == worse:
+            break
+    while how == "auto" and (middle := _between(tried)) is not None:
+        tried[middle] = trial_of(middle)
+    return search_of(tried, of, more)
+
+
+def search_of(tried: Mapping[int, Trial | None], of: str, more: str = "") -> NumberSearch:
+    """What trials say together; those that could not be fitted are left out."""
+    known = {number: one for number, one in sorted(tried.items()) if one is not None}
+    curve = {number: one.held_out for number, one in known.items()}
+    apart = {number: one.apart for number, one in known.items() if one.apart is not None}
+    return NumberSearch(curve, apart, of, more)
+
+
+def _between(tried: Mapping[int, Trial | None]) -> int | None:
+    """A number between the one that is told and its neighbours, to be tried; None of none."""
+    found = search_of(tried, "").separable
+    if found is None:
+        return None
+    below = max((number for number, one in tried.items() if one and number < found), default=found)
+    above = min((number for number, one in tried.items() if one and number > found), default=found)
+    gap = max(1, found // 20)
+    gaps = [ends for ends in ((below, found), (found, above)) if ends[1] - ends[0] > gap]
+    middles = ((low + high) // 2 for low, high in gaps)
+    return next((middle for middle in middles if middle not in tried), None)
+
+
+def searched_by_fits(
+    model: Any,
+    rows: Rows,
+    options: Any,
+    how: str,
+    numbers: Iterable[int] = TRIED,
+    worse: int = _WORSE,
+) -> NumberSearch:
+    """`searched` of a model that is fitted to rows in memory.
+
+    Raises
+    ------
+    NotIdentifiable
+        None of the numbers can be fitted.
+    InvalidInput
+        The statistics keep no halves, or one is empty.
+    """
+    refused: list[NotIdentifiable] = []
+
+    def trial_of(number: int) -> Trial | None:
+        try:
+            return trial_by(model, rows, replace(options, topics=number))
+        except NotIdentifiable as error:
+            refused.append(error)
+            return None
+
+    found = searched(numbers, trial_of, how, model.numbered, worse=worse)
+    if not found.curve:
+        raise refused[0]
+    return found
+
+
+def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
+    """What halves say of the number of these options.
+
+    Raises
+    ------
+    NotIdentifiable
+        The statistics do not hold as many.
+    InvalidInput
+        A half is empty.
+    """
+    found: Trial | None = model.trial(rows, options)
+    if found is None:
+        raise InvalidInput(
+            f"a half of the records has no {one_of(model.holds_out)} to be held out; "
+            f"count more records, or give the number of {model.numbered}"
+        )
+    return found
+
+
+def telling(curve: Mapping[int, HeldOut]) -> int | None:
+    """The fewest after which one more gains little, of the numbers of a curve; None of none.
+
+    Little is less than a quarter of what each has gained in the mean up to there: people name as
+    many topics, while those that predict best are often several times as many. A gain within the
+    noise is none.
+
+    Examples
+    --------
+    >>> alike = {1: -9.0, 2: -8.6, 3: -8.2, 4: -8.19, 5: -8.185}
+    >>> telling({number: HeldOut(mean, mean) for number, mean in alike.items()})
+    3
+    """
+    return next((number for number in sorted(curve) if _is_enough(curve, number)), None)
+
+
+def _is_enough(curve: Mapping[int, HeldOut], number: int) -> bool:
+    """Whether no larger number gains more than a little a topic, counted from this one."""
+    first = min(curve)
+    so_far = curve[number].gain(curve[first])[0] / max(number - first, 1)
+    return all(_gain(curve, number, more) <= _LITTLE * so_far for more in curve if more > number)
+
+
+def _gain(curve: Mapping[int, HeldOut], number: int, more: int) -> float:
+    """What each of more topics gains, 0 within the noise."""
+    gain, noise = curve[more].gain(curve[number])
+    return gain / (more - number) if gain > noise else 0.0
+
+
+def numbers_of_topics(basis: Basis) -> tuple[int, ...]:
+    """Numbers of topics that "auto" tries: as many as the basis was made for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> numbers_of_topics(Basis(np.eye(40, 17, dtype=np.int8), 40))
+    (1, 2, 3, 5, 7, 10)
+    """
+    # three columns for two topics, and a few besides
+    most = basis.columns / 1.5
+    return tuple(number for number in TRIED_TOPICS if number <= most) or (1,)
