@@ -10,11 +10,14 @@ from typing import Any
 from rich.console import Console
 
 from streaming_moments.models.base import Description
+from streaming_moments.pipelines.reports.model_pages.printed_model import (
+    print_states,
+    print_topics,
+)
 from streaming_moments.pipelines.reports.states import (
     StateLine,
     no_bars,
     parameters_as_json,
-    print_states,
     state_lines,
     states_as_json,
 )
@@ -23,7 +26,6 @@ from streaming_moments.pipelines.reports.tables import (
     as_json,
     described_as_json,
     model_scores,
-    print_topics,
     scores_line,
     together_line,
     topic_lines,
