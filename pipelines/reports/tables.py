@@ -21,6 +21,7 @@ from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.quality.diversity import topic_diversity
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.weights_by_age import half_life_text
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
@@ -139,9 +140,7 @@ def documents_of(model: Model) -> str:
     words = f"{model.documents:,} documents"
     words += f" since {model.since}" if model.since else ""
     words += f" until {model.until}" if model.until else ""
-    if model.half_life is not None:
-        words += f", half as much after every {model.half_life:g} days (in floating point)"
-    return words
+    return words + half_life_text(model.half_life)
 
 
 def described_as_json(model: Model) -> dict[str, object]:
