@@ -32,6 +32,7 @@ from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.interface.topics_view import Topics
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
+from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
@@ -118,6 +119,7 @@ class Store:
         unique: bool = False,
         include_forgotten: bool = False,
         memory: int | None = None,
+        compact_after: int = COMPACT_AFTER,
     ) -> Store:
         """Count what was not counted yet, as `pipelines.update`.
 
@@ -135,18 +137,23 @@ class Store:
             As of `pipelines.update`.
         memory : int, optional
             Budget of a worker process in bytes.
+        compact_after : int
+            Sum up segments when there are so many of about one size, so that a refit reads few
+            after any number of calls; 0: never.
 
         Raises
         ------
         InvalidInput
-            Documents of another type or without a source; partitions or shards that were counted
-            with other content; an id twice; or, once all others are counted, partitions that were
-            counted and are not there any more.
+            A negative `compact_after`; documents of another type or without a source; partitions
+            or shards that were counted with other content; an id twice; or, once all others are
+            counted, partitions that were counted and are not there any more.
         ShardError
             A document is no text, or a shard cannot be read: names its place.
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
             As `pipelines.update`.
         """
+        if compact_after < 0:
+            raise InvalidInput(f"compact_after is {compact_after}; give at least 0")
         at, there = dataclasses.replace(self, snapshot=self.snapshot.latest()), set[str]()
         with running(client, memory, self.storage_options) as run:
             for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
@@ -162,6 +169,8 @@ class Store:
                         include_forgotten=include_forgotten,
                     )
                     at = dataclasses.replace(at, snapshot=done.store)
+            merged = compact_when_many(at.snapshot, compact_after, run)
+            at = dataclasses.replace(at, snapshot=merged)
         if source is not None:
             require_all_there(source, there, at.snapshot.ledger())
         return at

@@ -9,19 +9,29 @@ from streaming_moments.pipelines.cluster.memory import blocks_in_flight
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.covering import Part, added, reference_of
 from streaming_moments.storage.log.ledger import Ledger
+from streaming_moments.storage.log.manifests import FileRecord
 from streaming_moments.storage.operations.compaction import (
+    SegmentsChanged,
     commit_compaction,
     compaction_groups,
     seal_sum,
     write_sum,
 )
 from streaming_moments.storage.operations.growth import store_of_era
+from streaming_moments.storage.operations.levels import (
+    FEWEST,
+    commit_sum,
+    parts_to_sum,
+    segments_to_replace,
+    sums_gone,
+)
 from streaming_moments.storage.segments.blocks import joining_bytes
-from streaming_moments.storage.segments.segments import Segment
+from streaming_moments.storage.segments.segments import Segment, SegmentWriter
 from streaming_moments.storage.store.store import MomentStore
 
-COMPACT_AFTER = 16
+COMPACT_AFTER = 8
 # the sum, one segment of it, and what is encoded and written
 _COPIES = 3
 
@@ -62,9 +72,46 @@ def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
 
 
 def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "day") -> MomentStore:
-    """Compact a store of at least so many segments; 0 never does. Errors as of `compact`."""
-    if 0 < after <= len(store.commit.segments):
-        return compact(store, run, by)
+    """Merge segments of about the same size where there are many, so that a refit reads few.
+
+    Segments of the same days are replaced by their sum; beside those of different days it is
+    written, and they stay. Each merge is a commit. What another writer has merged or taken away
+    meanwhile is left to it.
+
+    Parameters
+    ----------
+    store : MomentStore
+        Its latest version is extended.
+    after : int
+        How many segments of about the same size are merged; 0: never; 1: all of the same days, as
+        `compact`.
+    run, by
+        As of `compact`.
+
+    Returns
+    -------
+    MomentStore
+        At the new version; as it was if there was nothing to do.
+
+    Raises
+    ------
+    BoundExceeded, StoreError
+        As `compact`.
+    """
+    if after == 0:
+        return store
+    try:
+        if after == 1:
+            store = compact(store, run, by)
+        after = max(after, FEWEST)
+        while sources := segments_to_replace(store.commit.segments, store.ledger(), after, by):
+            store = replaced_by_sum(store, sources, run)
+        gone = sums_gone(store)
+        while parts := parts_to_sum(store.commit, after, by, gone):
+            writer, files = _written(store, [added(part) for part in parts], run)
+            store = commit_sum(store, writer, files, parts, gone)
+    except SegmentsChanged:
+        return store.latest()
     return store
 
 
@@ -89,9 +136,18 @@ def summed(
 
     Each source has its sign. `ledger` has their records, and possibly others.
     """
-    writer = store_of_era(store, sources[0].words).new_segment()
-    joining = joining_bytes(sources, store.layout)
+    writer, files = _written(store, sources, run)
+    return seal_sum(store, writer, files, sources, ledger)
+
+
+def _written(
+    store: MomentStore, parts: Sequence[Part], run: Run
+) -> tuple[SegmentWriter, list[FileRecord]]:
+    """Write the row blocks of the sum of parts of one vocabulary; errors as of `compact`."""
+    held = [reference_of(part) for part in parts]
+    writer = store_of_era(store, held[0].words).new_segment()
+    joining = joining_bytes(held, store.layout)
     each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES, joining)
-    calls = [(writer, sources, index) for index in range(store.row_blocks)]
+    calls = [(writer, parts, index) for index in range(store.row_blocks)]
     written = run.calls("compacting row blocks", write_sum, calls, each)
-    return seal_sum(store, writer, list(chain.from_iterable(written)), sources, ledger)
+    return writer, list(chain.from_iterable(written))

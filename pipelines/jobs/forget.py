@@ -15,6 +15,7 @@ from streaming_moments.pipelines.jobs.compact import replaced_by_sum
 from streaming_moments.pipelines.jobs.rebase import looked_for
 from streaming_moments.pipelines.jobs.recovered import recovered
 from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.covering import covered
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.appended import (
     counted_part,
@@ -334,6 +335,7 @@ def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
     rest = (*kept_segments(store.commit, recount), *taken)
     joining = joining_bytes(rest, store.layout)
     each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES, joining)
-    calls = [(store.folder, rest, store.layout, index) for index in range(store.row_blocks)]
+    parts = covered(rest, store.commit.sums)
+    calls = [(store.folder, parts, store.layout, index) for index in range(store.row_blocks)]
     run.calls("checking row blocks", require_non_negative, calls, each)
     return commit_recount(store, recount, rest)

@@ -12,7 +12,6 @@ from streaming_moments.models.rows import number_of_strips, strip_sums_held
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE, plan_reading, plan_update
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import RowsHere, rows_for
-from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS
 from streaming_moments.pipelines.planning.job import Job
 from streaming_moments.pipelines.planning.step_costs import StepCosts
@@ -20,6 +19,7 @@ from streaming_moments.pipelines.planning.update_cost import (
     COMMIT_SECONDS,
     NETWORK_BYTES,
     TASK_SECONDS,
+    segments_after,
     update_cost,
 )
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
@@ -209,8 +209,7 @@ def _refit_plan(job: Job, workers: int, threads: int, budget: int) -> RefitPlan:
 def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, network: float) -> float:
     blocks, network = costs.blocks, min(network, NETWORK_BYTES)
     plan = _refit_plan(job, workers, costs.threads, budget)
-    segments = update_cost(job, costs, workers, budget).groups
-    segments = 1 if segments >= COMPACT_AFTER else segments
+    segments, _ = segments_after(update_cost(job, costs, workers, budget).groups)
     here, task = rows_for(plan.work_bytes) is RowsHere, TASK_SECONDS
     if here:  # one block after another, and no task
         workers, task = 1, 0.0

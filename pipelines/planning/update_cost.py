@@ -160,8 +160,26 @@ class _Close:
         return sum(self.parts.values())
 
 
+def segments_after(groups: int) -> tuple[int, int]:
+    """Segments that are left of so many of one day and one size, and how many merging has read.
+
+    Examples
+    --------
+    >>> [segments_after(groups) for groups in (7, 8, 100)]
+    [(7, 0), (1, 8), (9, 104)]
+    """
+    left, read = 0, 0
+    while groups >= COMPACT_AFTER:
+        read += groups // COMPACT_AFTER * COMPACT_AFTER
+        left += groups % COMPACT_AFTER
+        groups //= COMPACT_AFTER
+    return left + groups, read
+
+
 def _compacting(job: Job, costs: StepCosts, workers: int, groups: int) -> float:
-    if groups < COMPACT_AFTER:
-        return 0.0
+    _, read = segments_after(groups)
+    merges = read // COMPACT_AFTER
     rounds = ceil(job.row_blocks / (workers * costs.threads))
-    return rounds * (groups * costs.blocks.load + costs.blocks.write) + COMMIT_SECONDS
+    return rounds * (read * costs.blocks.load + merges * costs.blocks.write) + (
+        COMMIT_SECONDS * merges
+    )

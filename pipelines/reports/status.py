@@ -44,9 +44,10 @@ class Status:
     says why topics may be poor, with the remedy; empty when nothing speaks against them.
     `stale_models` are those of the latest and the tagged models that are not of all that is
     counted, or still of what was forgotten. `forgotten` are the shards that updates skip, `purged`
-    the number of those of which only a keyed hash is kept. `advice` says what would lower the share
-    of tokens outside the vocabulary, where it is more than a few percent. `drift` is not read from
-    the version alone, so it is given where it was asked for.
+    the number of those of which only a keyed hash is kept. `segments_read` counts what a refit
+    reads: sums stand for many segments. `advice` says what would lower the share of tokens outside
+    the vocabulary, where it is more than a few percent. `drift` is not read from the version alone,
+    so it is given where it was asked for.
     """
 
     store: str
@@ -65,6 +66,7 @@ class Status:
     days: tuple[str, str] | None
     shards: int
     segments: int
+    segments_read: int
     words: int
     added_words: tuple[AddedWords, ...]
     core: int
@@ -106,6 +108,7 @@ def status_of(store: MomentStore) -> Status:
         days=days_of(store),
         shards=commit.shards,
         segments=len(commit.segments),
+        segments_read=len(store.parts),
         words=basis.n_words,
         added_words=added_words(commit.lineage, basis.n_words),
         core=basis.core,
@@ -149,7 +152,7 @@ def print_status(console: Console, status: Status) -> None:
             "with more documents",
         ),
         ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
-        ("shards", f"{status.shards:,} in {status.segments} segments{days_text(status.days)}"),
+        ("shards", shards_text(status.shards, status.segments, status.segments_read, status.days)),
         ("vocabulary", f"{status.words:,} words, core {status.core:,}, {status.vocabulary[:12]}"),
         *([("new words", _added_text(status))] if status.added_words else []),
         ("basis", f"{status.basis_columns} columns, {status.basis[:12]}{_captured_text(status)}"),
@@ -351,6 +354,15 @@ def skipped_rows(forgotten: Sequence[str], purged: int) -> list[tuple[str, str]]
     parts = [f"{len(forgotten):,} forgotten shards ({named}{more})"] if forgotten else []
     parts += [f"{purged:,} purged"] if purged else []
     return [("skipped", f"by updates: {', '.join(parts)}")]
+
+
+def shards_text(
+    shards: int, segments: int, segments_read: int, days: tuple[str, str] | None
+) -> str:
+    """How many shards in how many segments, of which a refit reads so many, or their sums."""
+    return f"{shards:,} in {segments} segments, of which a refit reads {segments_read}" + (
+        days_text(days)
+    )
 
 
 def days_text(days: tuple[str, str] | None) -> str:

@@ -22,6 +22,8 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
     content["models"] = {name: _flat(model) for name, model in commit.models.items()}
     content["tags"] = dict(commit.tags)
     content["skipped"] = [list(entry) for entry in commit.skipped]
+    if commit.sums:
+        content["sums"] = [_flat(one) for one in commit.sums]
     if commit.expired:
         content["expired"] = [list(pair) for pair in commit.expired]
     del content["forgotten"]
@@ -89,7 +91,7 @@ def _flat(part: Extensible) -> dict[str, Any]:
     unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):
         written["dates"] = written["dates"].to_json()
-    for name in ("halves", "labels", "fence", "expired"):
+    for name in ("halves", "labels", "fence", "expired", "sums"):
         if not written.get(name, True):  # as it was before there were any
             del written[name]
     if eras := written.pop("eras", ()):

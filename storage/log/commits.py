@@ -138,6 +138,27 @@ class SegmentReference(Extensible):
 
 
 @dataclass(frozen=True)
+class SegmentSum(Extensible):
+    """A segment that is read in place of those that it is the sum of, which stay.
+
+    It holds no ledger. A version is the same with and without it: one that is gone or damaged is
+    not read, and what it is the sum of is.
+
+    id : 32 hexadecimal digits
+    manifest : SHA-256 of its manifest
+    of : segments, and sums named before it, by identifier
+    sign : that of all of them
+    unknown : keys of later versions, preserved
+    """
+
+    id: Identity
+    manifest: Digest
+    of: tuple[Identity, ...]
+    sign: StrictInt = 1
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Staging(Extensible):
     """A lineage gathered aside, with its segments; not in the state until a commit adopts it.
 
@@ -204,6 +225,9 @@ class Commit(Extensible):
         First and last of each range of versions before it that are no longer kept, in order.
     forgotten : Forgotten
         What must not be counted again.
+    sums : tuple of SegmentSum
+        Sums of its segments. Those of segments that it has no longer, which writers of before
+        there were any leave in it, are as if they were not there: see `live_sums`.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -224,6 +248,7 @@ class Commit(Extensible):
     fence: Count = 0
     expired: tuple[tuple[Count, Count], ...] = ()
     forgotten: Forgotten = field(default_factory=Forgotten)
+    sums: tuple[SegmentSum, ...] = ()
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -232,9 +257,12 @@ class Commit(Extensible):
         return cls(0, "", uuid.uuid4().hex, _now(), "create", message, lineage)
 
     def successor(self, operation: str, message: str, **changes: Any) -> Commit:
-        """The next version; fields that are not changed stay, but for the skipped shards."""
+        """The next version; fields that are not changed stay, but for the skipped shards.
+
+        Sums of segments that it has no longer go.
+        """
         news: dict[str, Any] = {"skipped": (), **changes}
-        return replace(
+        after = replace(
             self,
             version=self.version + 1,
             parent=self.transaction,
@@ -244,6 +272,21 @@ class Commit(Extensible):
             message=message,
             **news,
         )
+        return replace(after, sums=after.live_sums) if after.sums else after
+
+    @property
+    def live_sums(self) -> tuple[SegmentSum, ...]:
+        """The sums whose segments are all of this version, and of one vocabulary."""
+        words = {(part.id, part.sign): part.words for part in self.segments}
+        live = []
+        for one in self.sums:
+            held = [(part, one.sign) for part in one.of]
+            if held and all(part in words for part in held):
+                eras = {words[part] for part in held}
+                if len(eras) == 1:
+                    words[one.id, one.sign] = eras.pop()
+                    live.append(one)
+        return tuple(live)
 
     def keeps(self, version: int) -> bool:
         """Whether it is the version given, or one before it that was not expired."""

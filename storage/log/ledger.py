@@ -171,6 +171,11 @@ class Ledger:
         column = self.tables[segment]["url"]
         return bool(pc.any(pc.is_in(column, pa.array(list(urls), pa.string()))).as_py())
 
+    def held(self, segment: str, urls: Iterable[str]) -> set[str]:
+        """Those of some URLs of which a segment, by its identifier, has a record."""
+        column = self.tables[segment]["url"]
+        return set(column.filter(pc.is_in(column, pa.array(list(urls), pa.string()))).to_pylist())
+
     def find(self, url: str) -> ShardRecord | None:
         """Record of a shard; None if it is not counted."""
         place = self._places.get(url)

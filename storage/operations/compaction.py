@@ -1,14 +1,13 @@
-"""Compaction: many segments replaced by their sum."""
+"""Compaction: many segments replaced by their sum, which is read in their place or beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.log.commits import Commit, SegmentReference
+from streaming_moments.storage.log.covering import Part, days_of
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.log.manifests import FileRecord
 from streaming_moments.storage.segments.blocks import sum_block, sum_totals
@@ -17,9 +16,11 @@ from streaming_moments.storage.store.changes import placed, require_bound
 from streaming_moments.storage.store.store import MomentStore
 
 
-def write_sum(
-    writer: SegmentWriter, sources: Sequence[SegmentReference], index: int
-) -> tuple[FileRecord, ...]:
+class SegmentsChanged(StoreError):
+    """The latest version has no longer the segments that were summed."""
+
+
+def write_sum(writer: SegmentWriter, sources: Sequence[Part], index: int) -> tuple[FileRecord, ...]:
     """Write one row block of the sum of segments, and return the records that `seal_sum` needs.
 
     Counts below zero raise InvalidInput: the store is unsound, and `rollback` leads back.
@@ -84,13 +85,23 @@ def _with_what_is_taken(
     merged: list[list[SegmentReference]], references: Sequence[SegmentReference], ledger: Ledger
 ) -> list[list[SegmentReference]]:
     """Groups, joined where a segment takes away shards of segments in several."""
-    for taken in (part for part in references if part.sign == -1):
-        urls = ledger.tables[taken.id]["url"].to_pylist()
+    takers = {
+        part.id: set(ledger.tables[part.id]["url"].to_pylist())
+        for part in references
+        if part.sign < 0
+    }
+    if not takers:
+        return merged
+    away = set().union(*takers.values())
+    # once for each segment, as there may be many of both
+    held = {part.id: ledger.held(part.id, away) for part in references if part.sign > 0}
+    for taken in (part for part in references if part.sign < 0):
+        urls = takers[taken.id]
         apart = [
             group
             for group in merged
             if taken in group
-            or any(part.sign > 0 and ledger.holds_any(part.id, urls) for part in group)
+            or any(part.sign > 0 and not held[part.id].isdisjoint(urls) for part in group)
         ]
         merged = [group for group in merged if group not in apart]
         merged.append([part for group in apart for part in group])
@@ -110,9 +121,7 @@ def seal_sum(
     row block raises a StoreError.
     """
     summed = store.commit.segments if sources is None else sources
-    days = [part.dates for part in summed]
-    known = [day for day in days if day is not None]
-    dates = reduce(or_, known) if known and len(known) == len(days) else None
+    dates = days_of(summed)
     totals = sum_totals(store.folder, summed, writer.layout)
     own = store.ledger() if ledger is None else ledger
     return writer.seal(totals, list(own.of_segments(summed)), files, dates)
@@ -139,8 +148,10 @@ def commit_compaction(
 
     Raises
     ------
+    SegmentsChanged
+        The latest version has not all of the segments.
     StoreError
-        The latest version has not all of the segments, or the store cannot be written.
+        The store cannot be written.
     """
     replaced = {(part.id, part.sign) for part in sources}
     written = () if segment is None else (segment.written,)
@@ -148,7 +159,7 @@ def commit_compaction(
     def change(head: Commit) -> Commit:
         present = {(part.id, part.sign) for part in head.segments}
         if not replaced or not replaced <= present:
-            raise StoreError(
+            raise SegmentsChanged(
                 f"version {head.version} has not all of the {len(replaced)} segments that were "
                 "summed: another writer went back to an older version or compacted first; run "
                 "compact again"

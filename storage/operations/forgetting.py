@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import Commit, SegmentReference
+from streaming_moments.storage.log.covering import Part, covered, parts_of
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import read_ledger
 from streaming_moments.storage.segments.blocks import require_apart, sum_block
@@ -15,13 +16,13 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def require_non_negative(
-    folder: Folder, references: Sequence[SegmentReference], layout: SegmentLayout, index: int
+    folder: Folder, parts: Sequence[Part], layout: SegmentLayout, index: int
 ) -> None:
     """Refuse segments whose sum has counts below zero in a row block; holds two blocks in memory.
 
     The InvalidInput names the arrays: the documents taken away were never added.
     """
-    sum_block(folder, references, layout, index).require_non_negative()
+    sum_block(folder, parts, layout, index).require_non_negative()
 
 
 def commit_recount(
@@ -78,15 +79,16 @@ def commit_recount(
         successor = recounted(head, recount, ledger)
         if recount.added:
             layout = _layout_at(store, head)
-            require_apart(store.folder, successor.segments, layout, recount.added)
+            require_apart(store.folder, parts_of(successor), layout, recount.added)
         taken = [part for part in recount.under(head.lineage).references if part.sign < 0]
         # without what is added: that is no excuse for taking away what was never there
         rest = (*kept_segments(head, recount), *taken)
         away = any(part.sign < 0 for part in rest)
         if away and (taken or recount.dropped) and not _only_grown(rest, sound):
             layout = _layout_at(store, head)
+            parts = covered(rest, head.sums)
             for index in range(layout.row_blocks):
-                require_non_negative(store.folder, rest, layout, index)
+                require_non_negative(store.folder, parts, layout, index)
         return successor
 
     return store.extended(change, recount.written)

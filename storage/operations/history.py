@@ -99,6 +99,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
             message or f"rollback to version {version}{more}",
             lineage=old.lineage,
             segments=old.segments,
+            sums=old.sums,
             models=old.models,
             tags=old.tags,
             forgotten=_not_counted(head.forgotten.joined(old.forgotten), before.ledger()),

@@ -16,6 +16,7 @@ from streaming_moments.statistics.counts.weighted import Statistics, WeightedSta
 from streaming_moments.statistics.weights_by_age import half_life_suffix, half_life_weights
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.covering import Part, covered
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.segments.blocks import read_block, sum_totals, whole_totals
@@ -183,13 +184,14 @@ class WindowedStore:
 
     def totals(self) -> Any:
         """`Totals` of what is counted in the window."""
-        return whole_totals(self.store.folder, self.segments, self.store.layout)
+        parts = covered(self.segments, self.store.commit.sums)
+        return whole_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
         """Which documents count a row, as of `Snapshot`; weighted where there is a half-life."""
         _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout
-        sums = [(weight, sum_totals(folder, own, layout)) for weight, own in self.groups]
+        sums = [(weight, sum_totals(folder, own, layout)) for weight, own in self._parts]
         return sums[0][1] if self.window.half_life is None else RowLengths.weighted(sums)
 
     def load_block(self, index: int, halves: bool = True) -> Statistics:
@@ -206,9 +208,15 @@ class WindowedStore:
         # segments of one weight are added up as integers: what is taken away is so exactly
         kept = None if halves else replace(self.store.foundation, halves=False)
         sums = (
-            (weight, read_block(folder, own, layout, index, kept)) for weight, own in self.groups
+            (weight, read_block(folder, own, layout, index, kept)) for weight, own in self._parts
         )
         return next(sums)[1] if self.window.half_life is None else WeightedStatistics.of(sums)
+
+    @property
+    def _parts(self) -> list[tuple[float, tuple[Part, ...]]]:
+        """What is read of the segments of each weight."""
+        sums = self.store.commit.sums
+        return [(weight, covered(own, sums)) for weight, own in self.groups]
 
 
 StatisticsSource = MomentStore | WindowedStore

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,13 @@ from streaming_moments.statistics.sequences.pieces import JOINING_BYTES
 from streaming_moments.storage.files.arrays import StoredGroup, chunk_path, read_whole
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.covering import Part, Summed, reference_of
 from streaming_moments.storage.log.layout import SegmentLayout, segment_folder
 from streaming_moments.storage.log.manifests import FileRecord, read_files, segment_manifests
 from streaming_moments.storage.segments.segments import Segment
 
 _GROUP = "zarr.json"
+T = TypeVar("T")
 
 
 def read_stored_block(
@@ -87,20 +89,17 @@ def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayo
     return layout.foundation.totals({table: found[table] for table in tables}, layout.rows)
 
 
-def sum_totals(
-    folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout
-) -> Any:
+def sum_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
     """Totals of the records of some segments, each with its sign; errors as `sum_block`."""
     total: Any = layout.foundation.totals({})
-    for reference in _added_first(references):
-        own = read_totals(folder, reference, layout)
+    for reference, own in _read(parts, lambda one: read_totals(folder, one, layout)):
         total = total + own if reference.sign > 0 else total - own
     return total
 
 
 def sum_block(
     folder: Folder,
-    references: Iterable[SegmentReference],
+    parts: Iterable[Part],
     layout: SegmentLayout,
     index: int,
     kept: Foundation | None = None,
@@ -121,12 +120,12 @@ def sum_block(
     totals: Any = foundation.totals({})
     shapes = foundation.shapes(block)
     sums: dict[str, NDArray[np.int64]] = {}
-    for reference in _added_first(references):
-        own, arrays = read_stored_block(folder, reference, layout, index, shapes)
+    read = _read(parts, lambda one: read_stored_block(folder, one, layout, index, shapes))
+    for reference, (own, arrays) in read:
         totals = totals + own if reference.sign > 0 else totals - own
         for name, shape in shapes.items():
-            part = arrays.pop(name)[0, : shape[0]]
-            sums[name] = _accumulated(sums.get(name), part, shape, reference.sign)
+            rows = arrays.pop(name)[0, : shape[0]]
+            sums[name] = _accumulated(sums.get(name), rows, shape, reference.sign)
     if not sums:
         sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
     return foundation.statistics(block, totals, sums)
@@ -134,27 +133,25 @@ def sum_block(
 
 def read_block(
     folder: Folder,
-    references: Iterable[SegmentReference],
+    parts: Iterable[Part],
     layout: SegmentLayout,
     index: int,
     kept: Foundation | None = None,
 ) -> Any:
     """Statistics of a row block to fit a model on; as `sum_block`, with what joins the segments."""
-    return _joined(layout, sum_block(folder, references, layout, index, kept))
+    return _joined(layout, sum_block(folder, parts, layout, index, kept))
 
 
-def whole_totals(
-    folder: Folder, references: Iterable[SegmentReference], layout: SegmentLayout
-) -> Any:
+def whole_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
     """Totals of whole records, as of `read_block`."""
     foundation: Any = layout.foundation
-    totals = sum_totals(folder, references, layout)
+    totals = sum_totals(folder, parts, layout)
     return foundation.totals_with_seams(totals) if foundation.joins else totals
 
 
 def require_apart(
     folder: Folder,
-    references: Iterable[SegmentReference],
+    parts: Iterable[Part],
     layout: SegmentLayout,
     added: Iterable[Segment] = (),
 ) -> None:
@@ -164,7 +161,7 @@ def require_apart(
     """
     if layout.foundation.joins:
         try:
-            sum_totals(folder, references, layout).pieces.require_apart()
+            sum_totals(folder, parts, layout).pieces.require_apart()
         except PiecesOverlap as overlap:
             urls = tuple(shard.url for segment in added for shard in segment.shards)
             raise PiecesOverlap(overlap.reason, urls) from None
@@ -176,19 +173,17 @@ def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout)
     return JOINING_BYTES * pieces if layout.foundation.joins else 0
 
 
-def sum_all_rows(
-    folder: Folder, references: Sequence[SegmentReference], layout: SegmentLayout
-) -> Any:
+def sum_all_rows(folder: Folder, parts: Sequence[Part], layout: SegmentLayout) -> Any:
     """Sum the statistics of all rows, as `read_block`; holds them once, and one block more."""
     foundation = layout.foundation
     shapes = foundation.shapes(RowBlock())
     sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
     totals: Any = foundation.totals({})
     for index in range(layout.row_blocks):
-        part = sum_block(folder, references, layout, index)
-        totals = part.totals
-        for name, array in part.arrays().items():
-            sums[name][part.block.rows] = array
+        block = sum_block(folder, parts, layout, index)
+        totals = block.totals
+        for name, array in block.arrays().items():
+            sums[name][block.block.rows] = array
     return _joined(layout, foundation.statistics(RowBlock(), totals, sums))
 
 
@@ -234,6 +229,18 @@ def _accumulated(
     return total
 
 
-def _added_first(references: Iterable[SegmentReference]) -> list[SegmentReference]:
+def _read(
+    parts: Iterable[Part], read: Callable[[SegmentReference], T]
+) -> Iterator[tuple[SegmentReference, T]]:
+    """What is read of each part; of the parts of a sum where this is gone or damaged."""
     # a histogram holds no numbers below zero on the way either
-    return sorted(references, key=lambda reference: -reference.sign)
+    for part in sorted(parts, key=lambda one: -reference_of(one).sign):
+        if isinstance(part, Summed):
+            try:
+                found = read(part.reference)
+            except StoreError:
+                yield from _read(part.of, read)
+                continue
+            yield part.reference, found
+        else:
+            yield part, read(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -155,14 +155,43 @@ class SegmentWriter:
         """
         records = self._complete(files)
         _require_adding_up(totals, shards)
+        ledger = {SHARDS: table_to_parquet(table_of(shards))}
+        digest, written = self._sealed(totals, records, ledger, len(shards), dates)
+        reference = SegmentReference(
+            self.id,
+            digest,
+            totals.n_documents,
+            totals.n_tokens,
+            len(shards),
+            max(totals.bound, *(record.largest for record in records.values())),
+            dates=dates,
+        )
+        foundation = self.layout.foundation
+        named = foundation.fingerprint
+        return Segment(reference, named, tuple(shards), written, foundation.told_halves)
+
+    def seal_without_ledger(
+        self, totals: Totals, shards: int, files: Iterable[FileRecord]
+    ) -> tuple[str, Uncommitted]:
+        """As `seal`, of a sum beside segments that have the records of so many shards.
+
+        Gives the SHA-256 of the manifest, and what was written.
+        """
+        return self._sealed(totals, self._complete(files), {}, shards, None)
+
+    def _sealed(
+        self,
+        totals: Totals,
+        records: dict[str, FileRecord],
+        more: Mapping[str, bytes],
+        shards: int,
+        dates: DateRange | None,
+    ) -> tuple[str, Uncommitted]:
+        """Write what is left with some files `more`, whose records are added to those given."""
         tables = totals.tables()
         whole = {name: ArraySpec.whole(table, name) for name, table in tables.items()}
         specs = {**self.layout.specs, **whole}
-        rest = {
-            **encode_metadata(specs, {}),
-            **encode_chunks(specs, tables),
-            SHARDS: table_to_parquet(table_of(shards)),
-        }
+        rest = {**encode_metadata(specs, {}), **encode_chunks(specs, tables), **more}
         folder = segment_folder(self.id)
         for path, content in rest.items():
             self.folder.write(f"{folder}/{path}", content)
@@ -174,27 +203,16 @@ class SegmentWriter:
                 **self.layout.foundation.names(),
                 "documents": totals.n_documents,
                 "tokens": totals.n_tokens,
-                "shards": len(shards),
+                "shards": shards,
                 "files": files_to_json(records.values()),
                 **({} if dates is None else {"dates": dates.to_json()}),
             }
         )
         self.folder.write(f"{folder}/{MANIFEST}", manifest)
         self.folder.sync(folder)
-        reference = SegmentReference(
-            self.id,
-            hashlib.sha256(manifest).hexdigest(),
-            totals.n_documents,
-            totals.n_tokens,
-            len(shards),
-            max(totals.bound, *(record.largest for record in records.values())),
-            dates=dates,
-        )
         sizes = {path: record.size for path, record in records.items()}
         written = Uncommitted(folder, {**sizes, MANIFEST: len(manifest)}, self.begun)
-        foundation = self.layout.foundation
-        named = foundation.fingerprint
-        return Segment(reference, named, tuple(shards), written, foundation.told_halves)
+        return hashlib.sha256(manifest).hexdigest(), written
 
     def _require_fitting(self, statistics: Statistics) -> None:
         layout = self.layout

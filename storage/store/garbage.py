@@ -245,6 +245,7 @@ def named_by(commits: Sequence[Commit]) -> set[str]:
     staged = [commit.staged.segments for commit in commits if commit.staged is not None]
     parts = chain.from_iterable([*(commit.segments for commit in commits), *staged])
     segments = {segment_folder(part.id) for part in parts}
+    segments |= {segment_folder(one.id) for commit in commits for one in commit.live_sums}
     models = {
         model_folder(name, model.id) for commit in commits for name, model in commit.models.items()
     }

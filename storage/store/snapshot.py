@@ -20,6 +20,7 @@ from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import READING, Commit, ModelReference
+from streaming_moments.storage.log.covering import Part, parts_of
 from streaming_moments.storage.log.format import StoreFormat
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import Ledger, read_ledger
@@ -108,6 +109,11 @@ class Snapshot:
         """Number of row blocks B."""
         return self.commit.lineage.row_blocks
 
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What is read of the version: segments, and sums in place of others."""
+        return parts_of(self.commit)
+
     @property
     def layout(self) -> SegmentLayout:
         """How the statistics are cut."""
@@ -189,13 +195,13 @@ class Snapshot:
 
     def totals(self) -> Any:
         """`Totals` of all that is counted."""
-        return whole_totals(self.folder, self.commit.segments, self.layout)
+        return whole_totals(self.folder, self.parts, self.layout)
 
     def gaps(self) -> list[str]:
         """Where the next piece of a sequence does not go on where the one before it ends."""
         if not self.foundation.joins:
             return []
-        found: list[str] = sum_totals(self.folder, self.commit.segments, self.layout).pieces.gaps()
+        found: list[str] = sum_totals(self.folder, self.parts, self.layout).pieces.gaps()
         return found
 
     def load_block(self, index: int, halves: bool = True) -> Any:
@@ -204,11 +210,11 @@ class Snapshot:
         With `halves` False those of half of the documents, where they are kept, are not read.
         """
         kept = None if halves else replace(self.foundation, halves=False)
-        return read_block(self.folder, self.commit.segments, self.layout, index, kept)
+        return read_block(self.folder, self.parts, self.layout, index, kept)
 
     def load(self) -> Any:
         """Statistics of all rows; errors as `load_block`."""
-        return sum_all_rows(self.folder, self.commit.segments, self.layout)
+        return sum_all_rows(self.folder, self.parts, self.layout)
 
     def load_model(self, name: str | None = None) -> TopicModel:
         """A model of this version by its name or a tag, by default the latest; one with topics.

@@ -18,6 +18,7 @@ from streaming_moments.storage.dates import DateRange, DateSource
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, Lineage
+from streaming_moments.storage.log.covering import parts_of
 from streaming_moments.storage.log.format import StoreFormat, raise_writer, read_format
 from streaming_moments.storage.log.layout import row_blocks_for
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, read_ledger, table_of
@@ -266,7 +267,7 @@ class MomentStore(Snapshot):
         def change(head: Commit) -> Commit:
             ledger = read_ledger(self.folder, head.segments, self._ledger)
             successor = recounted(head, recount, ledger)
-            require_apart(self.folder, successor.segments, self.layout, recount.added)
+            require_apart(self.folder, parts_of(successor), self.layout, recount.added)
             return successor
 
         grown = self.extended(change, recount.written)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +13,20 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.statistics.base import Totals
+from streaming_moments.statistics.base import Statistics, Totals
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import unseal
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, Lineage, ModelReference, SegmentReference
+from streaming_moments.storage.log.covering import (
+    Part,
+    Summed,
+    added,
+    parts_of,
+    reference_of,
+    sums_among,
+)
 from streaming_moments.storage.log.format import read_format
 from streaming_moments.storage.log.layout import (
     MODELS,
@@ -59,10 +68,23 @@ def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -
 
     Manifests are read, and the folder of each segment and that of all models are listed. No array
     is read. The basis is checked as it is read. Skips what the version `known`, which was found
-    whole, names.
+    whole, names. Of segments that have a sum this is looked at instead, and they where it is not
+    whole; `verify` reads both.
     """
-    before = _manifests_of(known) if known is not None else {}
-    new = dict(_manifests_of(commit).items() - before.items())
+    parts = parts_of(commit)
+    try:
+        _require_whole(folder, commit, parts, known)
+    except StoreError:
+        if not any(isinstance(part, Summed) for part in parts):
+            raise
+        _require_whole(folder, commit, commit.segments, known)
+
+
+def _require_whole(
+    folder: Folder, commit: Commit, parts: Sequence[Part], known: Commit | None
+) -> None:
+    before = _manifests_of(known, parts_of(known)) if known is not None else {}
+    new = dict(_manifests_of(commit, parts).items() - before.items())
     records = {
         name: files_from_json(content.get("files"), f"{folder.url}/{name}/{MANIFEST}")
         for name, content in zip(new, read_manifests(folder, new), strict=True)
@@ -81,9 +103,10 @@ def _vocabularies(lineage: Lineage) -> list[str]:
     return [fingerprint for fingerprint in found if fingerprint]
 
 
-def _manifests_of(commit: Commit) -> dict[str, str]:
-    """SHA-256 of the manifest of each folder that a commit names."""
-    segments = {segment_folder(part.id): part.manifest for part in commit.segments}
+def _manifests_of(commit: Commit, parts: Sequence[Part]) -> dict[str, str]:
+    """SHA-256 of the manifest of each folder of some parts of a commit, and of its models."""
+    held = [reference_of(part) for part in parts]
+    segments = {segment_folder(one.id): one.manifest for one in held}
     models = {model_folder(name, part.id): part.manifest for name, part in commit.models.items()}
     return {**segments, **models}
 
@@ -120,6 +143,8 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
         damaged = list(_segment_problems(folder, segment, layouts[segment.words]))
         yield from damaged
         undamaged += [] if damaged else [segment]
+    for one in sums_among(commit.segments, commit.live_sums):
+        yield from _sum_problems(folder, one, layouts[one.reference.words])
     for name, model in commit.models.items():
         yield from _model_problems(folder, name, model)
     yield from _ledger_problems(folder, commit)
@@ -220,6 +245,38 @@ def _segment_problems(
         yield f"segment {reference.id}: the days of its documents are {days}"
     if manifest.names != layout.foundation.names():
         yield f"segment {reference.id} is of another basis or vocabulary"
+
+
+def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterator[str]:
+    """Damage to a sum of segments, or other numbers than theirs; no version is wrong by it."""
+    place = segment_folder(one.reference.id)
+    beside = (
+        f"; {folder.url}/{place} is a sum that saves reading, and what it is the sum of is read "
+        "instead: delete that folder, and the next update writes a new one"
+    )
+    own = [replace(one.reference, sign=1)]
+    parts = [added(part) for part in one.of]
+    try:
+        [manifest] = segment_manifests(folder, own)
+        damaged = list(problems_with_files(folder, place, manifest.files))
+        yield from (f"{problem}{beside}" for problem in damaged)
+        if not damaged and not all(
+            _are_equal(*(sum_block(folder, of, layout, index) for of in (own, parts)))
+            for index in range(layout.row_blocks)
+        ):
+            yield f"segment {one.reference.id} is not the sum of its segments{beside}"
+    except (StoreError, InvalidInput) as error:
+        yield f"{error}{beside}"
+
+
+def _are_equal(one: Statistics, other: Statistics) -> bool:
+    """Whether all numbers of two row blocks are the same."""
+    pairs = [(one.arrays(), other.arrays()), (one.totals.tables(), other.totals.tables())]
+    return all(
+        mine.keys() == theirs.keys()
+        and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+        for mine, theirs in pairs
+    )
 
 
 def _number_problems(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.covering import Part, added, reference_of
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.compaction import (
     commit_compaction,
@@ -23,6 +24,8 @@ from streaming_moments.storage.operations.compaction import (
     write_sum,
 )
 from streaming_moments.storage.operations.forgetting import commit_recount
+from streaming_moments.storage.operations.growth import store_of_era
+from streaming_moments.storage.operations.levels import commit_sum
 from streaming_moments.storage.operations.lineages import adopt, stage, stage_segment, staged_store
 from streaming_moments.storage.operations.purging import (
     Replacement,
@@ -110,6 +113,16 @@ def summed(store: MomentStore) -> tuple[tuple[SegmentReference, ...], Segment | 
 
 def compact(store: MomentStore) -> MomentStore:
     return commit_compaction(store, *summed(store))
+
+
+def sum_beside(
+    store: MomentStore, parts: Sequence[Part], gone: frozenset[str] = frozenset()
+) -> MomentStore:
+    """Write the sum of parts of a version, and let the latest version name it beside them."""
+    writer = store_of_era(store, reference_of(parts[0]).words).new_segment()
+    own = [added(part) for part in parts]
+    files = [file for index in range(store.row_blocks) for file in write_sum(writer, own, index)]
+    return commit_sum(store, writer, files, parts, gone)
 
 
 def purge(store: MomentStore, shards: Iterable[str]) -> MomentStore:

@@ -16,6 +16,7 @@ from user_actions import (
     COMPACT,
     CREATE,
     GC,
+    SUM,
     appending,
     expiring,
     forgetting,
@@ -44,6 +45,7 @@ ACTIONS = (
     expiring(3),
     purging({"b"}),
     COMPACT,
+    SUM,
     GC,
 )
 BEFORE = (

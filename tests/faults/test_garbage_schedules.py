@@ -19,6 +19,7 @@ from faulty_disk import SleepyDisk, interposed
 from user_actions import (
     COMPACT,
     REBASE,
+    SUM,
     appending,
     expiring,
     forgetting,
@@ -274,6 +275,7 @@ ACTIONS = (
     expiring(3),
     purging({"b"}),
     COMPACT,
+    SUM,
     REBASE,
 )
 

@@ -19,6 +19,7 @@ from streaming_moments.testing.small_store import (
     purge,
     rebase,
     replace,
+    sum_beside,
 )
 
 
@@ -101,8 +102,14 @@ def purging(shards):
     )
 
 
+def summing(store):
+    """Write the sum of all segments beside them, if there is none."""
+    return sum_beside(store, store.parts) if len(store.parts) > 1 else store
+
+
 CREATE = Action("create", create, (StoreError,))
 COMPACT = Action("compact", lambda url: compact(MomentStore.open(url)))
+SUM = Action("sum beside", lambda url: summing(MomentStore.open(url)))
 REBASE = Action("rebase", lambda url: rebase(MomentStore.open(url)))
 GC = Action("gc", collect_garbage)
 

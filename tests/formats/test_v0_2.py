@@ -16,6 +16,7 @@ from frozen import (
     place_of,
     plain,
     read_by,
+    shards_at,
     store_told,
     sums_of,
     unpack,
@@ -26,10 +27,12 @@ from frozen import (
 
 from streaming_moments.models.registry import MODELS
 from streaming_moments.pipelines.jobs import polish as polishing
+from streaming_moments.pipelines.jobs.compact import compact_when_many
 from streaming_moments.pipelines.jobs.polish import polish
 from streaming_moments.pipelines.jobs.purge import look_for_purged, purge
 from streaming_moments.pipelines.jobs.rebase import rebase
 from streaming_moments.pipelines.jobs.refit import refit_by
+from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.log.format import WRITES
 from streaming_moments.storage.log.locks import Lock
@@ -116,6 +119,20 @@ def test_it_is_written_on_to_the_same_bits(name, embedded_run):
     after = content_of(name)
     for path, content in files_in(name).items():
         if path.startswith(("store/commits/0", "store/segments/", "store/models/")):
+            assert after[path] == content, path
+
+
+def test_its_segments_are_merged_and_it_stays_what_it_is(name, embedded_run):
+    store = opened(name)
+    later = update(store, shards_at(name, "later*"), embedded_run).store
+    merged = compact_when_many(later, 2, embedded_run)
+    assert merged.format == store.format
+    assert (sums_of(merged), set(merged.ledger())) == (sums_of(later), set(later.ledger()))
+    assert merged.verify() == []
+    assert MomentStore.open(store.url, store.version).verify() == []
+    after = content_of(name)
+    for path, content in files_in(name).items():
+        if path.startswith(("store/commits/0", "store/segments/", "store/models/", "store/format")):
             assert after[path] == content, path
 
 

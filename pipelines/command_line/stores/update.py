@@ -64,7 +64,7 @@ _SHOWN = 20
     type=click.IntRange(0),
     default=COMPACT_AFTER,
     show_default=True,
-    help="Sum up the segments when there are so many; 0: never.",
+    help="Sum up segments when there are so many of about one size; 0: never.",
 )
 @click.option(
     "--commit-every",
@@ -153,6 +153,7 @@ def _as_json(result: UpdateResult, final: MomentStore, share: float | None) -> d
         "store": final.url,
         "version": final.version,
         "segments": len(final.commit.segments),
+        "segments_read": len(final.parts),
         "counted": result.counted,
         "already": result.already,
         "replaced": result.replaced,

@@ -11,9 +11,9 @@ from rich.console import Console
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.reports.status import (
     days_of,
-    days_text,
     print_facts,
     print_warnings,
+    shards_text,
     skipped_rows,
     stale_line,
     stale_models,
@@ -110,8 +110,8 @@ def first_rows(facts: Facts) -> Rows:
 
 def shards_row(facts: Facts) -> tuple[str, str]:
     """Shards, segments and days."""
-    days = days_text(facts["days"])
-    return "shards", f"{facts['shards']:,} in {facts['segments']} segments{days}"
+    read = facts["segments_read"]
+    return "shards", shards_text(facts["shards"], facts["segments"], read, facts["days"])
 
 
 def last_rows(facts: Facts) -> Rows:
@@ -178,6 +178,7 @@ def token_facts(store: MomentStore) -> dict[str, Any]:
         "days": days_of(store),
         "shards": commit.shards,
         "segments": len(commit.segments),
+        "segments_read": len(store.parts),
         **words_of(store.foundation),
     }
 

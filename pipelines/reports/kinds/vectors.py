@@ -39,6 +39,7 @@ def _facts(store: MomentStore) -> dict[str, Any]:
         "room": foundation.room(totals) if number else None,
         "shards": commit.shards,
         "segments": len(commit.segments),
+        "segments_read": len(store.parts),
         "words": {},
         "dimension": foundation.dimension,
         "sketch_columns": foundation.columns,

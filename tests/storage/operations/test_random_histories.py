@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 )
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.storage.log.covering import reference_of
 from streaming_moments.storage.log.forgotten import ShardsForgotten
 from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
 from streaming_moments.storage.operations.compaction import commit_compaction
@@ -44,6 +45,7 @@ from streaming_moments.testing.small_store import (
     record,
     replace,
     segment,
+    sum_beside,
     summed,
     total,
 )
@@ -52,8 +54,19 @@ HISTORIES = int(os.environ.get("STREAMING_MOMENTS_HISTORIES", "6"))
 WRITERS = st.integers(0, 1)
 SHARDS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 9), min_size=1, max_size=3)
 TAGS = st.sampled_from(["live", "next"])
+SIGNS = (1, -1)
 # memory where there is some, as thousands of files are synced
 PLACE = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def keys(parts):
+    return {(reference_of(part).id, reference_of(part).sign) for part in parts}
+
+
+def of_one_sign(store, sign):
+    """The first parts of a version that are added, or taken away; none of one alone."""
+    parts = [part for part in store.parts if reference_of(part).sign == sign]
+    return parts[:3] if len(parts) > 1 else []
 
 
 class TwoWriters(RuleBasedStateMachine):
@@ -74,6 +87,7 @@ class TwoWriters(RuleBasedStateMachine):
         self.listed = [set()]  # of each version the names that must not be counted again
         self.purged = set()
         self.models = 0
+        self.lost = set()
 
     @property
     def now(self):
@@ -111,6 +125,13 @@ class TwoWriters(RuleBasedStateMachine):
         else:
             self.committed(writer, append(store, shards), {**known, **shards})
 
+    def ingest_two(self, writer):
+        """Count two shards that may be counted, each in a segment of its own."""
+        away = self.now[0].keys() | self.listed[-1] | self.purged
+        for seed, name in enumerate(sorted({*"abcdef"} - away)[:2]):
+            after = append(self.writers[writer], {name: seed})
+            self.committed(writer, after, {**self.now[0], name: seed})
+
     @rule(writer=WRITERS, shards=SHARDS)
     def ingest_what_was_forgotten(self, writer, shards):
         store, known = self.writers[writer], self.now[0]
@@ -127,22 +148,28 @@ class TwoWriters(RuleBasedStateMachine):
         away = known.keys() | self.listed[-1] | self.purged
         fresh = {url: seed for url, seed in shards.items() if url not in away}
 
-        def ingest():
-            with interposed(FaultyDisk(KILL, at)):
-                append(store, fresh)
-
         if not fresh:
             return
-        process = multiprocessing.get_context("fork").Process(target=ingest)
-        process.start()
-        process.join(timeout=60)
-        assert process.exitcode in (0, -signal.SIGKILL)
+        ended = self.interrupted(at, lambda: append(store, fresh))
         after = MomentStore.open(store.url)
         if after.version == len(self.versions):
             self.committed(writer, after, {**known, **fresh})
         else:
-            assert process.exitcode, "it was killed before its commit"
+            assert not ended, "it was killed before its commit"
             self.writers[writer] = after
+
+    def interrupted(self, at, act):
+        """Act in a process that is killed at an operation of the disk; whether it ended before."""
+
+        def mortal():
+            with interposed(FaultyDisk(KILL, at)):
+                act()
+
+        process = multiprocessing.get_context("fork").Process(target=mortal)
+        process.start()
+        process.join(timeout=60)
+        assert process.exitcode in (0, -signal.SIGKILL)
+        return not process.exitcode
 
     @precondition(lambda self: self.now[0])
     @rule(writer=WRITERS, data=st.data(), lists=st.booleans())
@@ -240,6 +267,39 @@ class TwoWriters(RuleBasedStateMachine):
             with pytest.raises(StoreError):
                 commit_compaction(store, sources, ready)
 
+    @rule(writer=WRITERS, planner=WRITERS, data=st.data(), at=st.none() | st.integers(0, 90))
+    def sum_beside(self, writer, planner, data, at):
+        """Of what a version had some time ago; the state is the same before and after."""
+        found = [of_one_sign(self.writers[planner], sign) for sign in SIGNS]
+        if not any(found):
+            self.ingest_two(planner)
+            found = [of_one_sign(self.writers[planner], sign) for sign in SIGNS]
+        store = self.writers[writer].latest()
+        parts = data.draw(st.sampled_from([one for one in found if one] or [()]))
+        if not parts:
+            return
+        if not keys(parts) <= keys(store.parts):
+            with pytest.raises(StoreError):
+                sum_beside(store, parts)
+        elif at is None:
+            after = sum_beside(self.writers[writer], parts)
+            assert len(after.parts) == len(store.parts) - len(parts) + 1
+            self.committed(writer, after)
+        else:
+            self.interrupted(at, lambda: sum_beside(store, parts))
+            after = MomentStore.open(store.url)
+            if after.version == len(self.versions):
+                self.committed(writer, after)
+
+    @precondition(lambda self: self.writers[0].latest().commit.live_sums)
+    @rule(data=st.data())
+    def lose_a_sum(self, data):
+        """As `gc` of a version that knows no sums does."""
+        store = self.writers[0].latest()
+        lost = data.draw(st.sampled_from([one.id for one in store.commit.live_sums]))
+        shutil.rmtree(self.place / "store/segments" / lost, ignore_errors=True)
+        self.lost.add(lost)
+
     @rule(writer=WRITERS, orphan=st.booleans())
     def collect_garbage(self, writer, orphan):
         store = self.writers[writer]
@@ -264,7 +324,8 @@ class TwoWriters(RuleBasedStateMachine):
 
     def teardown(self):
         store = MomentStore.open(self.writers[0].url)
-        assert store.verify() == []
+        problems = store.verify()
+        assert all(any(one in line for one in self.lost) for line in problems), problems
         kept = [version for version in range(len(self.versions)) if version not in self.gone]
         for version in kept:
             self.require(store.at(version), version)

@@ -1,0 +1,173 @@
+"""Levels: which segments are merged, so that few are read however many commits there are.
+
+A segment weighs what it counts, and its level is the logarithm of that to the base of how many of
+one level are merged. A sum is of a higher level than what it is made of, so that nothing is summed
+more often than there are levels, and as many segments of each level as are not merged yet are read.
+
+Segments of one day are replaced by their sum. Those of several days stay, as windows, shares over
+time and old content ask for days: their sum stands beside them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import date
+from itertools import chain
+from typing import TypeAlias
+
+from streaming_moments.storage.dates import Bucket
+from streaming_moments.storage.log.commits import Commit, SegmentReference, SegmentSum
+from streaming_moments.storage.log.covering import Part, added, covered, reference_of
+from streaming_moments.storage.log.layout import SEGMENTS
+from streaming_moments.storage.log.ledger import Ledger
+from streaming_moments.storage.log.manifests import FileRecord
+from streaming_moments.storage.operations.compaction import SegmentsChanged, linked_groups
+from streaming_moments.storage.segments.blocks import sum_totals
+from streaming_moments.storage.segments.segments import SegmentWriter
+from streaming_moments.storage.store.store import MomentStore
+
+FEWEST = 2
+_Days: TypeAlias = tuple[date, date] | None
+
+
+def level_of(weight: int, base: int) -> int:
+    """The level of what weighs so much.
+
+    Examples
+    --------
+    >>> [level_of(weight, 8) for weight in (0, 7, 8, 63, 64)]
+    [0, 0, 1, 1, 2]
+    """
+    level = 0
+    while weight >= base:
+        weight //= base
+        level += 1
+    return level
+
+
+def segments_to_replace(
+    references: Sequence[SegmentReference], ledger: Ledger, after: int, by: Bucket = "day"
+) -> tuple[SegmentReference, ...]:
+    """Segments of a version that are next to be replaced by their sum; none if no more are.
+
+    These are of one vocabulary and of the same days: `after` of a level, or where later days have
+    begun two of a level to the base of two. What is taken away goes with what holds its shards, and
+    of both together fewer than `after` stay. What is linked so over several days stays.
+
+    Parameters
+    ----------
+    references : sequence of SegmentReference
+        Of a version. Where it has fewer than `after` none are replaced.
+    ledger : Ledger
+        Of the version.
+    after : int
+        2 or more.
+    by : {"day", "month", "year", "all"}
+        How far apart days may be that are added up.
+    """
+    if len(references) < after:
+        return ()
+    heaps: dict[tuple[_Days, int | None, int], list[tuple[SegmentReference, ...]]]
+    heaps = defaultdict(list)
+    latest = _latest(references, by)
+    for linked in linked_groups(references, ledger):
+        days = {_bucket(part, by) for part in linked}
+        if len(days) > 1:
+            continue
+        if len(linked) >= after:
+            return linked
+        [bucket] = days
+        over = bucket is not None and latest is not None and bucket[1] < latest
+        most = FEWEST if over else after
+        level = level_of(sum(part.sign * _weight(part) for part in linked), most)
+        heap = heaps[bucket, linked[0].words, level]
+        heap.append(linked)
+        if len(heap) == most:
+            return tuple(chain.from_iterable(heap))
+    return ()
+
+
+def parts_to_sum(
+    commit: Commit, after: int, by: Bucket = "day", gone: frozenset[str] = frozenset()
+) -> tuple[Part, ...]:
+    """Parts of a version beside which their sum is next to be written; none if no more are.
+
+    `after` of a level, vocabulary and sign, the earliest first. Segments of the latest day, month
+    or year are left to be replaced, where there are others. Sums that are `gone` are passed over.
+    """
+    latest = _latest(commit.segments, by)
+    several = len({_bucket(part, by) for part in commit.segments}) > 1
+    heaps: dict[tuple[int | None, int, int], list[Part]] = defaultdict(list)
+    for part in covered(commit.segments, [one for one in commit.sums if one.id not in gone]):
+        own = reference_of(part)
+        if several and latest is not None and _bucket(own, by) == (latest, latest):
+            continue
+        heaps[own.words, own.sign, level_of(_weight(own), after)].append(part)
+    for heap in heaps.values():
+        if len(heap) >= after:
+            return tuple(sorted(heap, key=_first_day)[:after])
+    return ()
+
+
+def sums_gone(store: MomentStore) -> frozenset[str]:
+    """Sums that a version names and that are not there: `gc` of version 0.2.0 deletes them."""
+    live = {one.id for one in store.commit.live_sums}
+    return frozenset(live.difference(store.folder.names(SEGMENTS)) if live else ())
+
+
+def commit_sum(
+    store: MomentStore,
+    writer: SegmentWriter,
+    files: Sequence[FileRecord],
+    parts: Sequence[Part],
+    gone: frozenset[str] = frozenset(),
+) -> MomentStore:
+    """Seal the sum of parts of a version, and let the latest version name it beside them.
+
+    Raises
+    ------
+    SegmentsChanged
+        The latest version has not all of the parts, or has a sum of one already.
+    StoreError
+        A row block is missing, or the store cannot be written.
+    """
+    held = [reference_of(part) for part in parts]
+    totals = sum_totals(store.folder, [added(part) for part in parts], writer.layout)
+    digest, written = writer.seal_without_ledger(totals, sum(one.shards for one in held), files)
+    made = SegmentSum(writer.id, digest, tuple(one.id for one in held), held[0].sign)
+
+    def change(head: Commit) -> Commit:
+        kept = tuple(one for one in head.sums if one.id not in gone)
+        there = {_key(reference_of(part)) for part in covered(head.segments, kept)}
+        if not {_key(one) for one in held} <= there:
+            raise SegmentsChanged(
+                f"version {head.version} has not all of the {len(held)} segments that were "
+                "summed, or a sum of them: another writer came first"
+            )
+        message = f"compact: the sum of {len(held)} segments beside them"
+        return head.successor("compact", message, sums=(*kept, made))
+
+    return store.extended(change, [written])
+
+
+def _weight(part: SegmentReference) -> int:
+    return part.documents + part.shards
+
+
+def _key(part: SegmentReference) -> tuple[str, int]:
+    return part.id, part.sign
+
+
+def _bucket(part: SegmentReference, by: Bucket) -> _Days:
+    return None if part.dates is None or by == "all" else part.dates.bucket(by)
+
+
+def _latest(references: Sequence[SegmentReference], by: Bucket) -> date | None:
+    buckets = [_bucket(part, by) for part in references]
+    return max((bucket[1] for bucket in buckets if bucket is not None), default=None)
+
+
+def _first_day(part: Part) -> date:
+    days = reference_of(part).dates
+    return date.min if days is None else days.first
