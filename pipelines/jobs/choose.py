@@ -79,8 +79,7 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
     selection = compared(numbers, options.alpha0)
     if not selection.likely:
         raise InvalidInput(
-            "a half of the documents, every other one of a shard, has no pair of words; give a "
-            "number to --topics"
+            "a half of the documents has no pair of words; give a number to --topics"
         )
     [alpha0] = {one.alpha0 for one in selection.candidates}
     known = {one.n_topics: one for one in selection.candidates}

@@ -70,4 +70,5 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
 
 def _cut(lineage: Lineage) -> tuple[object, ...]:
     """What two lineages share whose segments can be added up."""
-    return lineage.kind, lineage.row_blocks, lineage.codocuments, lineage.halves
+    halves = lineage.halves, lineage.halves_by_content
+    return lineage.kind, lineage.row_blocks, lineage.codocuments, halves

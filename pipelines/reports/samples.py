@@ -10,12 +10,10 @@ from itertools import islice
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.page import SampleDocument
-from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.counting.reading import index_of
 from streaming_moments.storage.counting.tokeniser.words import words
 from streaming_moments.storage.documents import ids_of, read_chunks
@@ -53,7 +51,8 @@ def sample_documents(
     index = index_of(fitted.vocabulary, fitted.policy)
     best: dict[int, tuple[float, SampleDocument]] = {}
     for record, texts in _read(store, storage_options):
-        batch, _ = index.count(texts)
+        counted = index.counted(texts)
+        batch = counted.batch
         proportions = model.transform(batch)
         topics = proportions.argmax(axis=1)
         shares = proportions.max(axis=1)
@@ -61,7 +60,8 @@ def sample_documents(
         for topic in np.unique(topics[batch.lengths > 0]).tolist():
             row = int(np.where(topics == topic, scores, -1.0).argmax())
             if scores[row] > best.get(topic, (0.0, None))[0]:
-                document, part = _place(batch, row)
+                document = int(np.searchsorted(counted.begins, row, side="right")) - 1
+                part = row - int(counted.begins[document])
                 text = texts[document].as_py()
                 text = text.decode() if isinstance(text, bytes) else text
                 begins = fitted.policy.cut(words(text))[part][:_BEGINS]
@@ -116,12 +116,6 @@ def _called(
         return ""  # a page cites it by its place
     except storage_errors():
         return ""
-
-
-def _place(batch: CountBatch, row: int) -> tuple[int, int]:
-    """Document of a passage, and its number there: passages of one document are of one half."""
-    begins: NDArray[np.int64] = np.flatnonzero(np.diff(batch.odd[: row + 1].astype(np.int8))) + 1
-    return begins.size, row - (int(begins[-1]) if begins.size else 0)
 
 
 def _from(text: str, begins: list[str]) -> str:

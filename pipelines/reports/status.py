@@ -272,9 +272,11 @@ def _counting(store: MomentStore) -> str:
     if store.basis.table is not None:
         return f"rows of {store.basis.table.number} categorical columns"
     pooled = store.basis.weights.is_pooled
+    in_turn = store.halves and not store.counts.halves_by_content
     kept = "halves of them kept apart" if store.halves else "no halves of them, so no error bars"
-    remedy = "--length-weights even " * pooled + "--halves " * (not store.halves)
-    new = f"; new stores have other defaults: `rebase {remedy.strip()}`" if remedy else ""
+    kept += ", in turn as they come" * in_turn
+    remedy = "rebase" + " --length-weights even" * pooled + " --halves" * (not store.halves)
+    new = f"; new stores have other defaults: `{remedy}`" if in_turn or " " in remedy else ""
     return f"{store.basis.weights.sentence}; {kept}{new}"
 
 

@@ -7,7 +7,7 @@ a table, where that is the same; other documents are folded as a whole first.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.batch import CountBatch, odd_documents
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokeniser import token_kernels
 from streaming_moments.storage.counting.tokeniser.code_points import symbols
@@ -31,7 +31,7 @@ _LARGEST_DOCUMENT = 2 * np.iinfo(np.int32).max
 class CountedPassages:
     """Counts of the passages of some documents.
 
-    batch : (passages, n) counts; all passages of a document are in the same half
+    batch : (passages, n) counts; all passages of a document are of the half that it is of
     outside : (passages,) int64, tokens of each that are not in the vocabulary
     passages : (documents,) int64, passages of each document, at least 1
 
@@ -51,6 +51,17 @@ class CountedPassages:
     def documents(self) -> int:
         """How many they are."""
         return int(self.passages.size)
+
+    def odd(self, n_words: int | None = None) -> NDArray[np.bool_]:
+        """(documents,) whether each is of the odd half, by its counts of the first so many words.
+
+        See `odd_documents`.
+        """
+        return odd_documents(self.batch, self.passages, n_words)[self.begins]
+
+    def halved(self, odd: NDArray[np.bool_]) -> CountedPassages:
+        """The same documents, (documents,) of them of the odd half."""
+        return replace(self, batch=replace(self.batch, halves=np.repeat(odd, self.passages)))
 
     @functools.cached_property
     def begins(self) -> NDArray[np.int64]:
@@ -136,7 +147,7 @@ class SpelledTexts:
 def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[CountBatch, int]:
     """Count a column of texts over a vocabulary: (passages, n) counts, and tokens outside of it.
 
-    The passages of a text are in the same half, and a null is an empty document. The texts must be
+    The passages of a text are of its half, and a null is an empty document. The texts must be
     valid UTF-8, which is not checked again. Raises InvalidInput for a document of 4 GiB.
 
     Examples
@@ -178,6 +189,6 @@ def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> Cou
         policy.min_length,
         policy.passage_words or -1,
     )
-    odd = np.repeat(np.arange(passages.size) % 2 == 1, passages)
-    batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint, odd)
-    return CountedPassages(batch, np.diff(outside), passages)
+    batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint)
+    counted = CountedPassages(batch, np.diff(outside), passages)
+    return counted if policy.passage_words is None else counted.halved(counted.odd())

@@ -1,4 +1,4 @@
-"""Halves: which half of the documents a row of a table belongs to."""
+"""Halves: which half of the records a row of a table belongs to, where they are of both in turn."""
 
 from __future__ import annotations
 
@@ -8,27 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.storage.formats import Position
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def odd_half(first: int, number: int) -> NDArray[np.bool_]:
-    """(number,) whether rows are in the odd half, by turns from the one numbered `first`.
-
-    Examples
-    --------
-    >>> odd_half(3, 4).tolist()
-    [True, False, True, False]
-    """
-    return np.asarray(np.arange(first, first + number) % 2 == 1)
-
-
 def halved(
-    tables: Iterable[tuple[pa.Table, Position]], first: int
-) -> Iterator[tuple[pa.Table, Position, NDArray[np.bool_]]]:
-    """Tables with the place after each, and which of its rows are odd; they are numbered on."""
+    tables: Iterable[tuple[pa.Table, Position]], first: int, by_content: bool
+) -> Iterator[tuple[pa.Table, Position, NDArray[np.bool_] | None]]:
+    """Tables with the place after each, and which of its rows are odd; they are numbered on.
+
+    None where what a row holds says it.
+    """
     for table, after in tables:
-        yield table, after, odd_half(first, table.num_rows)
+        yield table, after, None if by_content else odd_in_turn(first, table.num_rows)
         first += table.num_rows

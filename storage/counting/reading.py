@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -11,9 +11,10 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.tables.columns import CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.storage.contents import ShardContent, changed
 from streaming_moments.storage.counting.categories import CategoryIndex
-from streaming_moments.storage.counting.counting import WordIndex, count_column
+from streaming_moments.storage.counting.counting import CountedPassages, WordIndex, count_column
 from streaming_moments.storage.counting.ids import IdIndex
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
@@ -146,21 +147,48 @@ def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
     return WordIndex.of(vocabulary, made)
 
 
+@dataclass(frozen=True)
+class DocumentHalves:
+    """Which half the documents of a store are of.
+
+    by_content : whether their counts say it; else they are of both in turn, as rows of a table are,
+        and documents of stores of earlier formats
+    n_words : words of which counts say it, the first ones; None: all
+    """
+
+    by_content: bool = True
+    n_words: int | None = None
+
+    def put(self, counted: CountedPassages, first: int) -> CountBatch:
+        """The passages of documents, of which the first has a number, each of its half."""
+        if not self.by_content:
+            return counted.halved(odd_in_turn(first, counted.documents)).batch
+        if self.n_words is None:
+            return counted.batch
+        return counted.halved(counted.odd(self.n_words)).batch
+
+
 @dataclass(frozen=True, eq=False)
 class CountReader:
-    """Reads the shards of a store of documents; `index` finds the words to count."""
+    """Reads the shards of a store of documents; `index` finds the words to count.
+
+    `halves` says which half a document is of.
+    """
 
     form: ShardFormat
     index: Index
     limits: ReadLimits
     storage_options: Mapping[str, object] | None = field(repr=False)
+    halves: DocumentHalves = DocumentHalves()
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[CountBatch]]:
         """Batches of a shard from a position on; errors as `read_indexed`."""
-        options = self.storage_options
-        return read_indexed(shard, self.form, self.index, self.limits, options, start, content)
+        options, halves = self.storage_options, self.halves
+        return read_indexed(
+            shard, self.form, self.index, self.limits, options, start, content, halves
+        )
 
 
 def read_indexed(
@@ -171,25 +199,27 @@ def read_indexed(
     storage_options: Mapping[str, object] | None = None,
     start: Position = START,
     content: ShardContent | None = None,
+    halves: DocumentHalves | None = None,
 ) -> Iterator[ReadBatch[CountBatch]]:
     """Count a shard over the vocabulary of an index: `read_shard`, and its errors.
 
-    With `content` nothing but that is counted; anything else is a ShardError. Documents are of the
-    even and the odd half in turn. The first is of the even one where the shard has an even number
-    of bytes, so that shards of one document are not all of the same half.
+    With `content` nothing but that is counted; anything else is a ShardError. `halves` says which
+    half a document is of, all passages of it; by default its counts do, of a table its place.
     """
     require_fitting(shard, form, index.vocabulary)
+    halves = halves or DocumentHalves(by_content=index.holds != "categories")
     chunks = read_chunks(shard, form, limits, storage_options, start, content)
-    return steadily(_counted(chunks, index, shard.size), shard, storage_options, content)
+    counted = _counted(chunks, index, shard.size, halves)
+    return steadily(counted, shard, storage_options, content)
 
 
 def _counted(
-    chunks: Iterable[tuple[Any, Position]], index: Index, number: int
+    chunks: Iterable[tuple[Any, Position]], index: Index, number: int, halves: DocumentHalves
 ) -> Iterator[ReadBatch[CountBatch]]:
     for chunk, after in chunks:
-        batch, outside = index.count(chunk)
-        yield ReadBatch(replace(batch, halves=~batch.odd) if number % 2 else batch, outside, after)
-        number += len(chunk)
+        counted = index.counted(chunk)
+        yield ReadBatch(halves.put(counted, number), int(counted.outside.sum()), after)
+        number += counted.documents
 
 
 def require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:

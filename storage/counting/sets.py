@@ -72,6 +72,7 @@ class SetReader:
     sets : where features stand
     features : that are counted
     limits, storage_options : as of any reader
+    by_content : whether its features say which half a row is of; else rows are of both in turn
     """
 
     form: ShardFormat
@@ -79,11 +80,12 @@ class SetReader:
     features: Vocabulary
     limits: ReadLimits = DEFAULT_LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+    by_content: bool = False
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[CountBatch]]:
-        """Rows of a shard from a position on, of the even and the odd half in turn.
+        """Rows of a shard from a position on.
 
         ShardError if the shard cannot be read or changed, a column is missing or of another type.
         """
@@ -94,7 +96,7 @@ class SetReader:
     def _counted(
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard
     ) -> Iterator[ReadBatch[CountBatch]]:
-        for table, after, odd in halved(tables, shard.size):
+        for table, after, odd in halved(tables, shard.size, self.by_content):
             batch, outside = counted(table, self.sets, self.features, shard.url)
             yield ReadBatch(replace(batch, halves=odd), outside, after)
 

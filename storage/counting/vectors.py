@@ -104,21 +104,24 @@ class ReadVectors(ReadBatch[VectorBatch]):
 
 @dataclass(frozen=True, eq=False)
 class VectorReader:
-    """Reads the shards of a store of vectors with `dimension` numbers a row."""
+    """Reads the shards of a store of vectors with `dimension` numbers a row.
+
+    Where halves are not `by_content`, rows are of both in turn.
+    """
 
     form: ShardFormat
     vectors: VectorsForm
     dimension: int
     limits: ReadLimits = DEFAULT_LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+    by_content: bool = True
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadVectors]:
         """Read batches of a shard from a position on.
 
-        Rows are in the even and the odd half in turn. The first is in the even half where the shard
-        has an even number of bytes. Raises ShardError for a bad row if bad rows are refused.
+        Raises ShardError for a bad row if bad rows are refused.
         """
         options = self.storage_options
         columns = self.vectors.columns
@@ -129,14 +132,15 @@ class VectorReader:
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard, start: Position
     ) -> Iterator[ReadVectors]:
         number = 0
-        for table, after, odd in halved(tables, shard.size):
+        for table, after, odd in halved(tables, shard.size, self.by_content):
             rows = number_rows(table, self.vectors.columns, shard.url)
             values, kept = rows.of_width(self.dimension)
             bad = np.flatnonzero(~kept)
             if bad.size and self.vectors.bad == "refuse":
                 self._refuse(rows, int(bad[0]), start.passed + number, shard.url)
             number += kept.size
-            yield ReadVectors(VectorBatch(values, odd[kept], bad.size), bad.size, after, kept)
+            batch = VectorBatch(values, None if odd is None else odd[kept], bad.size)
+            yield ReadVectors(batch, bad.size, after, kept)
 
     def _refuse(self, rows: NumberRows, place: int, passed: int, url: str) -> None:
         width = int(rows.widths[place])

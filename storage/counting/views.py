@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.lazy_imports import LazyModule
@@ -90,6 +89,7 @@ class ViewReader:
 
     indices : find the words: a WordIndex or an Arrow array for each view
     given : columns that are read, by default all; records lack the others
+    by_content : whether its words say which half a record is of; else they are of both in turn
     """
 
     form: ShardFormat
@@ -99,6 +99,7 @@ class ViewReader:
     limits: ReadLimits = DEFAULT_LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
     given: tuple[str, ...] = ()
+    by_content: bool = False
 
     @classmethod
     def of(
@@ -110,7 +111,8 @@ class ViewReader:
         storage_options: Mapping[str, object] | None = None,
     ) -> ViewReader:
         """The reader of shards that are counted on a foundation."""
-        return cls.over(form, views, foundation.vocabularies, limits, storage_options)
+        made = cls.over(form, views, foundation.vocabularies, limits, storage_options)
+        return replace(made, by_content=foundation.by_content)
 
     @classmethod
     def over(
@@ -131,7 +133,7 @@ class ViewReader:
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[ViewBatch]]:
-        """Read records of a shard from a position on, in the even and the odd half in turn."""
+        """Read records of a shard from a position on."""
         options = self.storage_options
         columns = self.given or self.views.columns
         tables = read_tables(shard, self.form, columns, self.limits, options, start, content)
@@ -140,26 +142,23 @@ class ViewReader:
     def _counted(
         self, tables: Iterable[tuple[pa.Table, Position]], shard: Shard
     ) -> Iterator[ReadBatch[ViewBatch]]:
-        for table, after, odd in halved(tables, shard.size):
-            batch, outside = self.counted(table, odd, shard.url)
-            yield ReadBatch(batch, outside, after)
+        for table, after, odd in halved(tables, shard.size, self.by_content):
+            batch, outside = self.counted(table, shard.url)
+            yield ReadBatch(batch.halved(odd), outside, after)
 
-    def counted(self, table: pa.Table, odd: NDArray[np.bool_], url: str) -> tuple[ViewBatch, int]:
+    def counted(self, table: pa.Table, url: str) -> tuple[ViewBatch, int]:
         """Counts of the rows of a table, and words outside the vocabularies."""
-        counted = [self._view(table, place, odd, url) for place in range(3)]
+        counted = [self._view(table, place, url) for place in range(3)]
         return ViewBatch(*(view for view, _ in counted)), sum(outside for _, outside in counted)
 
-    def _view(
-        self, table: pa.Table, place: int, odd: NDArray[np.bool_], url: str
-    ) -> tuple[CountBatch, int]:
+    def _view(self, table: pa.Table, place: int, url: str) -> tuple[CountBatch, int]:
         name, words = self.views.columns[place], self.vocabularies[place]
         shape = table.num_rows, words.n_words
         if self.given and name not in self.given:
-            none = CountBatch.from_entries([], [], None, shape, words.fingerprint)
-            return replace(none, halves=odd), 0
+            return CountBatch.from_entries([], [], None, shape, words.fingerprint), 0
         if self.views.texts[place]:
-            view, outside = self.indices[place].count(text_column(table[name]))
-            return replace(view, halves=odd), outside
+            found: tuple[CountBatch, int] = self.indices[place].count(text_column(table[name]))
+            return found
         values = values_of(table[name], name, url)
         places = values.places(self.indices[place])
         records = np.repeat(np.arange(table.num_rows), np.diff(values.offsets))
@@ -168,7 +167,7 @@ class ViewReader:
             records[known], places[known], None, shape, words.fingerprint
         )
         outside = places.size - int(known.sum()) - values.texts.null_count
-        return replace(view, halves=odd), outside
+        return view, outside
 
 
 def text_column(column: pa.ChunkedArray) -> pa.ChunkedArray:

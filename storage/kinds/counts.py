@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.foundation import CountsFoundation
-from streaming_moments.storage.counting.reading import CountReader, index_of
+from streaming_moments.storage.counting.reading import CountReader, DocumentHalves, index_of
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.inbox.fields import (
     RecordField,
@@ -18,8 +18,9 @@ from streaming_moments.storage.store.snapshot import Snapshot
 
 
 def _reader(store: Snapshot, limits: ReadLimits, storage_options: StorageOptions) -> ShardReader:
-    index = index_of(store.vocabulary, store.policy)
-    return CountReader(store.form, index, limits, storage_options)
+    index, counts = index_of(store.vocabulary, store.policy), store.counts
+    halves = DocumentHalves(counts.halves_by_content, counts.first_words)
+    return CountReader(store.form, index, limits, storage_options, halves)
 
 
 def _fields(store: Snapshot) -> tuple[RecordField, ...]:

@@ -12,9 +12,16 @@ from streaming_moments.storage.store.snapshot import Snapshot
 
 
 def _reader(store: Snapshot, limits: ReadLimits, storage_options: StorageOptions) -> ShardReader:
-    sequences, alphabet = SequencesForm.from_json(store.reading), store.foundation.alphabet
-    joins = store.foundation.joins
-    return SequenceReader.of(store.form, sequences, alphabet, limits, storage_options, joins)
+    sequences, own = SequencesForm.from_json(store.reading), store.foundation
+    return SequenceReader.of(
+        store.form,
+        sequences,
+        own.alphabet,
+        limits,
+        storage_options,
+        joins=own.joins,
+        by_content=own.by_content,
+    )
 
 
 def _fields(store: Snapshot) -> tuple[RecordField, ...]:

@@ -11,8 +11,9 @@ from streaming_moments.storage.store.snapshot import Snapshot
 
 
 def _reader(store: Snapshot, limits: ReadLimits, storage_options: StorageOptions) -> ShardReader:
-    sets, features = SetsForm.from_json(store.reading), store.foundation.features
-    return SetReader(store.form, sets, features, limits, storage_options)
+    sets, foundation = SetsForm.from_json(store.reading), store.foundation
+    features, by_content = foundation.features, foundation.by_content
+    return SetReader(store.form, sets, features, limits, storage_options, by_content)
 
 
 def _fields(store: Snapshot) -> tuple[RecordField, ...]:

@@ -11,8 +11,9 @@ from streaming_moments.storage.store.snapshot import Snapshot
 
 
 def _reader(store: Snapshot, limits: ReadLimits, storage_options: StorageOptions) -> ShardReader:
-    vectors, width = VectorsForm.from_json(store.reading), store.foundation.dimension
-    return VectorReader(store.form, vectors, width, limits, storage_options)
+    vectors, foundation = VectorsForm.from_json(store.reading), store.foundation
+    width, by_content = foundation.dimension, foundation.by_content
+    return VectorReader(store.form, vectors, width, limits, storage_options, by_content)
 
 
 def _fields(store: Snapshot) -> tuple[RecordField, ...]:

@@ -67,6 +67,8 @@ class Lineage(Extensible):
         Of the statistics; None, as in stores of before there were others: counts.
     halves : bool
         Whether pair counts of half of the documents are gathered apart.
+    halves_by_content : bool
+        Whether halves, of any kind, follow from what records hold; else from their places.
     unknown : mapping
         Keys of later versions, kept.
     """
@@ -81,6 +83,7 @@ class Lineage(Extensible):
     eras: tuple[Era, ...] = ()
     kind: str | None = None
     halves: StrictBool = False
+    halves_by_content: StrictBool = False
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def era(self, words: int) -> Era:
@@ -99,6 +102,11 @@ class Lineage(Extensible):
             f"{', '.join(str(one.words) for one in self.eras) or 'none'} before; read the segments "
             "of a version with that version's lineage"
         )
+
+
+def foundation_of(lineage: Lineage) -> tuple[object, ...]:
+    """What a lineage says of the foundation of its statistics."""
+    return lineage.kind, lineage.basis, lineage.halves, lineage.halves_by_content
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,18 @@ from streaming_moments.storage.files.sealed import json_object, seal, unseal
 from streaming_moments.storage.log.layout import FORMAT_FILE
 from streaming_moments.storage.log.schema import Count, Extensible, checked
 
-READS = 5
-WRITES = 5
+READS = 6
+WRITES = 6
 # Formats, each with the first version of the package that reads and writes it: the second has
 # documents that are weighted by their lengths, the third halves of the documents, the fourth tables
 # of categorical columns, and each is made only where these are. The fifth lists what was forgotten,
 # or has a column of dates whose texts may have zones: earlier versions may read it, and would count
-# again what it lists, or count by other days.
+# again what it lists, or count by other days. The sixth has halves of what records hold, which
+# earlier versions may read, and would go on with by their places.
 _NEEDED = {"length weights": 2, "halves of documents": 3, "categorical columns": 4}
-INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0", 5: "0.3.0"}
+INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0", 5: "0.3.0", 6: "0.3.0"}
 _CAREFUL = 5
+_BY_CONTENT = 6
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 
 
@@ -67,25 +69,27 @@ class StoreFormat(Extensible):
     def raised(self, foundation: Foundation) -> StoreFormat:
         """The format that holds statistics of a foundation, too."""
         needed = max((_NEEDED[one] for one in foundation.since_first), default=1)
-        if min(self.format, self.min_reader, self.min_writer) >= needed:
-            return self
-        return replace(
-            self,
-            format=max(self.format, needed),
-            min_reader=max(self.min_reader, needed),
-            min_writer=max(self.min_writer, needed),
-            install=INSTALLS[needed] if self.format <= needed else self.install,
-        )
+        raised = self
+        if min(self.format, self.min_reader, self.min_writer) < needed:
+            raised = replace(
+                self,
+                format=max(self.format, needed),
+                min_reader=max(self.min_reader, needed),
+                min_writer=max(self.min_writer, needed),
+                install=INSTALLS[needed] if self.format <= needed else self.install,
+            )
+        return raised._for_writers(_BY_CONTENT) if foundation.halves_by_content else raised
 
     def for_careful_writers(self) -> StoreFormat:
         """The format that keeps out writers that know of nothing forgotten, and of no zones."""
-        if self.min_writer >= _CAREFUL:
+        return self._for_writers(_CAREFUL)
+
+    def _for_writers(self, needed: int) -> StoreFormat:
+        """The format that keeps out writers of earlier ones, and no readers."""
+        if self.min_writer >= needed:
             return self
         return replace(
-            self,
-            format=max(self.format, _CAREFUL),
-            min_writer=_CAREFUL,
-            install=INSTALLS[_CAREFUL],
+            self, format=max(self.format, needed), min_writer=needed, install=INSTALLS[needed]
         )
 
     def require_writable(self, url: str) -> None:

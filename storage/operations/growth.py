@@ -121,7 +121,10 @@ def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
     lineage = replace(store.commit.lineage, vocabulary=era.vocabulary, basis=era.basis, eras=())
     # a version that exists already: a commit on top of it would be refused as a conflict
     aside = replace(store.commit, version=-1, lineage=lineage, segments=(), staged=None)
-    return replace(store, commit=aside, foundation=read_foundation(store.folder, lineage))
+    foundation = replace(
+        read_foundation(store.folder, lineage), first_words=store.counts.first_words
+    )
+    return replace(store, commit=aside, foundation=foundation)
 
 
 def added_words(lineage: Lineage, n_words: int) -> tuple[AddedWords, ...]:

@@ -24,7 +24,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokens import TokenPolicy
-from streaming_moments.storage.log.commits import Commit, Staging
+from streaming_moments.storage.log.commits import Commit, Staging, foundation_of
 from streaming_moments.storage.log.format import raise_format
 from streaming_moments.storage.log.layout import row_blocks_for
 from streaming_moments.storage.log.ledger import Ledger, ShardsAlreadyCounted, read_ledger
@@ -104,7 +104,6 @@ def stage_on(
 
     Its words, where it has any, are written already.
     """
-    halves = foundation.told_halves
     write_foundation(store.folder, foundation)
     store.folder.sync("")
     store = replace(store.writable(), format=raise_format(store.folder, foundation))
@@ -124,7 +123,8 @@ def stage_on(
             row_blocks=row_blocks_for(foundation),
             pilot=pilot,
             eras=(),
-            halves=halves,
+            halves=foundation.told_halves,
+            halves_by_content=foundation.halves_by_content,
         )
         return head.successor("stage", message, staged=Staging(lineage))
 
@@ -264,11 +264,11 @@ def _staged_on(basis: str, head: Commit) -> Staging:
     return staged
 
 
-def _bases(commit: Commit) -> list[tuple[str, bool]]:
+def _bases(commit: Commit) -> list[tuple[object, ...]]:
     lineages = (
         [commit.lineage] if commit.staged is None else [commit.lineage, commit.staged.lineage]
     )
-    return [(lineage.basis, lineage.halves) for lineage in lineages]
+    return [foundation_of(lineage) for lineage in lineages]
 
 
 def vocabulary_of(store: MomentStore, model: Model) -> Vocabulary:

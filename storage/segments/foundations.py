@@ -128,7 +128,12 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
             path.removesuffix(".npy"): np.load(io.BytesIO(data), allow_pickle=False)
             for path, data in read_files(folder, name, files, files).items()
         }
-        content |= {"codocuments": lineage.codocuments, "halves": lineage.halves}
+        content |= {
+            "codocuments": lineage.codocuments,
+            "halves": lineage.halves,
+            "by_content": lineage.halves_by_content,
+            "first_words": lineage.eras[0].words if lineage.eras else None,
+        }
         foundation = KINDS[kind].from_parts(arrays, content)
     except (LookupError, TypeError, ValueError, ArithmeticError, EOFError) as error:
         raise StoreError(f"{where} describes no basis ({error}); restore it from a copy") from error

@@ -50,6 +50,8 @@ class Segment:
         Its files, which must be there when it is committed.
     halves : bool
         Whether half of the documents are kept apart in it.
+    halves_by_content : bool
+        Whether halves follow from what records hold.
     """
 
     reference: SegmentReference
@@ -57,6 +59,7 @@ class Segment:
     shards: tuple[ShardRecord, ...]
     written: Uncommitted
     halves: bool = False
+    halves_by_content: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,8 +170,14 @@ class SegmentWriter:
             dates=dates,
         )
         foundation = self.layout.foundation
-        named = foundation.fingerprint
-        return Segment(reference, named, tuple(shards), written, foundation.told_halves)
+        return Segment(
+            reference,
+            foundation.fingerprint,
+            tuple(shards),
+            written,
+            halves=foundation.told_halves,
+            halves_by_content=foundation.halves_by_content,
+        )
 
     def seal_without_ledger(
         self, totals: Totals, shards: int, files: Iterable[FileRecord]

@@ -256,7 +256,7 @@ def placed(lineage: Lineage, segment: Segment) -> Segment:
 
 
 def require_halves(segment: Segment, lineage: Lineage) -> None:
-    """Raise ForeignStatistics if just one of a segment and its lineage keeps halves.
+    """Raise ForeignStatistics if a segment and its lineage keep other halves, or one none.
 
     This means that a rebase came meanwhile.
     """
@@ -265,6 +265,12 @@ def require_halves(segment: Segment, lineage: Lineage) -> None:
             f"the segment was gathered with{'' if segment.halves else 'out'} halves of the "
             f"documents, the store keeps {'them' if lineage.halves else 'none'} by now: a rebase "
             "came meanwhile; run it again"
+        )
+    if segment.halves_by_content != lineage.halves_by_content:
+        raise ForeignStatistics(
+            "the segment was gathered with halves of the records by their "
+            f"{'content' if segment.halves_by_content else 'places'}, the store keeps others by "
+            "now: a rebase came meanwhile; run it again"
         )
 
 

@@ -19,7 +19,7 @@ from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_log import CommitLog
-from streaming_moments.storage.log.commits import READING, Commit, ModelReference
+from streaming_moments.storage.log.commits import READING, Commit, ModelReference, foundation_of
 from streaming_moments.storage.log.covering import Part, parts_of
 from streaming_moments.storage.log.format import StoreFormat
 from streaming_moments.storage.log.layout import SegmentLayout
@@ -259,8 +259,9 @@ class Snapshot:
             require_whole(self.folder, commit, self.commit)
         before = self.commit.lineage
         after = commit.lineage
-        same = (after.kind, after.basis, after.halves) == (before.kind, before.basis, before.halves)
-        foundation = self.foundation if same else read_foundation(self.folder, after)
+        foundation = self.foundation
+        if foundation_of(after) != foundation_of(before):
+            foundation = read_foundation(self.folder, after)
         return replace(self, commit=commit, foundation=foundation)
 
 

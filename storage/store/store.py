@@ -135,6 +135,7 @@ class MomentStore(Snapshot):
             None if dates == DateSource() else dates.to_json(),
             pilot,
             halves=halves,
+            halves_by_content=foundation.halves_by_content,
         )
         words = vocabulary, policy
         return cls._founded(
@@ -166,6 +167,7 @@ class MomentStore(Snapshot):
             None if dates == DateSource() else dates.to_json(),
             pilot,
             kind=foundation.kind,
+            halves_by_content=foundation.halves_by_content,
         )
         return cls._founded(url, foundation, lineage, None, message, storage_options, single_writer)
 

@@ -38,7 +38,7 @@ SWEEPS = 2 * (BAR_ROUNDS + 2)
 _SINGULAR = 1e-10
 TRIED_ROUNDS = (5, 10, 20, 40, 80)
 TRIED_ALPHA0S = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
-_NO_PAIRS = "a half of the documents, every other one of a shard, has no pair of words"
+_NO_PAIRS = "a half of the documents has no pair of words"
 
 
 @dataclass(frozen=True)

@@ -112,10 +112,12 @@ class Foundation(Protocol):
     `drawn` says in words what of it is chosen from records, `can_rebase` whether a store of the
     kind can be given another, and count anew. `one_place` says whether models are fitted on the
     sums of all rows in one place, and not block by block. `told_halves` says whether segments and
-    lineages must note that halves are kept apart, as the fingerprint does not say it. `since_first`
-    names the features that the first format of stores lacks. `by_length` says whether records count
-    by their lengths, which totals then tell, and may by their age, and whether models are fitted by
-    sweeps over a basis. `adds_words` says whether words can be added to what was counted.
+    lineages must note that halves are kept apart, as the fingerprint does not say it, and
+    `halves_by_content` whether they must note that halves follow from what records hold.
+    `since_first` names the features that the first format of stores lacks. `by_length` says whether
+    records count by their lengths, which totals then tell, and may by their age, and whether models
+    are fitted by sweeps over a basis. `adds_words` says whether words can be added to what was
+    counted.
     """
 
     kind: ClassVar[str]
@@ -127,6 +129,8 @@ class Foundation(Protocol):
 
     @property
     def told_halves(self) -> bool: ...
+    @property
+    def halves_by_content(self) -> bool: ...
     @property
     def since_first(self) -> frozenset[str]: ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,6 +38,33 @@ def check_laws(
         assert (rest + one) - one == rest
     assert whole - whole == zero, "nothing is left of the whole"
     assert each == before, "the inputs are unchanged"
+
+
+def check_records(
+    zero: Any,
+    of: Callable[[Any], Any],
+    take: Callable[[Any, Sequence[int]], Any],
+    sample: Any,
+    order: Sequence[int],
+    cuts: Sequence[int],
+) -> None:
+    """Check that a statistic follows from each record alone, its half as well.
+
+    `take` gives some records of a sample, by their places. They are taken in another `order`, which
+    names each of them once, and cut before some `cuts` of that. Equality is bit for bit.
+    """
+    whole = of(sample)
+    ends = [0, *sorted(cuts), len(order)]
+    pieces = [list(order[first:end]) for first, end in itertools.pairwise(ends)]
+    each = [of(take(sample, piece)) for piece in pieces]
+
+    assert of(take(sample, order)) == whole, "the order of the records does not matter"
+    assert functools.reduce(operator.add, each, zero) == whole, "nor where they are cut"
+    for piece, one in zip(pieces, each, strict=True):
+        left = [place for place in range(len(order)) if place not in piece]
+        assert whole - one == of(take(sample, left)), "what is left is as if counted alone"
+    twice = of(take(sample, [*order, *order]))
+    assert twice == whole + whole, "records that hold the same are of the same half"
 
 
 def _leave_one_out(each: Sequence[Any], zero: Any) -> list[Any]:

@@ -223,12 +223,12 @@ def test_a_weighted_store_tells_damage_of_its_weighted_counts(tmp_path):
 @pytest.mark.parametrize("key", ["min_reader", "min_writer"])
 @pytest.mark.parametrize("install", ["9.1.0", "", None, "rm -rf /"])
 def test_a_later_format_is_refused_with_the_version_to_install(copy, key, install):
-    news = {key: 6, "format": 6, "install": install, "sealed otherwise": [1]}
+    news = {key: 7, "format": 7, "install": install, "sealed otherwise": [1]}
     path = copy / "format.json"
     resealed(path, lambda content: {**content, **news})
     before = content_of(copy)
     remedy = "upgrade streaming-moments" + (" to 9.1.0 or later" if install == "9.1.0" else "")
-    said = rf"know store format 6, this one knows 5; {remedy}$"
+    said = rf"know store format 7, this one knows 6; {remedy}$"
     if key == "min_reader":
         with pytest.raises(FormatError, match=said):
             MomentStore.open(str(copy))

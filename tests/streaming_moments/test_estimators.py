@@ -262,6 +262,20 @@ def test_statistics_are_kept_where_more_may_be_added(name, given):
     assert "statistics_" not in vars(pickled(begun.fit(X)))
 
 
+@pytest.mark.parametrize(
+    "name", ["MomentFactors", "MomentGaussianMixture", "MomentHMM", "MomentTopics"]
+)
+def test_order_cuts_and_what_is_taken_away_change_no_bit(name, given):
+    """Of halves as well: a record is of one by what it holds."""
+    estimator, X = clone(given[name][0]), given[name][1]
+    begun = clone(estimator).partial_fit(X)
+    order = np.random.default_rng(3).permutation(len(X) if isinstance(X, list) else X.shape[0])
+    moved = [X[place] for place in order] if isinstance(X, list) else X[order]
+    one, two = (begun.like().partial_fit(part).statistics_ for part in parts(moved))
+    assert two + one == begun.statistics_
+    assert begun.statistics_ - one == two
+
+
 def test_a_pickle_is_as_small_as_its_model():
     rng = np.random.default_rng(0)
     counts = rng.poisson(0.05, size=(400, 3000))

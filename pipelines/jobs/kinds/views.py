@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.pipelines.jobs.create import PilotOptions, cut_to_room
@@ -54,9 +52,8 @@ def _made(sampling: Sampling) -> Made:
         _words(table[name], name, views.policy if text else None, options)
         for name, text in zip(views.columns, views.texts, strict=True)
     )
-    batch, _ = ViewReader.over(counting.form, views, vocabularies).counted(
-        table, np.zeros(table.num_rows, np.bool_), "the pilot"
-    )
+    reader = ViewReader.over(counting.form, views, vocabularies)
+    batch, _ = reader.counted(table, "the pilot")
     matrices = [view.to_csr() for view in batch.views]
     bases: Any = tuple(
         sketch_of(

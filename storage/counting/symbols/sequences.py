@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.halves import odd_half, row_keys
 from streaming_moments.statistics.sequences.pieces import ABSENT, Pieces, edges_of, keys_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.storage.contents import ShardContent
@@ -96,8 +97,9 @@ class ReadSymbols(ReadBatch[SymbolBatch]):
 class SequenceReader:
     """Reads the shards of a store of sequences.
 
-    `words` is the alphabet. With `joins`, batches give the pieces of named sequences, and their
-    halves.
+    `words` is the alphabet. With `joins`, batches give the pieces of named sequences. Where halves
+    are `by_content`, the half of a sequence is what its name says, or without names its symbols.
+    Else sequences are of both in turn, but for those that are joined.
     """
 
     form: ShardFormat
@@ -106,6 +108,7 @@ class SequenceReader:
     limits: ReadLimits = DEFAULT_LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
     joins: bool = False
+    by_content: bool = True
 
     @classmethod
     def of(
@@ -116,14 +119,16 @@ class SequenceReader:
         limits: ReadLimits = DEFAULT_LIMITS,
         storage_options: Mapping[str, object] | None = None,
         joins: bool = False,
+        by_content: bool = True,
     ) -> SequenceReader:
         """The reader of shards whose symbols are of an alphabet."""
-        return cls(form, sequences, words_of(alphabet), limits, storage_options, joins)
+        words = words_of(alphabet)
+        return cls(form, sequences, words, limits, storage_options, joins, by_content)
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadSymbols]:
-        """Read chunks of the sequences of a shard, in even and odd half in turn, or by name.
+        """Read chunks of the sequences of a shard.
 
         Raises ShardError also where the rows of a sequence do not follow one another by time.
         """
@@ -154,7 +159,11 @@ class SequenceReader:
         found, odd = Pieces(), None
         if spans is not None and self.joins:
             found = pieces.named(values.offsets, symbols, spans, sequences.goes_on, ends)
+        if spans is not None and (self.joins or self.by_content):
             odd = keys_of(spans.names)[:, 0] % 2 == 1
+        elif self.by_content:
+            # texts and lists are whole in a table
+            odd = odd_half(row_keys(values.offsets, symbols))
         for batch, cut in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
             outside = int((batch.symbols[batch.own] < 0).sum())
             told = None if spans is None else spans.cut(*cut)
@@ -228,7 +237,7 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
 class _Pieces:
     """Cuts sequences into batches, and knows of the last one what its next chunk needs."""
 
-    number: int  # of the next sequence, whose parity is its half
+    number: int  # of the next sequence, whose parity is its half in stores of earlier formats
     before: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     seen: int = 0  # symbols of it so far
     open: OpenPiece | None = None  # what a later table may go on with

@@ -25,7 +25,8 @@ def triple_posteriors(
 
     `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`; `cells` (triples, 3) with
     their counts, quickest where those of one x1 and x2 lie together. What is added to `left` and
-    `right` is over `before` and `after`. Returns the log likelihood of all.
+    `right` is over `before` and `after`. Returns the log likelihood of all, minus infinity where
+    one cannot be, which adds nothing.
     """
     k = emission.shape[1]
     pair, share = np.empty(k), np.empty(k)
@@ -42,7 +43,8 @@ def triple_posteriors(
             for j in range(k):
                 total += pair[j] * after[x3, j]
             likelihood += counts[cell] * np.log(total)
-            factor = counts[cell] / total
+            # a step that went too far may leave a triple impossible, and is taken back
+            factor = counts[cell] / total if total > 0 else 0.0
             for j in range(k):
                 share[j] += factor * after[x3, j]
                 right[x3, j] += factor * pair[j]

@@ -49,14 +49,16 @@ def after_rounds(
     (adaptive overrelaxation: Salakhutdinov and Roweis 2003).
     """
     hidden, found, best, reach = start, start, -np.inf, 1.0
-    for _ in range(rounds):
-        following, score = hidden.after_round(triples)
-        if score < best:
-            hidden, reach = found, 1.0
-            continue
-        found, best = following, score
-        hidden = _further(hidden, found, reach) if reach > 1 else found
-        reach *= growth
+    # a step that went too far may leave what is no number, and is taken back
+    with np.errstate(invalid="ignore", over="ignore"):
+        for _ in range(rounds):
+            following, score = hidden.after_round(triples)
+            if not score >= best:
+                hidden, reach = found, 1.0
+                continue
+            found, best = following, score
+            hidden = _further(hidden, found, reach) if reach > 1 else found
+            reach *= growth
     return found, best
 
 

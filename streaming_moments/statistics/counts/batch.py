@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.statistics.counts.kernels import row_kernels
+from streaming_moments.statistics.halves import count_keys, odd_half
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -42,13 +43,13 @@ class CountBatch:
     vocabulary : str, optional
         Fingerprint of the vocabulary; empty for matrices without one.
     halves : (documents,) bool, optional
-        Whether each is of the odd half; by default the parity of its number, from 0.
+        Whether each is of the odd half; by default what its counts say, see `odd_documents`.
 
     Examples
     --------
     >>> batch = CountBatch.from_csr([[2, 0, 1], [0, 0, 0]])
     >>> batch.documents, batch.lengths, batch.select(1, 2).odd
-    (2, array([3, 0]), array([ True]))
+    (2, array([3, 0]), array([False]))
     """
 
     indptr: NDArray[np.int64]
@@ -192,9 +193,7 @@ class CountBatch:
     @cached_property
     def odd(self) -> NDArray[np.bool_]:
         """(documents,) whether each is of the odd half, which it stays wherever it is put."""
-        if self.halves is not None:
-            return self.halves
-        return (np.arange(self.documents) & 1).astype(np.bool_)
+        return odd_documents(self) if self.halves is None else self.halves
 
     @property
     def tokens(self) -> int:
@@ -220,8 +219,44 @@ class CountBatch:
             self.counts[first:last],
             self.n_words,
             self.vocabulary,
-            self.odd[start:stop],
+            None if self.halves is None else self.halves[start:stop],
         )
+
+
+def odd_documents(
+    batch: CountBatch,
+    passages: NDArray[np.int64] | None = None,
+    n_words: int | None = None,
+) -> NDArray[np.bool_]:
+    """Whether each row of a batch is of the odd half, by the counts of its document alone.
+
+    Parameters
+    ----------
+    batch : CountBatch
+        The rows, documents or passages of some.
+    passages : (documents,) int64, optional
+        Rows of each document, which are of one half; by default each row is a document.
+    n_words : int, optional
+        How many of the words say it; by default all. Those that were added to a vocabulary do not.
+
+    Returns
+    -------
+    (rows,) bool
+
+    Examples
+    --------
+    >>> batch = CountBatch.from_csr([[1, 2], [2, 1], [0, 3], [1, 2]])
+    >>> odd_documents(batch).tolist(), odd_documents(batch, np.array([1, 2, 1])).tolist()
+    ([True, False, True, True], [True, False, False, True])
+    """
+    known = batch.n_words if n_words is None else n_words
+    if passages is None or passages.size == batch.documents:
+        return odd_half(count_keys(batch.indptr, batch.words, batch.counts, 0, known))
+    starts = batch.indptr[np.concatenate([[0], np.cumsum(passages)])]
+    indptr, words, counts = row_kernels.add_up_rows(
+        starts, batch.words.astype(np.int64), batch.counts.astype(np.int64), batch.n_words
+    )
+    return np.repeat(odd_half(count_keys(indptr, words, counts, 0, known)), passages)
 
 
 def concatenate(batches: Sequence[CountBatch]) -> CountBatch:
@@ -252,8 +287,14 @@ def concatenate(batches: Sequence[CountBatch]) -> CountBatch:
         np.concatenate([batch.counts for batch in batches]),
         batches[0].n_words,
         batches[0].vocabulary,
-        np.concatenate([batch.odd for batch in batches]),
+        _joined_halves(batches),
     )
+
+
+def _joined_halves(batches: Sequence[CountBatch]) -> NDArray[np.bool_] | None:
+    if all(batch.halves is None for batch in batches):
+        return None
+    return np.concatenate([batch.odd for batch in batches])
 
 
 def require_same_words(one: CountBatch, other: CountBatch) -> None:

@@ -42,6 +42,11 @@ class CountsFoundation:
         Whether co-document counts are gathered.
     halves : bool
         Whether the pair counts of half of the documents are gathered apart.
+    by_content : bool
+        Whether the half of a document is what its counts say; else documents are of both in turn,
+        as in stores of earlier formats. Rows of a table always are.
+    first_words : int, optional
+        Words whose counts say it, where words were added later; None: all.
 
     Examples
     --------
@@ -53,6 +58,8 @@ class CountsFoundation:
     basis: Basis
     codocuments: bool
     halves: bool = True
+    by_content: bool = True
+    first_words: int | None = None
     kind: ClassVar[str] = "counts"
     drawn: ClassVar[str] = "vocabulary and basis"
     can_rebase: ClassVar[bool] = True
@@ -66,6 +73,11 @@ class CountsFoundation:
     def told_halves(self) -> bool:
         """Whether halves are kept apart, which the fingerprint does not say."""
         return self.halves
+
+    @property
+    def halves_by_content(self) -> bool:
+        """Whether halves are kept apart, by what documents hold."""
+        return self.halves and self.by_content and self.basis.table is None
 
     @property
     def since_first(self) -> frozenset[str]:
@@ -102,7 +114,7 @@ class CountsFoundation:
     def from_parts(
         cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]
     ) -> CountsFoundation:
-        """The foundation of `parts`, and of whether co-document counts and halves are kept.
+        """The foundation of `parts`, of whether co-document counts and halves are kept, and which.
 
         Raises
         ------
@@ -114,7 +126,16 @@ class CountsFoundation:
         table = attributes.get("table")
         columns = None if table is None else TableColumns.from_json(table)
         basis = Basis(arrays["Q"], words, vocabulary, weights, columns)
-        return cls(basis, bool(attributes["codocuments"]), bool(attributes["halves"]))
+        halves = bool(attributes["halves"])
+        # a store says it only where it matters
+        by_content = attributes.get("by_content", True) or not halves or columns is not None
+        return cls(
+            basis,
+            bool(attributes["codocuments"]),
+            halves,
+            bool(by_content),
+            attributes.get("first_words"),
+        )
 
     def names(self) -> dict[str, str]:
         """Fingerprints of basis and vocabulary."""

@@ -196,7 +196,7 @@ def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> 
     >>> batch = CountBatch.from_csr([[2, 0], [1, 1], [1, 2]])
     >>> statistics = MomentStatistics.of(batch, Basis(np.eye(2, 1, dtype=np.int8), 2))
     >>> half_pairs(statistics, 0).tolist(), half_pairs(statistics, 1).tolist()
-    ([[2, 2], [2, 2]], [[0, 1], [1, 0]])
+    ([[2, 0], [0, 0]], [[0, 3], [3, 2]])
     """
     even = statistics.even_pair_counts
     if even is None:

@@ -16,6 +16,7 @@ from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernel
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.room import LARGEST_FLOAT_SUM, LARGEST_TOTAL
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
+from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.statistics.row_block import RowBlock
 
 _LARGEST_PACKED = 2**16
@@ -81,8 +82,10 @@ class ProjectedBatch:
                 f"but the basis {short(basis.fingerprint)} is of {short(basis.vocabulary)} "
                 f"({basis.n_words} words); count the documents with the basis's vocabulary"
             )
+        in_turn = basis.table is not None and batch.halves is None
+        odd = odd_in_turn(0, batch.documents) if in_turn else batch.odd
         starts, odd_starts, documents, values = row_kernels.transpose(
-            batch.indptr, batch.words, batch.counts, batch.odd, batch.n_words
+            batch.indptr, batch.words, batch.counts, odd, batch.n_words
         )
         word_counts = row_kernels.run_sums(starts, values)
         weights, weighted_counts = basis.weights.at(batch.lengths), word_counts
@@ -292,7 +295,7 @@ def joined(batches: Iterable[ProjectedBatch], most_bytes: int) -> Iterator[Proje
     >>> one = ProjectedBatch.of(CountBatch.from_csr([[2, 1, 0], [0, 1, 1]]), basis)
     >>> [both] = joined([one, one], most_bytes=10_000)
     >>> both.starts.tolist(), both.documents.tolist(), both.values.tolist()
-    ([0, 2, 6, 8], [0, 2, 0, 2, 1, 3, 1, 3], [2, 2, 1, 1, 1, 1, 1, 1])
+    ([0, 2, 6, 8], [0, 2, 0, 1, 2, 3, 1, 3], [2, 2, 1, 1, 1, 1, 1, 1])
     """
     waiting: list[ProjectedBatch] = []
     size = _Size()

@@ -13,6 +13,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.edges import kernels
+from streaming_moments.statistics.halves import odd_half
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.views.statistics import EVEN, ViewTotals
 
@@ -20,8 +21,6 @@ from streaming_moments.statistics.views.statistics import EVEN, ViewTotals
 MOST_NODES = 1 << 31
 # Nodes are dealt out to so many parts by their places: a node's ends in each are a view of it.
 PARTS = 3
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_HIGHEST_BIT = np.uint64(63)
 
 
 @dataclass(frozen=True)
@@ -219,10 +218,7 @@ def even_half(ends: NDArray[np.int32], directed: bool) -> NDArray[np.bool_]:
     both = ends.astype(np.uint64)
     if not directed:
         both = np.sort(both, axis=1)
-    mixed = (both[:, 0] << np.uint64(32)) | both[:, 1]
-    for shift in (np.uint64(32), np.uint64(29)):
-        mixed = (mixed ^ (mixed >> shift)) * _MULTIPLIER
-    return np.asarray(mixed >> _HIGHEST_BIT == 0)
+    return ~odd_half((both[:, 0] << np.uint64(32)) | both[:, 1])
 
 
 def joined_edges(prepared: Sequence[PreparedEdges]) -> PreparedEdges:

@@ -92,6 +92,11 @@ class EdgesFoundation(ThreeViews):
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
+    def halves_by_content(self) -> bool:
+        """False: there is nothing to note, as edges are of halves by their ends in all formats."""
+        return False
+
+    @property
     def rows(self) -> int:
         """Nodes n."""
         return self.nodes.n_words

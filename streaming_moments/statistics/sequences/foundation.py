@@ -50,6 +50,9 @@ class SequencesFoundation(ThreeViews):
         Whether the sums of half of the sequences are kept apart, for error bars.
     joins : bool
         Whether sequences have names, by which pieces of one are joined wherever they were counted.
+    by_content : bool
+        Whether the half of a sequence is what its name says, or without names its symbols; else it
+        is that of its place in the shard, as in stores of earlier formats that join no pieces.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class SequencesFoundation(ThreeViews):
     sketch: Basis
     halves: bool = True
     joins: bool = False
+    by_content: bool = True
     kind: ClassVar[str] = "sequences"
     drawn: ClassVar[str] = "alphabet and sketch"
     join = staticmethod(joined_windows)
@@ -83,6 +87,11 @@ class SequencesFoundation(ThreeViews):
         """SHA-256 of the sketch, which names its alphabet, of halves and of whether it joins."""
         content = f"sequences {self.sketch.fingerprint} {self.halves}{' joins' * self.joins}"
         return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def halves_by_content(self) -> bool:
+        """Whether halves are kept apart, by what sequences hold: those of names always are."""
+        return self.halves and self.by_content and not self.joins
 
     @property
     def rows(self) -> int:
@@ -116,7 +125,9 @@ class SequencesFoundation(ThreeViews):
         alphabet = words_described(attributes["alphabet"])
         sketch = Basis(arrays["Q"], alphabet.n_words, alphabet.fingerprint)
         kept, joins = bool(attributes["halves_kept"]), bool(attributes.get("joins", False))
-        return cls(alphabet, sketch, kept, joins)
+        # a store says it only where it matters
+        by_content = bool(attributes.get("by_content", True)) or joins or not kept
+        return cls(alphabet, sketch, kept, joins, by_content)
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
         """Shape of each row array of a block by name, without those of halves."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.halves import odd_half, row_keys
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.pieces import Pieces, SequenceTotals
 from streaming_moments.statistics.views import kernels
@@ -84,7 +85,7 @@ class SymbolBatch:
         sequences: Sequence[Sequence[int] | NDArray[np.int64]],
         odd: NDArray[np.bool_] | None = None,
     ) -> SymbolBatch:
-        """Whole sequences of symbols; by default of the two halves in turn."""
+        """Whole sequences of symbols; by default of the halves that their symbols say."""
         sizes = np.array([len(one) for one in sequences], dtype=np.int64)
         joined = [np.asarray(one, dtype=np.int32) for one in sequences]
         symbols = np.concatenate([np.empty(0, np.int32), *joined])
@@ -100,7 +101,7 @@ class SymbolBatch:
         """Whole sequences, one after another."""
         sizes = np.diff(offsets)
         if odd is None:
-            odd = np.arange(sizes.size) % 2 == 1
+            odd = odd_half(row_keys(offsets, symbols))
         context, begins = np.zeros(sizes.size, np.int8), np.ones(sizes.size, np.bool_)
         return cls(offsets, symbols, context, begins, odd, int((sizes < 3).sum()))
 

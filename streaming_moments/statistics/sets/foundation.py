@@ -21,6 +21,7 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.views.three_views import (
     describe_words,
@@ -44,6 +45,9 @@ class SetsFoundation:
         Q, of the features, by which triples are sketched; the identity keeps all of them.
     halves : bool
         Whether the pair counts of half of the rows are kept apart, for error bars.
+    by_content : bool
+        Whether the half of a row is what its features say; else rows are of both in turn. Give it
+        only where rows hardly repeat, or error bars grow by the root of how often they do.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class SetsFoundation:
     features: Vocabulary
     basis: Basis
     halves: bool = True
+    by_content: bool = False
     kind: ClassVar[str] = "sets"
     drawn: ClassVar[str] = "features and sketch"
     can_rebase: ClassVar[bool] = False
@@ -92,6 +97,11 @@ class SetsFoundation:
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
+    def halves_by_content(self) -> bool:
+        """Whether halves are kept apart, by what rows hold."""
+        return self.halves and self.by_content
+
+    @property
     def rows(self) -> int:
         """Features n."""
         return self.features.n_words
@@ -114,7 +124,8 @@ class SetsFoundation:
         """
         features = words_described(attributes["features"])
         basis = Basis(arrays["Q"], features.n_words, features.fingerprint)
-        return cls(features, basis, bool(attributes["halves_kept"]))
+        halves, by_content = attributes["halves_kept"], attributes.get("by_content", False)
+        return cls(features, basis, bool(halves), bool(by_content))
 
     def names(self) -> dict[str, str]:
         """The fingerprint."""
@@ -144,7 +155,10 @@ class SetsFoundation:
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
         """The rows, each feature once, projected on the sketch; errors as of counts."""
-        return self._counted.prepared(self.distinct(batch))
+        own = self.distinct(batch)
+        if own.halves is None and not self.by_content:
+            own = replace(own, halves=odd_in_turn(0, own.documents))
+        return self._counted.prepared(own)
 
     def rejection_reason(self, totals: RowLengths[LengthHistogram]) -> str | None:
         """Rows without features are counted as any."""

@@ -69,6 +69,9 @@ class VectorsFoundation:
         Whether fourth moments of the sketch are kept, for factors without skewness.
     halves : bool
         Whether the sums of half of the rows are kept apart, for error bars.
+    by_content : bool
+        Whether the half of a row is what its integers on the grid say; else it is that of its
+        place in the shard, as in stores of earlier formats.
 
     Raises
     ------
@@ -92,6 +95,7 @@ class VectorsFoundation:
     squares: bool = False
     fourth: bool = False
     halves: bool = True
+    by_content: bool = True
     kind: ClassVar[str] = "vectors"
     drawn: ClassVar[str] = "grid and sketch"
     can_rebase: ClassVar[bool] = True
@@ -149,6 +153,11 @@ class VectorsFoundation:
         arrays = (grid.offset, self.matrix, self.shift)
         content = b"".join(array.tobytes("C") for array in arrays)
         return hashlib.sha256((head + kept).encode() + content).hexdigest()
+
+    @property
+    def halves_by_content(self) -> bool:
+        """Whether halves are kept apart, by what rows hold."""
+        return self.halves and self.by_content
 
     @property
     def words(self) -> dict[str, Vocabulary]:
@@ -241,8 +250,9 @@ class VectorsFoundation:
         told = attributes
         radius, whole = int(told["radius"]), bool(told["whole"])
         grid = Grid(arrays["offset"], float(told["step"]), radius, whole)
-        kept = (bool(told[name]) for name in ("squares", "fourth", "halves_kept"))
-        return cls(grid, arrays["Q"], arrays["shift"], *kept)
+        kept = [told[name] for name in ("squares", "fourth", "halves_kept")]
+        rule = map(bool, [*kept, told.get("by_content", True)])
+        return cls(grid, arrays["Q"], arrays["shift"], *rule)
 
     def names(self) -> dict[str, str]:
         """The fingerprint."""

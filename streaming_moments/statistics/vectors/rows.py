@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.halves import odd_half, row_keys
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.vectors.statistics import VectorTotals
 from streaming_moments.statistics.vectors.sums import sums_of
@@ -26,8 +27,8 @@ class VectorBatch:
     ----------
     values : (N, d)
         Finite numbers of any type of up to 64 bits.
-    odd : (N,) bool
-        Whether each is of the odd half.
+    odd : (N,) bool, optional
+        Whether each is of the odd half; by default what its integers on the grid say.
     without : int
         Records beside them that are no row of d finite numbers.
 
@@ -44,7 +45,7 @@ class VectorBatch:
     """
 
     values: NDArray[Any]
-    odd: NDArray[np.bool_]
+    odd: NDArray[np.bool_] | None = None
     without: int = 0
 
     def __post_init__(self) -> None:
@@ -52,18 +53,17 @@ class VectorBatch:
             raise InvalidInput(
                 f"vectors are (N, d) numbers, got {self.values.shape} of {self.values.dtype}"
             )
-        if self.odd.shape != self.values.shape[:1]:
+        if self.odd is not None and self.odd.shape != self.values.shape[:1]:
             raise InvalidInput(f"{len(self.values)} vectors, halves of {self.odd.shape}")
 
     @classmethod
     def of(cls, values: NDArray[Any], odd: NDArray[np.bool_] | None = None) -> VectorBatch:
-        """The rows of finite numbers among some; by default of the two halves in turn."""
-        if odd is None:
-            odd = np.arange(len(values)) % 2 == 1
+        """The rows of finite numbers among some."""
         sound = np.isfinite(values).all(axis=1)
         if sound.all():
             return cls(values, odd)
-        return cls(values[sound], odd[sound], int((~sound).sum()))
+        kept = None if odd is None else odd[sound]
+        return cls(values[sound], kept, int((~sound).sum()))
 
     @property
     def documents(self) -> int:
@@ -72,9 +72,15 @@ class VectorBatch:
 
 
 def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
-    """The rows of all batches, in order, each of the half it was of."""
+    """The rows of all batches, in order, each of the half it was of.
+
+    Raises InvalidInput where halves are given for some batches alone.
+    """
+    given = [one.odd for one in batches if one.odd is not None]
+    if len(given) not in (0, len(batches)):
+        raise InvalidInput("some batches say the halves of their rows; let all or none say them")
     values = np.concatenate([one.values for one in batches])
-    odd = np.concatenate([one.odd for one in batches])
+    odd = np.concatenate(given) if given else None
     return VectorBatch(values, odd, sum(one.without for one in batches))
 
 
@@ -110,9 +116,10 @@ class PreparedVectors:
         # Python's integers hold what int64 could not
         fits = foundation.largest_gain * len(gains) < LARGEST_SUM
         largest = int(gains.sum()) if fits else sum(gains.tolist())
-        even = int((~batch.odd).sum()) if foundation.halves else 0
+        odd = _odd_rows(rows) if batch.odd is None else batch.odd
+        even = int((~odd).sum()) if foundation.halves else 0
         totals = VectorTotals(batch.documents, len(rows), clipped, even, largest)
-        return cls(foundation, rows, sketches, norms, batch.odd, totals)
+        return cls(foundation, rows, sketches, norms, odd, totals)
 
     @property
     def nbytes(self) -> int:
@@ -191,3 +198,9 @@ def joined_vectors(prepared: Sequence[PreparedVectors]) -> SummedVectors:
     for one in prepared:
         totals = totals + one.totals
     return PreparedVectors(head.foundation, totals=totals, **arrays).summed
+
+
+def _odd_rows(rows: NDArray[np.int16]) -> NDArray[np.bool_]:
+    """(N,) whether each row of the grid is of the odd half."""
+    starts = np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1]
+    return odd_half(row_keys(starts, rows.ravel()))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.views.records import (
     LEFT,
@@ -46,6 +47,9 @@ class ViewsFoundation(ThreeViews):
         What the views are called.
     halves : bool
         Whether the sums of half of the records are kept apart, for error bars.
+    by_content : bool
+        Whether the half of a record is what its words say; else records are of both in turn. Give
+        it only where records hardly repeat, or error bars grow by the root of how often they do.
 
     Examples
     --------
@@ -61,6 +65,7 @@ class ViewsFoundation(ThreeViews):
     vocabularies: tuple[Vocabulary, Vocabulary, Vocabulary]
     columns: tuple[str, str, str] = VIEWS
     halves: bool = True
+    by_content: bool = False
     kind: ClassVar[str] = "views"
     drawn: ClassVar[str] = "words and sketches"
     joins: ClassVar[bool] = False
@@ -113,7 +118,8 @@ class ViewsFoundation(ThreeViews):
             for view, own in zip(VIEWS, words, strict=True)
         ]
         names, halves = map(str, attributes["columns"]), bool(attributes["halves_kept"])
-        found: Any = (tuple(bases), tuple(words), tuple(names), halves)
+        by_content = bool(attributes.get("by_content", False))
+        found: Any = (tuple(bases), tuple(words), tuple(names), halves, by_content)
         return cls(*found)
 
     def whole_shapes(self, block: RowBlock) -> dict[str, tuple[int, ...]]:
@@ -128,6 +134,8 @@ class ViewsFoundation(ThreeViews):
 
     def prepared(self, batch: ViewBatch) -> PreparedRecords:
         """The batch with its sketches; errors as `PreparedRecords.of`."""
+        if batch.rows.halves is None and not self.by_content:
+            batch = batch.halved(odd_in_turn(0, batch.documents))
         return PreparedRecords.of(batch, self.bases, self.halves)
 
     def tokens_below(self, bound: float, most: int) -> int:

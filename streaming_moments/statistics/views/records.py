@@ -15,6 +15,7 @@ from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, concatenate
 from streaming_moments.statistics.counts.kernels import row_kernels
+from streaming_moments.statistics.halves import count_keys, odd_half
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.views import kernels
 from streaming_moments.statistics.views.statistics import (
@@ -37,7 +38,8 @@ class ViewBatch:
     ----------
     rows, left, right : CountBatch
         (records, n) counts of each view, each over a vocabulary of its own; a record that lacks a
-        view has no entry there. The half of a record is that of `rows`.
+        view has no entry there. The half of a record is that of `rows` where that is given, else
+        what the words of all views say.
 
     Raises
     ------
@@ -80,6 +82,22 @@ class ViewBatch:
         """(records,) int64 ways to take a word of each view."""
         return np.asarray(self.rows.lengths * self.left.lengths * self.right.lengths)
 
+    @cached_property
+    def odd(self) -> NDArray[np.bool_]:
+        """(records,) whether each is of the odd half."""
+        if self.rows.halves is not None:
+            return self.rows.halves
+        keys, first = np.zeros(self.documents, dtype=np.uint64), 0
+        for view in self.views:
+            # words are numbered through all views
+            keys += count_keys(view.indptr, view.words, view.counts, first, view.n_words)
+            first += view.n_words
+        return odd_half(keys)
+
+    def halved(self, odd: NDArray[np.bool_] | None) -> ViewBatch:
+        """The same records, (records,) of them of the odd half; None: by their words."""
+        return replace(self, rows=replace(self.rows, halves=odd))
+
     def select(self, start: int, stop: int) -> ViewBatch:
         """Records `start..stop-1`, sharing memory with this batch."""
         return ViewBatch(*(view.select(start, stop) for view in self.views))
@@ -87,9 +105,10 @@ class ViewBatch:
 
 def join_views(batches: Sequence[ViewBatch]) -> ViewBatch:
     """The records of all batches, in order, each of the half it was of."""
-    return ViewBatch(
+    whole = ViewBatch(
         *(concatenate(views) for views in zip(*(one.views for one in batches), strict=True))
     )
+    return whole.halved(np.concatenate([one.odd for one in batches]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +145,7 @@ class PreparedRecords:
                 "in its views, whose triples could pass 2^62; cut it into several records"
             )
         triples = batch.triples
-        held, even = triples > 0, ~batch.rows.odd
+        held, even = triples > 0, ~batch.odd
         totals = ViewTotals(
             batch.documents,
             int(batch.lengths.sum()),
@@ -164,7 +183,7 @@ class PreparedRecords:
 
     @cached_property
     def _entries(self) -> list[tuple[Any, ...]]:
-        odd = self.batch.rows.odd
+        odd = self.batch.odd
         return [
             row_kernels.transpose(view.indptr, view.words, view.counts, odd, view.n_words)
             for view in self.batch.views
@@ -199,7 +218,6 @@ def joined_records(prepared: Sequence[PreparedRecords]) -> PreparedRecords:
 
 
 def _only(batch: ViewBatch, held: NDArray[np.bool_]) -> ViewBatch:
-    odd = batch.rows.odd[held]
     views = []
     for view in batch.views:
         csr = view.to_csr()[held]
@@ -211,10 +229,9 @@ def _only(batch: ViewBatch, held: NDArray[np.bool_]) -> ViewBatch:
                 counts,
                 view.n_words,
                 view.vocabulary,
-                odd,
             )
         )
-    return ViewBatch(*views)
+    return ViewBatch(*views).halved(batch.odd[held])
 
 
 def _both(arrays: Arrays, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -28,6 +28,7 @@ class ThreeViews:
     """What any `Foundation` of three views does alike; what a record is, the others say."""
 
     halves: bool
+    by_content: bool
     joined_bytes: ClassVar[int] = 0
     one_place: ClassVar[bool] = False
     by_length: ClassVar[bool] = False
@@ -40,6 +41,11 @@ class ThreeViews:
     def join(prepared: Sequence[Any]) -> Any:
         """One of several prepared batches."""
         raise NotImplementedError
+
+    @property
+    def halves_by_content(self) -> bool:
+        """Whether halves are kept apart, by what records hold."""
+        return self.halves and self.by_content
 
     @property
     def fingerprint(self) -> str:

@@ -252,12 +252,16 @@ def test_python_skips_it_with_a_warning_and_counts_it_when_it_is_told_to(store, 
         less.forget(planted[400:420], source="texts").forget(planted[400:420], source="texts")
 
 
-def test_stores_without_a_list_are_written_as_before(store, corpus, embedded):
-    """And only a list keeps out writers that know of none."""
+def test_stores_without_a_list_are_written_as_before(store, corpus, embedded, tmp_path):
+    """And only a list keeps out writers that know of none, where halves do not."""
+    made = store.vocabulary, store.policy, store.basis, store.form
+    plain = MomentStore.create(str(tmp_path / "plain"), *made, halves=False)
+    listed = list_shards([str(corpus / "*.txt")])
+    store = update(plain, listed, Run(embedded)).store
     content = unseal(store.folder.read(commit_file(store.version)), "commit")
     assert "forgotten" not in content
     kept = unseal(store.folder.read("format.json"), "format")
-    assert kept["min_writer"] == 3
+    assert kept["min_writer"] == 2
     after = forget(store, list_shards([str(corpus / "1.txt")]), Run(embedded))
     kept = unseal(after.folder.read("format.json"), "format")
-    assert (kept["min_reader"], kept["min_writer"]) == (3, 5)
+    assert (kept["min_reader"], kept["min_writer"]) == (2, 5)

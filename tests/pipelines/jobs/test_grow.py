@@ -23,8 +23,9 @@ from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.quality.mixture_shares import mixture_shares
 from streaming_moments.statistics.counts.batch import concatenate
-from streaming_moments.storage.counting.reading import read_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
+from streaming_moments.storage.formats import ReadLimits
+from streaming_moments.storage.kinds.registry import reader_of
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.growth import store_of_era
 from streaming_moments.storage.operations.shares_over_time import shares_over_time
@@ -75,7 +76,7 @@ def counted(store, folder, words, *days):
     batches = [
         read.batch
         for shard in shards_of(folder, *days)
-        for read in read_shard(shard, era.form, era.vocabulary, era.policy)
+        for read in reader_of(era, ReadLimits()).read(shard)
     ]
     return widened(MomentStatistics.of(concatenate(batches), era.basis), store.basis)
 

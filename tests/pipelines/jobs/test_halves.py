@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from brute_halves import odd_document
 
 from streaming_moments import CountBatch, MomentStatistics
 from streaming_moments.errors import InvalidInput, StoreError
@@ -51,14 +52,22 @@ def corpus(planted, tmp_path):
     return texts
 
 
+def half_of(store, text):
+    """Whether a text is of the odd half."""
+    [counts] = (Counter(passage) for passage in store.policy.passages(text))
+    return odd_document(dict(enumerate(counts[word] for word in store.vocabulary.terms)))
+
+
 def expected(store, corpus):
-    """Statistics of texts, counted one by one; the passages of a text are of one half."""
+    """Statistics of texts, counted one by one; the passages of a text are of its half."""
     rows, halves = [], []
-    for path, texts in corpus.items():
-        for number, text in enumerate(texts, start=path.stat().st_size):
+    for texts in corpus.values():
+        for text in texts:
             passages = [Counter(passage) for passage in store.policy.passages(text)]
-            rows += [[passage[term] for term in store.vocabulary.terms] for passage in passages]
-            halves += [number % 2 == 1] * len(passages)
+            own = [[passage[term] for term in store.vocabulary.terms] for passage in passages]
+            whole = np.sum(own, axis=0).tolist()
+            rows += own
+            halves += [odd_document(dict(enumerate(whole)))] * len(own)
     batch = CountBatch.from_csr(np.array(rows), store.vocabulary.fingerprint)
     batch = replace(batch, halves=np.array(halves))
     return MomentStatistics.of(batch, store.basis, halves=store.halves)
@@ -125,16 +134,16 @@ def test_shards_of_one_document_each_fill_both_halves(planted, embedded, run, tm
     listed = list_shards([str(tmp_path / "shards" / "*.jsonl")])
     made = create(str(tmp_path / "s"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
     store = update(made, listed, Run(embedded)).store
-    odd = sum(shard.size % 2 for shard in listed)
-    # by the parity of their bytes, as good as a coin
-    assert 40 < odd < 80
+    odd = [half_of(store, text) for text in planted[:120]]
+    # as good as a coin
+    assert 40 < sum(odd) < 80
     statistics = store.load()
     share = statistics.even_pair_counts.sum() / statistics.pair_counts.sum()
-    assert share == pytest.approx(1 - odd / 120, abs=0.1)
+    assert share == pytest.approx(1 - sum(odd) / 120, abs=0.1)
     whole = refit(store, 3, 1.0, Run(embedded))
     assert whole.topic_bars is not None
-    # all of one parity: no half to compare with, which is said
-    even = [shard for shard in listed if shard.size % 2 == 0]
+    # all of one half: no half to compare with, which is said
+    even = [shard for shard, half in zip(listed, odd, strict=True) if not half]
     one_sided = forget(store, [shard for shard in listed if shard not in even], Run(embedded))
     model = refit(one_sided, 3, 1.0, Run(embedded))
     assert model.topic_bars is model.held_out is model.second_start is None
@@ -170,3 +179,26 @@ def test_halves_are_read_where_something_is_made_of_them_alone(corpus, embedded,
     assert window.load_block(1, halves=False) == block
     with pytest.raises(StoreError, match="even_pair_counts"):
         refit(store, 3, 1.0, run, refine=0)
+
+
+def test_a_file_that_grew_and_a_corpus_cut_anew_are_as_counted_at_once(planted, embedded, tmp_path):
+    run, path = Run(embedded), tmp_path / "grows.jsonl"
+    lines = [json.dumps({"text": text}) + "\n" for text in planted[:90]]
+    path.write_text("".join(lines[:31]))
+    listed = list_shards([str(path)])
+    store = create(str(tmp_path / "s"), listed, ShardFormat(), TokenPolicy(), OPTIONS, run)
+    store = update(store, listed, run).store
+    path.write_text("".join(lines))
+    grown = update(store, list_shards([str(path)]), run).store
+    assert grown.load().length_histogram.n_documents == 90
+    for name, order in (("once", range(90)), ("anew", np.random.default_rng(1).permutation(90))):
+        (tmp_path / name).mkdir()
+        for number, own in enumerate(np.array_split(order, 1 if name == "once" else 4)):
+            text = "".join(lines[place] for place in own)
+            (tmp_path / name / f"{number}.jsonl").write_text(text)
+        words = store.vocabulary, store.policy
+        empty = MomentStore.create(
+            str(tmp_path / f"{name} store"), *words, store.basis, store.form, store.codocuments
+        )
+        at_once = update(empty, list_shards([str(tmp_path / name / "*.jsonl")]), run).store
+        assert at_once.load() == grown.load()

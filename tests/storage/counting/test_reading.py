@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from brute_halves import odd_document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_shards import (
@@ -24,7 +25,12 @@ from small_shards import (
 )
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, ShardError
-from streaming_moments.storage.counting.reading import read_shard
+from streaming_moments.storage.counting.reading import (
+    DocumentHalves,
+    index_of,
+    read_indexed,
+    read_shard,
+)
 from streaming_moments.storage.counting.samples import sample_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import ReadLimits
@@ -65,9 +71,11 @@ def test_counts_are_those_of_a_counter_in_batches_of_any_size(
         assert batch.vocabulary == whole.vocabulary == vocabulary.fingerprint
         for name in ("indptr", "words", "counts", "odd"):
             np.testing.assert_array_equal(getattr(batch, name), getattr(whole, name))
-        numbers = enumerate(texts, start=shard.size)
-        halves = [number % 2 for number, text in numbers for _ in policy.passages(text)]
-        assert batch.odd.tolist() == halves
+        counts = np.array(rows(batch)).reshape(-1, len(TERMS))
+        sizes = [len(policy.passages(text)) for text in texts]
+        documents = np.add.reduceat(counts, np.cumsum(sizes) - sizes, axis=0)
+        halves = [odd_document(dict(enumerate(row))) for row in documents.tolist()]
+        assert batch.odd.tolist() == np.repeat(halves, sizes).tolist()
 
 
 @settings(max_examples=40)
@@ -94,18 +102,33 @@ def test_ids_are_mapped_to_the_rows_of_the_vocabulary(
         batch, seen_outside = read_all(shard, form, ID_VOCABULARY, None, limits)
         assert (rows(batch), seen_outside) == (expected, outside)
         assert batch.vocabulary == ID_VOCABULARY.fingerprint
-        numbers = range(shard.size, shard.size + len(documents))
-        assert batch.odd.tolist() == [number % 2 for number in numbers]
+        assert batch.odd.tolist() == [odd_document(dict(enumerate(row))) for row in expected]
 
 
-def test_shards_of_one_document_are_of_both_halves() -> None:
+def test_by_place_documents_are_of_both_halves_in_turn() -> None:
     policy = TokenPolicy(passage_words=2)
     place, vocabulary = f"memory:///{uuid.uuid4().hex}", vocabulary_for(policy)
+    index, turns = index_of(vocabulary, policy), DocumentHalves(by_content=False)
+    texts = ["sea law ship", "sea", "", "law law law law"]
+    for more in ("", "s"):
+        shard = put(place, f"{more}.jsonl", jsonl([*texts, more]))
+        for limits in (ReadLimits(), ReadLimits(batch_documents=1)):
+            reads = read_indexed(shard, ShardFormat(), index, limits, halves=turns)
+            odd = np.concatenate([read.batch.odd for read in reads])
+            numbers = enumerate([*texts, more], start=shard.size)
+            expected = [number % 2 for number, text in numbers for _ in policy.passages(text)]
+            assert odd.tolist() == expected
+
+
+def test_by_place_shards_of_one_document_are_of_both_halves() -> None:
+    policy = TokenPolicy(passage_words=2)
+    place, vocabulary = f"memory:///{uuid.uuid4().hex}", vocabulary_for(policy)
+    index, turns = index_of(vocabulary, policy), DocumentHalves(by_content=False)
     halves = []
     for number in range(8):
         for name in ("one", "copy"):
             shard = put(place, f"{number}-{name}.jsonl", jsonl([f"sea law {'s' * number}"]))
-            [read] = read_shard(shard, ShardFormat(), vocabulary, policy)
+            [read] = read_indexed(shard, ShardFormat(), index, halves=turns)
             [odd] = set(read.batch.odd.tolist())
             halves.append(odd)
     assert sum(halves) == 8

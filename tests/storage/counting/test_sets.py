@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from brute_halves import odd_document
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -48,6 +49,9 @@ def test_every_layout_of_the_same_rows_counts_the_same(tmp_path):
         assert sum(part.outside for part in parts) == 1
         odd = np.concatenate([part.batch.odd for part in parts])
         assert odd.tolist() == [(place + shard.size) % 2 == 1 for place in range(6)]
+        by_content = SetReader(ShardFormat(), SetsForm(), FEATURES, by_content=True).read(shard)
+        told = np.concatenate([part.batch.odd for part in by_content])
+        assert told.tolist() == [odd_document(dict(enumerate(row))) for row in COUNTED]
     table = np.array(COUNTED)
     own = SetsForm(NAMES[::-1])
     for kind in (np.int8, np.float64, bool):

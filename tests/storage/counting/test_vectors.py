@@ -106,8 +106,9 @@ def written(name, rows=ROWS, suffix=""):
     ), vectors
 
 
-def read(shard, vectors, limits=ReadLimits(), start=START, width=5):
-    return list(VectorReader(FORM, vectors, width, limits).read(shard, start))
+def read(shard, vectors, limits=ReadLimits(), start=START, width=5, by_content=True):
+    reader = VectorReader(FORM, vectors, width, limits, by_content=by_content)
+    return list(reader.read(shard, start))
 
 
 @pytest.mark.parametrize(("name", "suffix"), CASES)
@@ -119,7 +120,9 @@ def test_every_format_gives_the_same_rows_from_any_cut(name, suffix, documents):
     batch = join_vectors([one.batch for one in whole])
     assert np.array_equal(batch.values.astype(np.float32), ROWS)
     assert np.array_equal(GRID.quantised(batch.values)[0], GRID.quantised(ROWS)[0])
-    assert batch.odd.tolist() == [(number + shard.size) % 2 == 1 for number in range(23)]
+    assert batch.odd is None
+    turns = join_vectors([one.batch for one in read(shard, vectors, limits, by_content=False)])
+    assert turns.odd.tolist() == [(number + shard.size) % 2 == 1 for number in range(23)]
     for number, cut in enumerate(whole[:-1], start=1):
         rest = read(shard, vectors, limits, cut.after)
         assert [one.after for one in rest] == [one.after for one in whole[number:]]
@@ -148,7 +151,8 @@ def test_rows_of_another_width_and_without_numbers_are_left_out_and_counted():
     batch = join_vectors([one.batch for one in found])
     assert batch.values.tolist() == [[1, 2], [5, 6]]
     assert (batch.without, sum(one.outside for one in found)) == (5, 5)
-    assert batch.odd.tolist() == [shard.size % 2 == 1, shard.size % 2 == 0]
+    turns = join_vectors([one.batch for one in read(shard, LISTS, width=2, by_content=False)])
+    assert turns.odd.tolist() == [shard.size % 2 == 1, shard.size % 2 == 0]
     with pytest.raises(ShardError, match="row 2 is of 1 numbers"):
         read(shard, VectorsForm(("v",), "refuse"), width=2)
     later = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(2, v=ODD[4:6]))

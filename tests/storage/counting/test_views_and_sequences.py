@@ -1,16 +1,19 @@
 """Shards of views and of sequences: every layout, cut anywhere, and what is refused of them."""
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from brute_halves import odd_document, odd_row
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
+from streaming_moments.statistics.sequences.pieces import keys_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.storage.counting.symbols import sequences as reading
 from streaming_moments.storage.counting.symbols.sequences import SequenceReader, SequencesForm
@@ -29,22 +32,27 @@ def listed(path):
     return shard
 
 
-def counted(path, form, alphabet=LETTERS, limits=ReadLimits()):
+def counted(path, form, alphabet=LETTERS, limits=ReadLimits(), by_content=True):
     """Statistics of a shard, and how many symbols lie outside."""
     n = alphabet.n_words
     foundation = SequencesFoundation(
         alphabet, Basis(np.eye(n, dtype=np.int8), n, alphabet.fingerprint)
     )
-    reader = SequenceReader.of(ShardFormat(), form, alphabet, limits)
+    reader = SequenceReader.of(ShardFormat(), form, alphabet, limits, by_content=by_content)
     read = list(reader.read(listed(path)))
     prepared = [foundation.prepared(one.batch) for one in read]
     return foundation.of(prepared), sum(one.outside for one in read), foundation
 
 
-def of_texts(foundation, texts, size):
+def of_texts(foundation, texts, names=None, size=None):
+    """Their statistics: of halves by symbols, by names, or in turn from a size on."""
     alphabet = foundation.alphabet.index
     symbols = [[alphabet.get(one, -1) for one in text] for text in texts]
-    odd = (np.arange(len(texts)) + size) % 2 == 1
+    odd = np.array([odd_row(one) for one in symbols])
+    if names is not None:
+        odd = keys_of(names)[:, 0] % 2 == 1
+    if size is not None:
+        odd = (np.arange(len(texts)) + size) % 2 == 1
     return foundation.of_sequences(SymbolBatch.of(symbols, odd))
 
 
@@ -79,7 +87,11 @@ def test_every_layout_of_the_same_sequences_counts_the_same(tmp_path):
         found, outside, foundation = counted(path, form, alphabet)
         if alphabet is digits:
             texts = [[str(ids[one]) for one in text] for text in texts]
-        assert found == of_texts(foundation, texts, listed(path).size), path.name
+        names = [str(number) for number, text in enumerate(TEXTS) if text]
+        expected = of_texts(foundation, texts, names if path is table else None)
+        assert found == expected, path.name
+        in_turn = counted(path, form, alphabet, by_content=False)[0]
+        assert in_turn == of_texts(foundation, texts, size=listed(path).size), path.name
         assert outside == 1
         assert found.totals.without == sum(len(one) < 3 for one in texts)
 
@@ -112,7 +124,10 @@ def test_long_sequences_are_counted_in_pieces(tmp_path, monkeypatch, piece):
     for path, form in ((plain, SequencesForm()), (table, SequencesForm(columns=LONG))):
         limits = ReadLimits(document_bytes=100, batch_bytes=8 * 11, batch_documents=5)
         found, outside, foundation = counted(path, form, limits=limits)
-        assert found == of_texts(foundation, texts, listed(path).size)
+        names = [f"s{number}" for number in range(len(texts))]
+        assert found == of_texts(foundation, texts, names if path is table else None)
+        in_turn = counted(path, form, limits=limits, by_content=False)[0]
+        assert in_turn == of_texts(foundation, texts, size=listed(path).size)
         assert outside == "".join(texts).count("X")
 
 
@@ -186,8 +201,12 @@ def test_views_are_counted_with_what_lacks_and_what_lies_outside(tmp_path, table
         assert views[2].tolist() == [[1, 0], [0, 1], [1, 0], [0, 0]]
         # "and", "ship" and 9; what lacks is none of these
         assert sum(one.outside for one in read) == 3
-        odd = np.concatenate([one.batch.rows.odd for one in read])
+        odd = np.concatenate([one.batch.odd for one in read])
         assert odd.tolist() == [(listed(path).size + i) % 2 == 1 for i in range(4)]
+        by_content = replace(view_reader(limits=limits), by_content=True).read(listed(path))
+        told = np.concatenate([one.batch.odd for one in by_content])
+        whole = np.hstack(views).tolist()
+        assert told.tolist() == [odd_document(dict(enumerate(row))) for row in whole]
 
 
 def test_csv_holds_views_as_well(tmp_path):

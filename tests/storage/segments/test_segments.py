@@ -255,7 +255,7 @@ def test_a_pickled_array_is_not_read(folder, tmp_path):
     basis = basis_of()
     foundation = CountsFoundation(basis, True)
     write_foundation(folder, foundation)
-    lineage = Lineage("", basis.fingerprint, BLOCKS, True, {}, halves=True)
+    lineage = Lineage("", basis.fingerprint, BLOCKS, True, {}, halves=True, halves_by_content=True)
     assert read_foundation(folder, lineage) == foundation
     place = tmp_path / "basis" / basis.fingerprint
     np.save(place / "Q.npy", np.array([{}], dtype=object), allow_pickle=True)

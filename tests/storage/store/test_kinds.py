@@ -90,6 +90,7 @@ class Grid:
     joins: ClassVar[bool] = False
     by_length: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False
+    halves_by_content: ClassVar[bool] = False
     since_first: ClassVar[frozenset[str]] = frozenset()
 
     @property

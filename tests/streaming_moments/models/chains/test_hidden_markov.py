@@ -223,6 +223,18 @@ def test_a_full_table_says_what_its_triples_say_one_by_one(monkeypatch):
     assert isinstance(triples_of(table), ListedTriples)
 
 
+def test_a_triple_that_cannot_be_makes_a_step_that_is_not_taken():
+    """As where a longer step leaves a probability that floats do not hold."""
+    table = np.zeros((3, 3, 3), dtype=np.int64)
+    table[0, 1, 2], table[1, 1, 1] = 2, 3
+    even = np.full((3, 2), 1 / 3)
+    without = even * np.array([0, 1, 1])[:, None]
+    told = ListedTriples.of_table(table).posteriors(even, without, even)
+    assert told.score == -np.inf
+    for sums in (told.left, told.middle, told.right):
+        assert np.isfinite(sums).all()
+
+
 def test_longer_steps_are_never_less_likely_and_get_further():
     drawn = markov_sequences(100, n_symbols=12, k=4, seed=3)
     sums = foundation_of(12).of_sequences(drawn.batch).sums["triple_sketch"]

@@ -37,7 +37,7 @@ def foundation_of(words, matrices, halves=False):
 def on_identity(batch, halves=True):
     words = words_of(*(view.n_words for view in batch.views))
     named = [
-        replace(view, vocabulary=own.fingerprint, halves=batch.rows.odd)
+        replace(view, vocabulary=own.fingerprint)
         for view, own in zip(batch.views, words, strict=True)
     ]
     foundation = foundation_of(words, [np.eye(own.n_words) for own in words], halves)

@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from brute_halves import odd_document
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ limits = st.sampled_from([None, (0, 0), (1 << 20, 3), (1 << 23, 1 << 18)])
 def by_hand(rows, basis, block, codocuments, halves):
     """Arrays of a block by name, in Python's integers."""
     X = np.array([row for part in rows for row in part] or [[0] * N_WORDS], dtype=object)
-    even = np.array([number % 2 == 0 for part in rows for number in range(len(part))] or [True])
+    even = np.array([not odd_document(dict(enumerate(row))) for row in X.tolist()])
     weights = basis.weights.at(X.astype(np.int64).sum(axis=1)).astype(object)
     V, y, seen = weights[:, None] * X, X[:, :CORE] @ Q.astype(object), (X > 0).astype(object)
 
@@ -116,7 +117,8 @@ def test_rows_of_no_document_are_not_written():
     basis = Basis(Q, N_WORDS)
     arrays = zero_arrays(basis, RowBlock(), True, True)
     sums = BlockSums(basis, RowBlock(), arrays)
-    sums.add([ProjectedBatch.of(CountBatch.from_csr([[0, 1, 0, 0, 0, 2]] * 2), basis)])
+    batch = replace(CountBatch.from_csr([[0, 1, 0, 0, 0, 2]] * 2), halves=np.array([False, True]))
+    sums.add([ProjectedBatch.of(batch, basis)])
     # to write the zeros of all other words would take the memory of all words
     marked = 7
     for name in ("even_pair_counts", "codocuments"):

@@ -18,8 +18,9 @@ BASIS = Basis(np.random.default_rng(1).integers(-9, 10, (10, 3)).astype(np.int8)
 @pytest.mark.parametrize("rows", [16, 5])
 def test_a_half_is_read_as_if_its_documents_were_alone(block, half, rows, monkeypatch):
     monkeypatch.setattr(pair_rows, "_ROWS", rows)
-    whole = MomentStatistics.of(CountBatch.from_csr(COUNTS), BASIS, block)
-    alone = MomentStatistics.of(CountBatch.from_csr(COUNTS[half::2]), BASIS, block, halves=False)
+    batch = CountBatch.from_csr(COUNTS)
+    whole, own = MomentStatistics.of(batch, BASIS, block), COUNTS[batch.odd == half]
+    alone = MomentStatistics.of(CountBatch.from_csr(own), BASIS, block, halves=False)
     found, expected = PairRows.of(whole, half=half), PairRows.of(alone)
     for name in ("dense", "dense_places", "sparse_places", "starts", "words", "counts"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
