@@ -15,7 +15,7 @@ from streaming_moments.numerics import jacobi
 from streaming_moments.numerics.packing import pack
 from streaming_moments.numerics.runs import run_sums
 from streaming_moments.statistics.counts.kernels import (
-    cell_kernels,
+    pair_cells,
     pair_kernels,
     row_kernels,
     triple_kernels,
@@ -200,14 +200,14 @@ def test_pairs_together(batch, projected, weighted, block, gathered, halves):
     assert np.array_equal(even - 1, even_pairs * (rows * halves))
     assert np.array_equal(co - 1, together * (core_rows * gathered))
     fields, cells = (
-        cell_kernels.CellFields(halves, gathered),
+        pair_cells.CellFields(halves, gathered),
         np.zeros(pairs.shape, dtype=np.uint64),
     )
     told = (fields.bits, halves, gathered)
     for _ in range(2):
-        cell_kernels.add_to_cells(*documents, *told, ~chosen, cells)
+        pair_cells.add_to_cells(*documents, *told, ~chosen, cells)
     assert not cells[chosen].any()
-    cell_kernels.split_cells(cells, fields.bits, ~chosen, found, *gathering)
+    pair_cells.split_cells(cells, fields.bits, ~chosen, found, *gathering)
     assert np.array_equal(found, np.where(rows, pairs + 1, 2 * pairs))
     assert np.array_equal(
         even, np.where(rows | (not halves), even_pairs * halves + 1, 2 * even_pairs)

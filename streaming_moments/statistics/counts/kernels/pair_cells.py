@@ -1,4 +1,4 @@
-"""Numba kernels of cells: all that is summed of two words' pairs, in one number of 64 bits.
+"""Numba kernels that count pairs in cells: all that is summed of two words, in 64 bits.
 
 As those of `kernels`: serial, without the interpreter lock, adding into arrays of their caller.
 """
