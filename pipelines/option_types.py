@@ -19,10 +19,10 @@ from streaming_moments.pipelines.quantities import (
     Count,
     Number,
     Seed,
-    half_life_of,
     size_of,
     time_of,
 )
+from streaming_moments.statistics.weights_by_age import half_life_of
 from streaming_moments.storage.log.layout import require_name
 
 _Value = TypeVar("_Value")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from annotated_types import Interval
@@ -60,20 +60,6 @@ def alpha0_of(value: Any) -> float | Literal["auto"]:
             "several are asked for"
         ) from error
     return form_of(alpha0).alpha0
-
-
-def half_life_of(value: Any) -> float:
-    """Parse the days after which a document counts half: above 0, at most the calendar."""
-    try:
-        days = float(value)
-    except (ValueError, OverflowError):
-        days = 0.0
-    if not 0 < days <= date.max.toordinal():
-        raise InvalidInput(
-            f"{_shown(value)} is no number of days above 0 and below 10,000 years; write for "
-            "example 30"
-        )
-    return days
 
 
 def size_text(nbytes: int) -> str:

@@ -19,7 +19,8 @@ from streaming_moments.quality.representatives import Representative, Representa
 from streaming_moments.storage.column_files import array_of
 from streaming_moments.storage.counting.counting import CountedPassages
 from streaming_moments.storage.counting.named import NamedDocuments
-from streaming_moments.storage.files.filesystems import one_line, open_file_system, storage_errors
+from streaming_moments.storage.files.backends import storage_errors
+from streaming_moments.storage.files.filesystems import one_line, open_file_system
 from streaming_moments.storage.files.output_folders import OutputFolder
 
 if TYPE_CHECKING:

@@ -228,3 +228,9 @@ def test_a_field_of_what_is_given_is_named(right):
     wrong = pipelines.CountingOptions(text_column=3)
     with pytest.raises(InvalidInput, match="^text_column of a CountingOptions is of type int; "):
         streaming_moments.create_store(right["url"], right["documents"], counting=wrong)
+
+
+@pytest.mark.parametrize("name", sklearn.__all__)
+def test_a_number_of_components_that_is_none_is_refused(name, seen):
+    with pytest.raises(StreamingMomentsError):
+        getattr(sklearn, name)(n_components=None).fit(seen[name][1])

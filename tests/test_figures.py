@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.command_line.every_command import cli
 
 ROOT = Path(__file__).parent.parent
 CAMPAIGNS = (ROOT / "tests" / "faults" / "README.md").read_text()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+
+from streaming_moments.compiling import LOGGER
 
 
 @contextmanager
@@ -14,18 +16,17 @@ def telling_of_kernels(tell: Callable[[str], None]) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    from numba.core import event
 
-    class Once(event.Listener):
-        told = False
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            tell(record.getMessage())
 
-        def on_start(self, event: Any) -> None:
-            if not self.told:
-                self.told = True
-                tell("kernels are compiled, once for an installation: some seconds longer")
-
-        def on_end(self, event: Any) -> None:
-            """Say nothing."""
-
-    with event.install_listener("numba:compile", Once()):
+    logger, told = logging.getLogger(LOGGER), Told()
+    level = logger.level
+    logger.addHandler(told)
+    logger.setLevel(logging.INFO)
+    try:
         yield
+    finally:
+        logger.removeHandler(told)
+        logger.setLevel(level)

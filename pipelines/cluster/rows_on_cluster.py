@@ -28,11 +28,12 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.storage.operations.windows import StatisticsSource
 
-# Bytes that a job holds beside its process, up to which it is small; twice as many where threads of
-# this process are its workers. A task of Dask costs some milliseconds, which is more than a step on
-# so little does, and a fit has a thousand of them.
+# Bytes that a job holds beside its process, up to which it is small. A task of Dask costs some
+# milliseconds, which is more than a step on so little does, and a fit has a thousand of them.
 SMALL = 512 << 20
-_READERS = 8  # threads that wait for storage
+# Threads that wait for storage, and bytes of row blocks that they read at a time, each of them
+# twice: a plan knows of one.
+_READERS, _READ_BYTES = 8, 32 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +231,8 @@ class RowsHere(OnCluster):
     @staticmethod
     def loaded(blocks: Sequence[BlockAddress], run: Run) -> list[Any]:
         """Read at once, several at a time."""
-        with ThreadPoolExecutor(_READERS) as readers:
+        nbytes = max(one.store.layout.block_bytes for one in blocks)
+        with ThreadPoolExecutor(max(1, min(_READERS, _READ_BYTES // (2 * nbytes)))) as readers:
             return list(readers.map(load_block, blocks))
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
@@ -275,10 +277,9 @@ class RowsHere(OnCluster):
             del result  # who took it says how long it is kept
 
 
-def rows_for(nbytes: int, cluster: str = "") -> type[OnCluster]:
-    """Who runs the steps of a job that holds so many bytes, on the cluster of an address."""
-    most = 2 * SMALL if cluster.startswith("inproc:") else SMALL
-    return RowsHere if nbytes <= most else OnCluster
+def rows_for(nbytes: int) -> type[OnCluster]:
+    """Who runs the steps of a job that holds so many bytes beside its process."""
+    return RowsHere if nbytes <= SMALL else OnCluster
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ _FOLDERS = {name: folder for folder, own in _COMMANDS.items() for name in own}
 _ALIASES = {"show": "topics"}
 
 
-class _LateGroup(click.Group):
+class LateGroup(click.Group):
     """Imports a command when it is asked for: none waits for what only others need."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -132,21 +132,3 @@ def _loaded(name: str) -> ModuleType:
     finally:
         gc.freeze()
         gc.enable()
-
-
-@click.group(
-    cls=_LateGroup,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": False},
-)
-@click.version_option(package_name="streaming-moments")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.pass_context
-def cli(context: click.Context, debug: bool) -> None:
-    """Topics from a stream of documents, by the method of moments.
-
-    STORE and SHARDS are local paths or fsspec URLs (s3://, gs://, az://); SHARDS may be patterns
-    and folders. Exit codes: 0 done, 1 a fault of ours, 2 wrong input, 3 done but for bad shards.
-    """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())

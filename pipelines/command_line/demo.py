@@ -24,7 +24,7 @@ from rich.text import Text
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
     console,
@@ -35,9 +35,10 @@ from streaming_moments.pipelines.jobs.outputs.transform import transform
 from streaming_moments.pipelines.jobs.refit import coherence, refit
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.reports.html_report import html_report
+from streaming_moments.pipelines.reports.model_pages.printed_model import print_topics
 from streaming_moments.pipelines.reports.page import ShareOverTime
 from streaming_moments.pipelines.reports.store_page import store_page
-from streaming_moments.pipelines.reports.tables import print_topics, topic_lines
+from streaming_moments.pipelines.reports.tables import topic_lines
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
@@ -156,7 +157,7 @@ def write_decades(folder: Path) -> list[str]:
 def _run(console: Console, place: Path, page: Path, run: Run) -> None:
     costs = CostTable()
     console.print(
-        "The first time kernels are compiled on the way, some 20 seconds; they are kept.\n"
+        "The first time kernels are compiled on the way, some 5 seconds; they are kept.\n"
     )
     with costs.measured("write shards"):
         paths = write_decades(place / "shards")

@@ -8,7 +8,7 @@ import traceback
 import click
 
 from streaming_moments.errors import StreamingMomentsError, Unfinished
-from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.command_line.every_command import DEBUG, cli
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.terminal import say, tell
 
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _failed(message: str, arguments: list[str], code: int) -> int:
-    if "--debug" in arguments[:1]:
+    if DEBUG in arguments[:1]:
         say(*traceback.format_exc().splitlines(), err=True)
     tell(" ".join(message.split()))
     return code

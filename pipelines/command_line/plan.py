@@ -13,7 +13,7 @@ from rich.table import Table
 
 from streaming_moments.pipelines.cluster.cluster import limit_for
 from streaming_moments.pipelines.cluster.memory import mebibytes
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     console,
     json_option,
     print_json,

@@ -182,7 +182,7 @@ def rows_by(
     plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
 ) -> OnCluster:
     """Rows of a version as a plan keeps them; of halves pair counts too, if it keeps so many."""
-    return rows_for(plan.work_bytes, run.cluster.address).of(
+    return rows_for(plan.work_bytes).of(
         store,
         totals,
         run,
@@ -239,9 +239,7 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> TopicCohe
         return None
     words = np.unique(top_words(model.topics[: store.basis.core], number))
     lengths = store.row_lengths()
-    rows = rows_for(store.layout.state_bytes, run.cluster.address).of(
-        store, lengths, run, run.cluster.threads
-    )
+    rows = rows_for(store.layout.state_bytes).of(store, lengths, run, run.cluster.threads)
     pairs = count_pairs(rows, words)
     topics = model.topics[words]
     return TopicCoherences(

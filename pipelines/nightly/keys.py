@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from streaming_moments.decompositions.methods import METHODS
 from streaming_moments.models.registry import MODELS
 from streaming_moments.pipelines.quantities import Count, alpha0_of, size_of, time_of
+from streaming_moments.statistics.weights_by_age import LONGEST_HALF_LIFE
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
@@ -56,4 +57,4 @@ Topics = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(liste
 Alpha = Annotated[float | Literal["auto"], AfterValidator(alpha0_of)]
 Alphas = Annotated[tuple[Alpha, ...], Field(min_length=1), BeforeValidator(listed)]
 Days = Annotated[int, Field(ge=1, le=date.max.toordinal())]
-HalfLife = Annotated[float, Field(gt=0, le=date.max.toordinal())]
+HalfLife = Annotated[float, Field(gt=0, le=LONGEST_HALF_LIFE)]

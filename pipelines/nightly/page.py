@@ -247,8 +247,11 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
 
 
 def _run(night: Night) -> RunPoint:
-    drift = {} if night.drift is None else asdict(night.drift)
     documents = None if night.state is None else night.state.documents
     return RunPoint(
-        night.started, until=night.until, documents=documents, outcome=night.outcome, **drift
+        night.started,
+        until=night.until,
+        drift=night.drift,
+        documents=documents,
+        outcome=night.outcome,
     )

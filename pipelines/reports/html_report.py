@@ -10,8 +10,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.jobs.drift.measures import (
+    DRIFT_MEASURES,
+    RunChart,
+    sentence_case,
+)
 from streaming_moments.pipelines.reports.headline import headline_of
-from streaming_moments.pipelines.reports.page import ReportPage, TopicChange
+from streaming_moments.pipelines.reports.page import ReportPage, RunPoint, TopicChange
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
 from streaming_moments.pipelines.reports.topic_reports import topic_names
@@ -52,11 +57,28 @@ def content_of(page: ReportPage) -> dict[str, Any]:
     content["places"] = classical_scaling(page.distances).tolist() if page.distances else []
     content["relevance_weight"] = RELEVANCE_WEIGHT
     content["names"] = topic_names(page.topics, page.what)
+    content["runs"] = [_run(one) for one in page.runs]
+    content["run_charts"] = _run_charts(page)
     content["coherences"] = [
         {"key": one.key, "column": one.column, "name": one.name, "digits": one.digits}
         for one in followed()
     ]
     return content
+
+
+def _run(run: RunPoint) -> dict[str, Any]:
+    """What was measured in a run, by name, and None for what was not."""
+    told = asdict(run)
+    drift = told.pop("drift") or dict.fromkeys(one.key for one in DRIFT_MEASURES)
+    found: dict[str, Any] = json_value({**told, **drift})
+    return found
+
+
+def _run_charts(page: ReportPage) -> list[dict[str, Any]]:
+    """The charts of numbers over runs, each with the name of its number."""
+    charts = {one.key: one.chart(page.counted) for one in DRIFT_MEASURES}
+    charts["documents"] = RunChart(f"{sentence_case(page.counted[0])} counted", "in all")
+    return [{"key": key, **asdict(chart)} for key, chart in charts.items()]
 
 
 def measured_as_json(page: ReportPage) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.quality.differences import bar_of_difference
+from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.representatives import NearRow
 
 if TYPE_CHECKING:
@@ -182,17 +183,14 @@ class ShareOverTime:
 
 @dataclass(frozen=True)
 class RunPoint:
-    """One run: how far the corpus had drifted then; None where it was not measured.
+    """One run: how far the corpus had drifted then, where that was measured.
 
     `until` is the last day of the documents that there were, where they have days.
     """
 
     date: str
     until: str | None = None
-    captured: float | None = None
-    outside_share: float | None = None
-    effective_documents: float | None = None
-    pair_distance: float | None = None
+    drift: Drift | None = None
     documents: int | None = None
     outcome: str = ""
 

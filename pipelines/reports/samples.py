@@ -15,9 +15,10 @@ from streaming_moments.errors import ShardError
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.page import SampleDocument
 from streaming_moments.storage.counting.reading import index_of
-from streaming_moments.storage.counting.tokens import words
+from streaming_moments.storage.counting.tokeniser.words import words
 from streaming_moments.storage.documents import ids_of, read_chunks
-from streaming_moments.storage.files.filesystems import open_file_system, storage_errors
+from streaming_moments.storage.files.backends import storage_errors
+from streaming_moments.storage.files.filesystems import open_file_system
 from streaming_moments.storage.files.parts import SEALED_NAME
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.ledger import ShardRecord

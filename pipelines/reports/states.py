@@ -7,9 +7,6 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import WITH_TABLES, Clusters, states_of
 from streaming_moments.numerics.relevance import top_words
@@ -82,32 +79,6 @@ def parameters_as_json(model: Model) -> dict[str, Any]:
         return {}
     arrays, _ = model.parts()
     return {"parameters": {name: json_value(array.tolist()) for name, array in arrays.items()}}
-
-
-def print_states(
-    console: Console,
-    lines: Sequence[StateLine],
-    model: Model,
-    title: str = "",
-    what: str = "state",
-) -> None:
-    """A table of states, or of `what` they are: numbers of each, and their words, if any."""
-    columns = model.described().columns
-    numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
-    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
-    labelled = any(line.label for line in lines)
-    table.add_column(what, justify="right")
-    if labelled:
-        table.add_column("label", overflow="fold")
-    for name in columns:
-        table.add_column(name, justify="right")
-    for name in lines[0].words if lines else ():
-        table.add_column(name, overflow="fold")
-    for state, row in enumerate(numbers):
-        words = [shown_words(lines[state], name) for name in lines[state].words] if lines else []
-        called = [lines[state].label or ""] if labelled else []
-        table.add_row(str(state), *called, *row, *words)
-    console.print(table)
 
 
 def shown_words(line: StateLine, view: str) -> str:

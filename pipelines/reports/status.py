@@ -106,26 +106,63 @@ def status_of(store: MomentStore) -> Status:
         outside_share=outside,
         captured=_captured(store),
         days=days_of(store),
-        shards=commit.shards,
-        segments=len(commit.segments),
-        segments_read=len(store.parts),
+        **shard_facts(store),
         words=basis.n_words,
         added_words=added_words(commit.lineage, basis.n_words),
         core=basis.core,
         basis_columns=basis.columns,
-        row_blocks=store.row_blocks,
-        state_bytes=store.layout.state_bytes,
+        **size_facts(store),
         counting=_counting(store),
-        models=tuple(store.models),
-        tags=dict(store.commit.tags),
+        **kept_facts(store),
         vocabulary=basis.vocabulary,
         basis=basis.fingerprint,
         warning=_warning(histogram, store.policy),
-        stale_models=stale_models(store),
-        forgotten=commit.forgotten.names,
-        purged=len(commit.forgotten.purged),
         advice=advice_of(store, outside),
     )
+
+
+# What stores of all kinds have: a number of it is a fact here, its row, and a field of `Status`.
+
+
+def shard_facts(store: MomentStore) -> dict[str, Any]:
+    """Shards, and segments."""
+    return {
+        "shards": store.commit.shards,
+        "segments": len(store.commit.segments),
+        "segments_read": len(store.parts),
+    }
+
+
+def size_facts(store: MomentStore) -> dict[str, Any]:
+    """Row blocks, and bytes of the statistics."""
+    return {"row_blocks": store.row_blocks, "state_bytes": store.layout.state_bytes}
+
+
+def size_row(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Those, for people."""
+    size = f"{mebibytes(facts['state_bytes'])} in {facts['row_blocks']} row blocks"
+    return "statistics", size
+
+
+def kept_facts(store: MomentStore) -> dict[str, Any]:
+    """Models, tags, and what updates skip."""
+    commit = store.commit
+    return {
+        "models": tuple(store.models),
+        "tags": dict(commit.tags),
+        "stale_models": stale_models(store),
+        "forgotten": commit.forgotten.names,
+        "purged": len(commit.forgotten.purged),
+    }
+
+
+def kept_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Those, for people."""
+    return [
+        ("models", ", ".join(facts["models"]) or "none; run `streaming-moments refit`"),
+        ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
+        *skipped_rows(facts["forgotten"], facts["purged"]),
+    ]
 
 
 def days_of(store: MomentStore) -> tuple[str, str] | None:
@@ -156,12 +193,10 @@ def print_status(console: Console, status: Status) -> None:
         ("vocabulary", f"{status.words:,} words, core {status.core:,}, {status.vocabulary[:12]}"),
         *([("new words", _added_text(status))] if status.added_words else []),
         ("basis", f"{status.basis_columns} columns, {status.basis[:12]}{_captured_text(status)}"),
-        ("statistics", f"{mebibytes(status.state_bytes)} in {status.row_blocks} row blocks"),
+        size_row(vars(status)),
         ("counting", status.counting),
-        ("models", ", ".join(status.models) or "none; run `streaming-moments refit`"),
-        ("tags", ", ".join(f"{tag} is {model}" for tag, model in status.tags.items()) or "none"),
+        *kept_rows(vars(status)),
     ]
-    rows += skipped_rows(status.forgotten, status.purged)
     if status.drift is not None:
         rows.append(("drift", _drift_text(status.drift)))
     print_facts(console, rows)

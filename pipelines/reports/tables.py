@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -22,6 +21,7 @@ from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.quality.diversity import topic_diversity
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.weights_by_age import half_life_text
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
@@ -140,9 +140,7 @@ def documents_of(model: Model) -> str:
     words = f"{model.documents:,} documents"
     words += f" since {model.since}" if model.since else ""
     words += f" until {model.until}" if model.until else ""
-    if model.half_life is not None:
-        words += f", half as much after every {model.half_life:g} days (in floating point)"
-    return words
+    return words + half_life_text(model.half_life)
 
 
 def described_as_json(model: Model) -> dict[str, object]:
@@ -234,69 +232,6 @@ def together_line(model: TopicModel) -> str:
     return f"often in the same documents: {said}" if said else ""
 
 
-def print_topics(
-    console: Console,
-    lines: Sequence[TopicLine],
-    title: str = "",
-    weight: float = RELEVANCE_WEIGHT,
-    starred: Container[str] = (),
-    columns: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
-) -> None:
-    """A table of topics, some words with an asterisk, and of what else a model says of each."""
-    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
-    table.add_column("topic" if lines else "state", justify="right")
-    numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
-    if not lines:
-        for name in columns:
-            table.add_column(name, justify="right")
-        for state, row in enumerate(numbers):
-            table.add_row(str(state), *row)
-        console.print(table)
-        return
-    labelled = any(line.label is not None for line in lines)
-    if labelled:
-        table.add_column("label", overflow="fold")
-    table.add_column("weight", justify="right")
-    known = [
-        (key, one)
-        for key, one in COHERENCES.items()
-        if any(coherence_of(line, key) is not None for line in lines)
-    ]
-    for _, one in known:
-        table.add_column(one.name, justify="right")
-    for name in columns:
-        table.add_column(name, justify="right")
-    table.add_column(f"words by relevance (lambda {weight:g})", overflow="fold")
-    for line in lines:
-        scores = [_number(coherence_of(line, key), one.digits) for key, one in known]
-        words = (
-            f"{marked}*" if word in starred else marked
-            for word, marked in zip(line.words, line.marked, strict=True)
-        )
-        own = numbers[line.topic] if columns else []
-        called = [line.label or ""] * labelled
-        shown = [*called, f"{line.weight:.1%}", *scores, *own]
-        table.add_row(str(line.topic), *shown, " ".join(words))
-    console.print(table)
-
-
-def print_periods(console: Console, periods: Sequence[PeriodShares]) -> None:
-    """A table of the shares of topics over time, each with its standard error, in percent."""
-    table = Table(title="share of the tokens, %", title_justify="left", show_edge=False)
-    for name in (
-        "from",
-        "to",
-        "tokens",
-        *map(str, range(len(periods[0].shares) if periods else 0)),
-    ):
-        table.add_column(name, justify="right")
-    for one in periods:
-        pairs = zip(one.shares, one.bars, strict=True)
-        shares = (f"{100 * share:.1f} ± {100 * bar:.1f}" for share, bar in pairs)
-        table.add_row(str(one.days.first), str(one.days.last), f"{one.tokens:,}", *shares)
-    console.print(table)
-
-
 def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
     """Days, tokens, shares of the topics and their standard errors, period by period."""
     return [
@@ -334,7 +269,7 @@ def print_selection(console: Console, selection: Selection) -> None:
     table.add_column("", overflow="fold")
     best, likely, apart = selection.best, selection.likely, selection.separable
     for one in selection.candidates:
-        numbers = [_number(coherence_of(one, key), digits) for key, _, digits in known_scores]
+        numbers = [shown_number(coherence_of(one, key), digits) for key, _, digits in known_scores]
         if likely:
             numbers.append("" if one.held_out is None else f"{one.held_out.mean:.4f}")
         marks = ["taken" if one is likely[0] else "noise"] if one in likely else []
@@ -346,8 +281,8 @@ def print_selection(console: Console, selection: Selection) -> None:
             f"{one.alpha0:g}",
             *["" if one.refined is None else str(one.refined)] * (len(rounds) > 1),
             *numbers,
-            *[_number(one.captured, 2), smallest] * topical,
-            _number(one.seconds, 2),
+            *[shown_number(one.captured, 2), smallest] * topical,
+            shown_number(one.seconds, 2),
             one.refusal or ", ".join(marks),
             style="bold" if one is best else "dim" if one.refusal else None,
         )
@@ -386,5 +321,6 @@ def _known(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _number(value: float | None, digits: int) -> str:
+def shown_number(value: float | None, digits: int) -> str:
+    """A number with so many digits; empty where there is none."""
     return "" if value is None else f"{value:.{digits}f}"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from streaming_moments.lazy_imports import attach
 
-attach(__name__, modules=("id_kernels", "token_kernels"))
+attach(__name__, modules=("id_kernels",))
 
 if TYPE_CHECKING:
     from streaming_moments.storage.counting.reading import ReadBatch as ReadBatch

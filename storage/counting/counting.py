@@ -1,15 +1,12 @@
 """Counting: columns of text over a vocabulary, with the tokens of the reference tokeniser.
 
-`tokens.words` folds a whole text and searches it by a pattern. Here each code point is folded by a
-table, where that is the same; other documents are folded as a whole first.
+`tokeniser.words` folds a whole text and searches it by a pattern. Here each code point is folded by
+a table, where that is the same; other documents are folded as a whole first.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
-import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -20,13 +17,14 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch, odd_documents
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.storage.counting import token_kernels
+from streaming_moments.storage.counting.tokeniser import token_kernels
+from streaming_moments.storage.counting.tokeniser.code_points import symbols
+from streaming_moments.storage.counting.tokeniser.words import folded_text
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Holds, buffers, encoded
 
 # A word is two bytes at least, with what parts it from the next; counts are int32.
 _LARGEST_DOCUMENT = 2 * np.iinfo(np.int32).max
-_MOST_BYTES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +138,7 @@ class SpelledTexts:
         folding, plain = symbols()
         spelled, begins, hard = token_kernels.spell(data, offsets, folding)
         spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
-        wholes = (_folded(data[start:stop].tobytes().decode()) for start, stop in spans)
+        wholes = (folded_text(data[start:stop].tobytes().decode()) for start, stop in spans)
         folded, folded_begins, _ = token_kernels.spell(*buffers(encoded(wholes)), plain)
         places = np.where(hard, np.cumsum(hard) - 1, -1)
         return cls(spelled, begins, folded, folded_begins, places)
@@ -194,75 +192,3 @@ def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> Cou
     batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint)
     counted = CountedPassages(batch, np.diff(outside), passages)
     return counted if policy.passage_words is None else counted.halved(counted.odd())
-
-
-def _folded(text: str) -> str:
-    return _composed(_composed(text).casefold())
-
-
-@functools.cache
-def symbols() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Symbols of all code points, in a text to be folded and in a folded one: see token_kernels.
-
-    Two (0x110000,) uint64, derived from `unicodedata`, of which the tokeniser is made as well:
-    half a second, once in a process. A folded text is not folded again, as that may change it.
-    """
-    points = np.arange(sys.maxunicode + 1, dtype=np.uint64)
-    majors = "".join(
-        [category[0] for category in map(unicodedata.category, map(chr, points.tolist()))]
-    )
-    major = np.frombuffer(majors.encode(), dtype=np.uint8)
-    letters, marks = major == ord("L"), major == ord("M")
-    plain = np.where(letters | marks, _spelled(points), np.uint64(0))
-    plain[letters] |= np.uint64(token_kernels.BEGINS)
-    # Control characters, and points that are no character, neither fold nor join.
-    text = "\n".join(map(chr, np.flatnonzero(major != ord("C")).tolist()))
-    forms = (text, _composed(text), unicodedata.normalize("NFD", text), text.casefold())
-    rows = list(zip(*(form.split("\n") for form in forms), strict=True))
-    near: dict[str, int] = {}
-    for char, whole, parts, _ in rows:
-        if unicodedata.combining(char):
-            near[char] = near.get(char, 0) | unicodedata.combining(char) << token_kernels.CLASS_AT
-        if char == whole != parts:
-            for joined in (char, parts[0]):
-                near[joined] = near.get(joined, 0) | token_kernels.JOINED
-            for joins in parts[1:]:
-                near[joins] = near.get(joins, 0) | token_kernels.JOINS
-    folding = plain.copy()
-    for char, whole, _, fold in rows:
-        if char != whole or char != fold or char in near:
-            symbol = _folding(char, fold, int(plain[ord(fold[0])]), near)
-            folding[ord(char)] = token_kernels.HARD if char != whole else symbol
-    folding.flags.writeable = plain.flags.writeable = False
-    return folding, plain
-
-
-def _spelled(points: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    size, spelled = np.ones_like(points), points.copy()
-    for more, (least, lead) in enumerate(((0x80, 0xC0), (0x800, 0xE0), (0x10000, 0xF0)), start=2):
-        longer = points >= least
-        octets = points[longer] >> np.uint64(6 * (more - 1)) | np.uint64(lead)
-        for place in range(1, more):
-            tail = points[longer] >> np.uint64(6 * (more - 1 - place)) & np.uint64(63)
-            octets |= (tail | np.uint64(0x80)) << np.uint64(8 * place)
-        size[longer], spelled[longer] = more, octets
-    return spelled | size << np.uint64(token_kernels.SIZE_AT)
-
-
-def _folding(char: str, fold: str, plain: int, near: Mapping[str, int]) -> int:
-    # Several code points, as of a sharp s, will do if all are letters, so that none is reordered.
-    several = len(fold) > 1 and not all(unicodedata.category(one)[0] == "L" for one in fold)
-    content = fold.encode()
-    classes = {unicodedata.combining(one) for one in char + fold}
-    if several or len(content) > _MOST_BYTES or len(classes) > 1 or _composed(fold) != fold:
-        return token_kernels.HARD
-    symbol = plain & token_kernels.BEGINS
-    if plain:
-        symbol |= int.from_bytes(content, "little") | len(content) << token_kernels.SIZE_AT
-    for one in char + fold:
-        symbol |= near.get(one, 0)
-    return symbol
-
-
-def _composed(text: str) -> str:
-    return unicodedata.normalize("NFC", text)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streaming_moments.numerics.kernel import kernel
 
 # 2^64 over the golden ratio: neighbouring ids, which are the rule, fall far apart.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 NONE = np.int64(-1)  # no id: ids are at least 0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
     """Fill (2^b, 2) `slots` of (id, its place in `ids`), which hold `NONE` before.
 
@@ -27,7 +28,7 @@ def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
         slots[slot, 1] = place
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def places_of(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Place of each id in those of `index_ids`, -1 for others; ids are at least 0."""
     last = np.uint64(slots.shape[0] - 1)
@@ -41,6 +42,6 @@ def places_of(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.in
     return places
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _slot_of(token_id: np.int64, last: np.uint64) -> np.uint64:
     return ((np.uint64(token_id) * _SPREAD) >> np.uint64(32)) & last

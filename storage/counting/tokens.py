@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import itertools
 import json
-import re
-import sys
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -17,11 +12,7 @@ from typing import Any
 from stop_words import LANGUAGE_MAPPING, get_stop_words
 
 from streaming_moments.errors import InvalidInput
-
-# Part of the fingerprint: raise it with any change of what `words` returns.
-_TOKENISER = 1
-_LAST_BASIC = 0xFFFF
-_BEYOND_BASIC = re.compile("[\U00010000-\U0010ffff]")
+from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
 
 
 @dataclass(frozen=True)
@@ -127,10 +118,10 @@ class TokenPolicy:
         >>> TokenPolicy.from_json(TokenPolicy(min_length=3).to_json()).min_length
         3
         """
-        if content.get("tokeniser") != _TOKENISER:
+        if content.get("tokeniser") != TOKENISER:
             raise InvalidInput(
                 f"the token policy is of tokeniser {content.get('tokeniser')}, this version has "
-                f"tokeniser {_TOKENISER}; use the version of the package that wrote it"
+                f"tokeniser {TOKENISER}; use the version of the package that wrote it"
             )
         fields = {name: value for name, value in content.items() if name != "tokeniser"}
         expected = {"min_length", "stop_words", "passage_words", "languages"}
@@ -149,7 +140,7 @@ class TokenPolicy:
         >>> TokenPolicy(stop_words=("the",)).to_json()["stop_words"]
         ['the']
         """
-        content = {"tokeniser": _TOKENISER, **asdict(self)}
+        content = {"tokeniser": TOKENISER, **asdict(self)}
         return {**content, "stop_words": [*self.stop_words], "languages": [*self.languages]}
 
     @cached_property
@@ -211,37 +202,6 @@ class TokenPolicy:
     @cached_property
     def _stopped(self) -> frozenset[str]:
         return frozenset(self.stop_words)
-
-
-def words(text: str) -> list[str]:
-    """Words of a text in order: letters with their marks, case folded and in form NFC.
-
-    Marks count as parts of a word, so the vowel signs of Hindi do not break one.
-
-    Examples
-    --------
-    >>> words("Don't shout: ÉCOLE, हिन्दी, 3rd")
-    ['don', 't', 'shout', 'école', 'हिन्दी', 'rd']
-    """
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-    if folded.isalpha():  # letters alone: the pattern takes longer to make than a command to begin
-        return [folded]
-    # The class of all letters is searched range by range above the basic plane: seven times slower.
-    last = sys.maxunicode if _BEYOND_BASIC.search(folded) else _LAST_BASIC
-    return _word_pattern(last).findall(folded)
-
-
-@functools.cache
-def _word_pattern(last: int) -> re.Pattern[str]:
-    return re.compile(f"[{_ranges('L', last)}][{_ranges('LM', last)}]*")
-
-
-def _ranges(categories: str, last: int) -> str:
-    points = (p for p in range(last + 1) if unicodedata.category(chr(p))[0] in categories)
-    # Neighbouring points share their distance from their position among the points.
-    runs = itertools.groupby(enumerate(points), key=lambda place: place[1] - place[0])
-    spans = [[point for _, point in run] for _, run in runs]
-    return "".join(f"\\U{span[0]:08x}-\\U{span[-1]:08x}" for span in spans)
 
 
 def _language(language: str) -> str:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import fsspec
 from fsspec.core import strip_protocol, url_to_fs
 from fsspec.utils import get_protocol
 
 from streaming_moments.errors import ShardError
-from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.storage.files.backends import TIMES, backend_of, is_local, storage_errors
 from streaming_moments.storage.files.finding import find_each
 from streaming_moments.storage.files.urls import (
     is_signed,
@@ -24,12 +23,6 @@ from streaming_moments.storage.files.urls import (
     without_secrets,
 )
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-else:
-    pa = LazyModule("pyarrow")
-
-_OF_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
 _SHORTEST_SECRET = 4  # characters; blotting out shorter values would garble the message
 
 
@@ -96,7 +89,7 @@ def open_file_system(
         A user name or a password in the URL.
     """
     require_no_user(url)
-    if get_protocol(url) in ("file", "local"):
+    if is_local(get_protocol(url)):
         # POSIX would keep two slashes at the beginning, as of another name
         place = re.sub("^//+", "/", os.path.abspath(strip_protocol(url)))
         return fsspec.filesystem("file"), place
@@ -114,15 +107,14 @@ def open_file_system(
 
 def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:
     """Absolute path of a local file, else its URL with the protocol, by the first of its names."""
-    local = "file" in (fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,))
+    local = backend_of(fs).is_local
     return os.path.abspath(path) if local else str(fs.unstrip_protocol(path))
 
 
 def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
     """Raise ShardError where the bucket of an object store's path does not exist."""
-    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
     bucket = path.strip("/").split("/")[0]
-    if protocols.isdisjoint(_OF_BUCKETS) or not bucket:
+    if not backend_of(fs).buckets or not bucket:
         return
     try:
         fs.info(bucket)
@@ -144,8 +136,7 @@ def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
     FileState(size=4, etag='d41d', modified='2026')
     """
     etag = info.get("ETag") or info.get("md5Hash") or info.get("etag")
-    times = ("mtime", "LastModified", "last_modified", "updated", "created")
-    modified = next((info[name] for name in times if info.get(name) is not None), "")
+    modified = next((info[name] for name in TIMES if info.get(name) is not None), "")
     mark = str(etag).strip('"') if etag else None
     seen = f"{modified} inode {info['ino']}" if "ino" in info else str(modified)
     return FileState(path, int(info.get("size") or 0), mark, seen)
@@ -190,22 +181,6 @@ def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
         raise failure from cause
     finally:
         failure.__context__ = None
-
-
-def storage_errors() -> tuple[type[Exception], ...]:
-    """What the system, Arrow and the clients of object stores raise."""
-    # Clients of object stores have errors outside OSError; only one that is loaded can raise.
-    clients = (
-        ("botocore.exceptions", "BotoCoreError"),
-        ("botocore.exceptions", "ClientError"),
-        ("aiohttp", "ClientError"),
-        ("gcsfs.retry", "HttpError"),
-        ("google.auth.exceptions", "GoogleAuthError"),
-        ("azure.core.exceptions", "AzureError"),
-    )
-    loaded = [getattr(sys.modules.get(module), name, None) for module, name in clients]
-    ours = (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
-    return (*ours, *(error for error in loaded if error is not None))
 
 
 def one_line(error: Exception, storage_options: Mapping[str, object] | None = None) -> str:

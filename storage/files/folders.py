@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import Any
 
 import fsspec
@@ -18,6 +17,7 @@ from fsspec.implementations.memory import MemoryFile
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.storage.files import local_files
+from streaming_moments.storage.files.backends import TIMES, Backend, backend_of
 from streaming_moments.storage.files.filesystems import (
     one_line,
     open_file_system,
@@ -26,16 +26,6 @@ from streaming_moments.storage.files.filesystems import (
 )
 from streaming_moments.storage.files.urls import require_no_secret, shard_name
 
-# Object stores whose fsspec clients honour mode="create" by a conditional put.
-_CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
-_LOCAL = frozenset({"file", "local"})
-# How their clients are told what a file is, so that a browser shows a page and does not store it.
-_CONTENT_TYPE = MappingProxyType(
-    {"s3": "ContentType", "s3a": "ContentType", "gs": "content_type", "gcs": "content_type"}
-)
-# Clients that would send a large file in several requests, of which the first has the condition.
-_IN_CHUNKS = frozenset({"gs", "gcs"})
-_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 CLOCK = "clock"
 
 
@@ -100,12 +90,12 @@ class Folder:
     @property
     def is_local(self) -> bool:
         """Whether the files are on this machine's disks."""
-        return not self._protocols.isdisjoint(_LOCAL)
+        return self._backend.is_local
 
     @property
     def creates_exclusively(self) -> bool:
         """Whether of two writers that create the same file one is refused, whatever happens."""
-        return not self._protocols.isdisjoint(_LOCAL | _CONDITIONAL | {"memory"})
+        return self._backend.creates != "look"
 
     def require_bucket(self) -> None:
         """Raise where the URL names a bucket that is not there.
@@ -287,9 +277,9 @@ class Folder:
 
     def _described(self, name: str) -> dict[str, str]:
         """How the client is told what a file is; nothing where it cannot be, or nobody knows."""
-        options = {_CONTENT_TYPE[one] for one in self._protocols & _CONTENT_TYPE.keys()}
-        kind = mimetypes.guess_type(name)[0] if options else None
-        return {} if kind is None else dict.fromkeys(options, kind)
+        option = self._backend.content_type
+        kind = mimetypes.guess_type(name)[0] if option else None
+        return {} if kind is None else {option: kind}
 
     def create(self, name: str, content: bytes) -> None:
         """Write a file whole unless it exists; of several writers one succeeds.
@@ -301,15 +291,15 @@ class Folder:
         Exception
             Whatever the storage raises; the file may be written all the same.
         """
-        place, fs = self._place(name), self._file_system
-        if self.is_local:
+        place, fs, how = self._place(name), self._file_system, self._backend.creates
+        if how == "link":
             local_files.create_whole(place, content)
-        elif "memory" in self._protocols:
+        elif how == "step":
             mine = MemoryFile(fs, place, content)
             if fs.store.setdefault(place, mine) is not mine:  # one atomic step
                 raise FileExistsError(place)
-        elif self.creates_exclusively:
-            whole = {"chunksize": len(content) + 1} if self._protocols & _IN_CHUNKS else {}
+        elif how == "condition":
+            whole = {"chunksize": len(content) + 1} if self._backend.in_chunks else {}
             fs.pipe_file(place, content, mode="create", **whole)
         else:
             if self.exists(name):
@@ -359,12 +349,11 @@ class Folder:
         return self._opened[1]
 
     @property
-    def _protocols(self) -> frozenset[str]:
-        protocol = self._file_system.protocol
-        return frozenset([protocol] if isinstance(protocol, str) else protocol)
+    def _backend(self) -> Backend:
+        return backend_of(self._file_system)
 
     def _written(self, place: str, info: Mapping[str, Any]) -> datetime:
-        found = next((info[key] for key in _TIMES if info.get(key) is not None), None)
+        found = next((info[key] for key in TIMES if info.get(key) is not None), None)
         if isinstance(found, (int, float)):
             return datetime.fromtimestamp(found, UTC)
         if isinstance(found, str):

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
 from streaming_moments.errors import StoreError
-from streaming_moments.storage.files.filesystems import one_line, open_file_system, storage_errors
+from streaming_moments.storage.files.backends import storage_errors
+from streaming_moments.storage.files.filesystems import one_line, open_file_system
 from streaming_moments.storage.files.local_files import copy_whole
 from streaming_moments.storage.files.output_folders import OutputFolder, OutputOfAnother
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streaming_moments.numerics.kernel import kernel
 
 # Of a record: where it begins and ends, the lines up to there, and its fields.
 BEGIN, END, LINE, LINES, FIELDS = range(5)
 _QUOTE, _LF, _CR = ord('"'), ord("\n"), ord("\r")
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def find_records(
     content: NDArray[np.uint8], delimiter: int, found: NDArray[np.int64]
 ) -> tuple[int, int, int, bool]:

@@ -7,7 +7,7 @@ came first; of two that come at once one wins.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter
@@ -16,6 +16,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
+from streaming_moments.storage.inbox.batches import Submission
 from streaming_moments.storage.log.schema import Count, Digest, checked
 
 CLAIMS = "claims"
@@ -133,3 +134,26 @@ class Claims:
 def claim_file(receipt: str) -> str:
     """Name of the claim of a key."""
     return f"{CLAIMS}/{receipt}.json"
+
+
+def is_refused(one: Submission, claims: Mapping[str, Claim]) -> bool:
+    """Whether the key of a submission stands for another content than it has."""
+    claim = claims.get(one.receipt)
+    return claim is not None and claim.digest != one.digest
+
+
+def come_first(
+    submissions: Sequence[Submission], claims: Mapping[str, Claim], seen: set[str]
+) -> tuple[list[tuple[int, Submission]], list[str]]:
+    """Submissions of a batch that come for the first time, with their places; receipts refused.
+
+    What comes again is of a receipt that was `seen`; those that come first are added to it.
+    """
+    kept, refused = list[tuple[int, Submission]](), list[str]()
+    for place, one in enumerate(submissions):
+        if is_refused(one, claims):
+            refused.append(one.receipt)
+        elif one.receipt not in seen:
+            seen.add(one.receipt)
+            kept.append((place, one))
+    return kept, refused

@@ -22,7 +22,7 @@ from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.batches import Submission
-from streaming_moments.storage.inbox.idempotency import Claim
+from streaming_moments.storage.inbox.idempotency import Claim, come_first, is_refused
 from streaming_moments.storage.inbox.inbox import BATCHES, Inbox
 from streaming_moments.storage.inbox.receipts import seal_before
 from streaming_moments.storage.inbox.seals import (
@@ -291,10 +291,12 @@ class SealLog:
         """Of each batch the submissions that came for the first time."""
         claims = self._claims([one for batch in contents.values() for one in batch], number)
         looked_for = {
-            one.receipt: (seal_before(one.receipt) or 0) if claim is None else claim.after
+            one.receipt: claims[one.receipt].after
+            if one.receipt in claims
+            else seal_before(one.receipt) or 0
             for batch in contents.values()
             for one in batch
-            if (claim := claims.get(one.receipt)) is None or claim.digest == one.digest
+            if not is_refused(one, claims)
         }
         sealed = self.find_all(looked_for, number)
         for receipt, after in looked_for.items():
@@ -305,14 +307,8 @@ class SealLog:
         seen = set(sealed)
         taken = []
         for name, submissions in contents.items():
-            kept, refused = list[SealedSubmission](), list[str]()
-            for place, one in enumerate(submissions):
-                claim = claims.get(one.receipt)
-                if claim is not None and claim.digest != one.digest:
-                    refused.append(one.receipt)
-                elif one.receipt not in seen:
-                    seen.add(one.receipt)
-                    kept.append(SealedSubmission(one.receipt, place, one.pieces))
+            first, refused = come_first(submissions, claims, seen)
+            kept = (SealedSubmission(one.receipt, place, one.pieces) for place, one in first)
             taken.append(SealedBatch(name, tuple(kept), tuple(refused)))
         return tuple(taken)
 

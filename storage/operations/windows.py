@@ -12,11 +12,8 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
-from streaming_moments.statistics.counts.weighted import (
-    Statistics,
-    WeightedStatistics,
-    half_life_weights,
-)
+from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
+from streaming_moments.statistics.weights_by_age import half_life_suffix, half_life_weights
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.covering import Part, covered
@@ -70,12 +67,9 @@ class Window:
         >>> Window(date(2026, 11, 1), half_life=7).suffix
         '-from2026-11-01-half7'
         """
-        parts = (("from", self.since), ("to", self.until), ("half", self.half_life))
-        given = ((name, value) for name, value in parts if value is not None)
-        return "".join(
-            f"-{name}{value:g}" if isinstance(value, float | int) else f"-{name}{value}"
-            for name, value in given
-        )
+        days = (("from", self.since), ("to", self.until))
+        given = [f"-{name}{day}" for name, day in days if day is not None]
+        return "".join([*given, half_life_suffix(self.half_life)])
 
     def holds(self, days: DateRange) -> bool:
         """Whether all days of a range are in it."""

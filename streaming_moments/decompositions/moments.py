@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +157,8 @@ def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
 
 
 def require_topics(n_topics: int) -> None:
-    """Refuse a number of topics below 1."""
+    """Refuse a number of topics that is below 1, or none."""
+    if not isinstance(n_topics, Integral):
+        raise InvalidInput(f"{n_topics!r} topics asked for; give a whole number, at least 1")
     if n_topics < 1:
         raise InvalidInput(f"{n_topics} topics asked for; it must be at least 1")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streaming_moments.numerics.kernel import kernel
+from streaming_moments.numerics.read_only import read_only
 
 LANES = 8
 TOKEN = 1 << 20  # a token in the units of `expected_counts`
 
 
-@njit(cache=True, nogil=True)
 def proportions(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
-    counts: NDArray[np.int32] | NDArray[np.int64],
+    counts: NDArray[np.int32],
     topics: NDArray[np.float64],
     weights: NDArray[np.float64],
     alpha0: float,
@@ -25,22 +26,47 @@ def proportions(
 
     The limit is that of the sweeps of `_read` with the token itself left in.
     """
-    padded, prior = _padded(topics, alpha0 * weights)
-    room = _room(indptr, prior.size)
+    _proportions(
+        read_only(indptr),
+        read_only(words),
+        read_only(counts),
+        *_rooms(indptr, topics, alpha0 * weights),
+        read_only(weights),
+        float(alpha0),
+        iterations,
+        thetas,
+    )
+
+
+@kernel()
+def _proportions(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    topics: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    room: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    alpha0: float,
+    iterations: int,
+    thetas: NDArray[np.float64],
+) -> None:
+    k = weights.size
     for document in range(indptr.size - 1):
         first, last = indptr[document], indptr[document + 1]
-        theta = thetas[document]
-        for j in range(theta.size):
-            theta[j] = weights[j]
+        for j in range(k):
+            thetas[document, j] = weights[j]
         if first == last:
             continue
-        base, total = _read(words, counts, first, last, padded, prior, 0.0, iterations, 1e-7, room)
+        total = _read(
+            words, counts, first, last, topics, prior, 0.0, iterations, 1e-7, shares, room
+        )
         total += alpha0
-        for j in range(theta.size):
-            theta[j] = base[j] / total
+        for j in range(k):
+            thetas[document, j] = room[0, j] / total
 
 
-@njit(cache=True, nogil=True)
 def expected_counts(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
@@ -64,33 +90,110 @@ def expected_counts(
         `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` of each topic, and
         `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
     """
-    padded, prior = _padded(topics, alpha)
-    room = _room(indptr, prior.size)
-    k, alpha0 = alpha.size, alpha.sum()
+    # one number after another, as the sums of a kernel are: NumPy adds in pairs
+    alpha0 = float(np.cumsum(alpha)[-1])
+    _expected_counts(
+        read_only(indptr),
+        read_only(words),
+        read_only(counts),
+        *_rooms(indptr, topics, alpha),
+        alpha0,
+        sweeps,
+        tolerance,
+        totals,
+        harmonics,
+    )
+
+
+@kernel()
+def _expected_counts(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    topics: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    room: NDArray[np.float64],
+    alpha0: float,
+    sweeps: int,
+    tolerance: float,
+    totals: NDArray[np.int64],
+    harmonics: NDArray[np.int64],
+) -> None:
+    k = totals.shape[1]
     for document in range(indptr.size - 1):
         first, last = indptr[document], indptr[document + 1]
         if first == last:
             continue
-        base, total = _read(words, counts, first, last, padded, prior, 1.0, sweeps, tolerance, room)
-        shares = room[0]
+        total = _read(
+            words, counts, first, last, topics, prior, 1.0, sweeps, tolerance, shares, room
+        )
         for entry in range(first, last):
-            share, row = shares[entry - first], totals[words[entry]]
             unit = TOKEN * counts[entry]
             for j in range(k):
-                row[j] += np.int64(share[j] * unit + 0.5)
-        for j in range(k):
-            harmonics[j] += _harmonic(alpha[j], base[j] - alpha[j])
-        harmonics[k] += _harmonic(alpha0, total)
+                totals[words[entry], j] += np.int64(shares[entry - first, j] * unit + 0.5)
+        for j in range(k + 1):
+            # of a topic alpha and N; last of all of them alpha0 and the tokens
+            alpha, tokens = alpha0, total
+            if j < k:
+                alpha, tokens = prior[j], room[0, j] - prior[j]
+            harmonic, whole = 0.0, int(tokens)
+            for m in range(whole):
+                harmonic += alpha / (alpha + m)
+            harmonic += (tokens - whole) * alpha / (alpha + whole)
+            harmonics[j] += np.int64(harmonic * TOKEN + 0.5)
 
 
-@njit(cache=True, nogil=True)
-def _read(words, counts, first, last, topics, prior, own, sweeps, tolerance, room):  # type: ignore[no-untyped-def]
+def _rooms(
+    indptr: NDArray[np.int64], topics: NDArray[np.float64], alpha: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Topics and prior with columns of zeros, up to a multiple of the lanes, and room for `_read`.
+
+    The room is for the shares of the entries of one document, and for three more rows.
+    """
+    k = alpha.size
+    wide = -(-k // LANES) * LANES
+    columns, prior = np.zeros((topics.shape[0], wide)), np.zeros(wide)
+    columns[:, :k], prior[:k] = topics, alpha
+    longest = int(np.diff(indptr).max(initial=0))
+    return columns, prior, np.empty((longest, wide)), np.empty((3, wide))
+
+
+@kernel(inline="always")
+def _lanes(values: NDArray[np.float64]) -> float:
+    a = b = c = d = e = f = g = h = 0.0
+    for j in range(0, values.size, LANES):
+        a += values[j]
+        b += values[j + 1]
+        c += values[j + 2]
+        d += values[j + 3]
+        e += values[j + 4]
+        f += values[j + 5]
+        g += values[j + 6]
+        h += values[j + 7]
+    return ((a + e) + (c + g)) + ((b + f) + (d + h))
+
+
+@kernel(inline="always")
+def _read(
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    first: int,
+    last: int,
+    topics: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    own: float,
+    sweeps: int,
+    tolerance: float,
+    shares: NDArray[np.float64],
+    room: NDArray[np.float64],
+) -> float:
     """Sweeps over one document: `r_ij ~ m_ij (alpha_j + N_j - own r_ij)`, N at its newest.
 
-    Gives alpha + N and the tokens; the shares r are left in the room. Sums are in lanes of a fixed
-    order, so that the same numbers come out of any processor.
+    Gives the tokens; alpha + N is left in the first row of the room, the shares r in `shares`. Sums
+    are in lanes of a fixed order, so that the same numbers come out of any processor.
     """
-    shares, base, before, fresh = room
+    base, before, fresh = room[0], room[1], room[2]
     total = 0.0
     for entry in range(first, last):
         shares[entry - first] = 0.0
@@ -115,52 +218,4 @@ def _read(words, counts, first, last, topics, prior, own, sweeps, tolerance, roo
             change = max(change, abs(base[j] - before[j]))
         if change <= tolerance * total:
             break
-    return base, total
-
-
-@njit(cache=True, nogil=True)
-def _lanes(values):  # type: ignore[no-untyped-def]
-    a = b = c = d = e = f = g = h = 0.0
-    for j in range(0, values.size, LANES):
-        a += values[j]
-        b += values[j + 1]
-        c += values[j + 2]
-        d += values[j + 3]
-        e += values[j + 4]
-        f += values[j + 5]
-        g += values[j + 6]
-        h += values[j + 7]
-    return ((a + e) + (c + g)) + ((b + f) + (d + h))
-
-
-@njit(cache=True, nogil=True)
-def _padded(topics, alpha):  # type: ignore[no-untyped-def]
-    """Topics and prior with columns of zeros, up to a multiple of the lanes."""
-    k = alpha.size
-    wide = -(-k // LANES) * LANES
-    columns, prior = np.zeros((topics.shape[0], wide)), np.zeros(wide)
-    # entry by entry, as elsewhere: slices that may not fit take numba a second each to compile
-    for row in range(topics.shape[0]):
-        for j in range(k):
-            columns[row, j] = topics[row, j]
-    for j in range(k):
-        prior[j] = alpha[j]
-    return columns, prior
-
-
-@njit(cache=True, nogil=True)
-def _room(indptr, wide):  # type: ignore[no-untyped-def]
-    longest = 0
-    for document in range(indptr.size - 1):
-        longest = max(longest, indptr[document + 1] - indptr[document])
-    return np.empty((longest, wide)), np.empty(wide), np.empty(wide), np.empty(wide)
-
-
-@njit(cache=True, nogil=True)
-def _harmonic(alpha, tokens):  # type: ignore[no-untyped-def]
-    """`alpha (psi(alpha + N) - psi(alpha))`, by divisions alone."""
-    total, whole = 0.0, int(tokens)
-    for m in range(whole):
-        total += alpha / (alpha + m)
-    total += (tokens - whole) * alpha / (alpha + whole)
-    return np.int64(total * TOKEN + 0.5)
+    return total

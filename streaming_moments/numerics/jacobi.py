@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.kernel import kernel
 
-@njit(cache=True, nogil=True)
+_ONE = np.uint64(1)
+
+
 def diagonalize_jointly(
     matrices: NDArray[np.float64], rotation: NDArray[np.float64], tolerance: float, max_sweeps: int
 ) -> int:
@@ -17,18 +19,24 @@ def diagonalize_jointly(
     right; returns the sweeps used. Each angle is the closed form of Cardoso and Souloumiac,
     "Jacobi angles for simultaneous diagonalization", SIAM J. Matrix Anal. Appl. 17 (1996).
     """
-    k, number = rotation.shape[0], matrices.shape[0]
     # the same entry of all matrices side by side: each loop runs over neighbours
-    entries = np.empty((k, k, number))
-    for row in range(k):
-        for column in range(k):
-            for matrix in range(number):
-                entries[row, column, matrix] = matrices[matrix, row, column]
+    entries = np.ascontiguousarray(matrices.transpose(1, 2, 0))
+    sweeps = _rotate(entries, rotation, tolerance, max_sweeps)
+    matrices[...] = entries.transpose(2, 0, 1)
+    return int(sweeps)
+
+
+@kernel()
+def _rotate(
+    entries: NDArray[np.float64], rotation: NDArray[np.float64], tolerance: float, max_sweeps: int
+) -> int:
+    # places are unsigned, so that Numba wraps none around
+    k, number = np.uint64(rotation.shape[0]), np.uint64(entries.shape[2])
     sweeps = max_sweeps
     for sweep in range(max_sweeps):
         largest = 0.0
-        for p in range(k - 1):
-            for q in range(p + 1, k):
+        for p in range(k):
+            for q in range(p + _ONE, k):
                 on = 0.0
                 off = 0.0
                 for matrix in range(number):
@@ -62,8 +70,4 @@ def diagonalize_jointly(
         if largest <= tolerance:
             sweeps = sweep + 1
             break
-    for row in range(k):
-        for column in range(k):
-            for matrix in range(number):
-                matrices[matrix, row, column] = entries[row, column, matrix]
     return sweeps

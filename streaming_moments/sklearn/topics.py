@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.decompositions.methods import decomposition_called
+from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.fit import fit_by, search_topics
 from streaming_moments.models.passes.documents import polished
@@ -190,6 +191,7 @@ class MomentTopics(SparseInput, MomentTransformer):
     def _begin(self, records: CountBatch) -> None:
         found = isinstance(self.n_components, str)
         least = 1 if isinstance(self.n_components, str) else self.n_components
+        require_topics(least)
         most = min(_MOST, records.n_words) if found else least
         most = most if self.max_components is None else self.max_components
         self._basis = Basis.from_pilot(

@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streaming_moments.numerics.kernel import kernel
+from streaming_moments.numerics.read_only import read_only
 
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 _FIRST_SHIFT: Final = np.uint64(32)
@@ -54,10 +56,12 @@ def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return numbers
 
 
-_mixed: Any = njit(cache=True, nogil=True)(mixed)
+@kernel(inline="always")
+def _mixed(number: np.uint64) -> Any:
+    first = (number ^ (number >> _FIRST_SHIFT)) * _MULTIPLIER
+    return (first ^ (first >> _SECOND_SHIFT)) * _MULTIPLIER
 
 
-@njit(cache=True, nogil=True)
 def count_keys(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
@@ -70,6 +74,19 @@ def count_keys(
     Sums of `mixed((first + word) << 32 | count)`, so in any order; keys of several views add up.
     """
     keys = np.zeros(indptr.size - 1, dtype=np.uint64)
+    _count_keys(read_only(indptr), read_only(words), read_only(counts), first, n_words, keys)
+    return keys
+
+
+@kernel()
+def _count_keys(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[Any],
+    first: int,
+    n_words: int,
+    keys: NDArray[np.uint64],
+) -> None:
     for record in range(keys.size):
         key = np.uint64(0)
         for entry in range(indptr[record], indptr[record + 1]):
@@ -77,20 +94,23 @@ def count_keys(
                 word = np.uint64(first + words[entry])
                 key += _mixed(word << _FIRST_SHIFT | np.uint64(counts[entry]))
         keys[record] = key
-    return keys
 
 
-@njit(cache=True, nogil=True)
 def row_keys(offsets: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.uint64]:
     """(records,) keys of runs of integers, in their order.
 
     Sums of `mixed(place << 32 | value)`, places from 1, values modulo 2^32.
     """
     keys = np.zeros(offsets.size - 1, dtype=np.uint64)
+    _row_keys(read_only(offsets), read_only(values), keys)
+    return keys
+
+
+@kernel()
+def _row_keys(offsets: NDArray[np.int64], values: NDArray[Any], keys: NDArray[np.uint64]) -> None:
     for record in range(keys.size):
         key = np.uint64(0)
         for entry in range(offsets[record], offsets[record + 1]):
             place = np.uint64(entry - offsets[record] + 1)
             key += _mixed(place << _FIRST_SHIFT | np.uint64(np.int64(values[entry])) & _LOW)
         keys[record] = key
-    return keys

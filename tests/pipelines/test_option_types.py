@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming_moments.pipelines.cluster.cluster import budget_of, limit_for
-from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.option_types import Bytes, Duration
 from streaming_moments.pipelines.quantities import size_text
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     json_option,
     print_json,

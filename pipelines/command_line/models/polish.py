@@ -9,7 +9,7 @@ import click
 
 from streaming_moments.models.base import Model
 from streaming_moments.models.passes.polishing import PASSES
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     JobSetup,
     console,

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.refinement import ROUNDS
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     Alphas,
     Session,
     TopicNumbers,

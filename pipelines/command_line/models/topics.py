@@ -9,7 +9,7 @@ import click
 from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.drawing import as_svg
 from streaming_moments.models.latent_trees.model import LatentTree
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     console,
     json_option,
     print_json,
@@ -18,15 +18,14 @@ from streaming_moments.pipelines.command_line.options import (
     words_option,
 )
 from streaming_moments.pipelines.option_types import Share
+from streaming_moments.pipelines.reports.model_pages.printed_model import print_model
 from streaming_moments.pipelines.reports.model_pages.registry import model_view, shown_of
-from streaming_moments.pipelines.reports.status import since_text, stale_as_json, stale_line
+from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import (
     RELEVANCE_WEIGHT,
     documents_of,
     periods_as_json,
-    print_periods,
 )
-from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.operations.growth import AddedWords, added_words
 from streaming_moments.storage.operations.lineages import store_counting, store_for
@@ -99,8 +98,7 @@ def topics(
         if json_output:
             print_json({**known, **view.as_json, **view.scores})
             return
-        view.print(console(), title)
-        say("", *view.sentences, *warnings)
+        print_model(console(), view, title, warnings)
         return
     shown = {word for line in view.lines for word in line.words}
     later = {word: part for word, part in _later(opened, chosen, model).items() if word in shown}
@@ -124,16 +122,7 @@ def topics(
             }
         )
         return
-    view.print(console(), title, later)
-    for part in sorted(set(later.values()), key=lambda part: part.version):
-        since = [word for word, own in later.items() if own == part]
-        say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
-    if period is not None:
-        from streaming_moments.pipelines.reports.period_changes import change_said
-
-        print_periods(console(), over_time)
-        say(change_said(over_time, view.names))
-    say("", *view.sentences, *warnings)
+    print_model(console(), view, title, warnings, later, None if period is None else over_time)
 
 
 def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from streaming_moments.errors import printable
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.every_command import DEBUG
+from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     json_option,
     print_json,
@@ -62,7 +63,7 @@ def accumulate(
     wanted, end = read_service(config), _End()
     if not once and not until_closed:
         end.by_signals()
-        debug = ["--debug"] * bool(context.find_root().params.get("debug"))
+        debug = [DEBUG] * bool(context.find_root().params.get("debug"))
         return _watched([*debug, "accumulate", config, "--until-closed"], wanted, end)
     from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
     from streaming_moments.pipelines.service.ingest_worker.accumulator import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from streaming_moments.pipelines.command_line.options import json_option, print_json
+from streaming_moments.pipelines.command_line.shared_options import json_option, print_json
 from streaming_moments.pipelines.service.config import read_service
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.files.folders import Folder

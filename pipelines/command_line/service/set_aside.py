@@ -8,7 +8,7 @@ from datetime import timedelta
 import click
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.command_line.options import json_option
+from streaming_moments.pipelines.command_line.shared_options import json_option
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.service.config import read_service
 from streaming_moments.pipelines.terminal import say

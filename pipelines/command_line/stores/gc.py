@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     json_option,
     print_json,
     storage_option,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     JobSetup,
     job_options,

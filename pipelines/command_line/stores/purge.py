@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     JobSetup,
     job_options,
     print_json,

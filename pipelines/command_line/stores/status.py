@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
     console,

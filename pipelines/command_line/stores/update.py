@@ -13,7 +13,7 @@ from tempfile import NamedTemporaryFile
 import click
 
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
-from streaming_moments.pipelines.command_line.options import (
+from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     JobSetup,
     job_options,

@@ -12,11 +12,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class RunChart:
+    """A chart of a number over the last runs, on pages.
+
+    title, note : above it
+    low, high : ends of its axis; None: those of the values
+    percent : whether values are shares
+    """
+
+    title: str
+    note: str
+    low: float | None = None
+    high: float | None = None
+    percent: bool = False
+
+
+Counted = tuple[str, str, str]  # what a store counts: records, parts of them, those left out
+
+
+@dataclass(frozen=True)
 class DriftMeasure:
     """A number of `quality.Drift`.
 
-    key : its field there; it has the same one in runs on pages, metrics and reports of nights
+    key : its field there; it has the same one in metrics and reports of nights
     of : computes it; None where it is unknown
+    chart : of it, by what the store counts
     metric, help : as Prometheus has it
     text : as `status` calls it; one without a text is not shown there
     any_kind : whether stores of all kinds have it; otherwise those of documents alone
@@ -25,6 +45,7 @@ class DriftMeasure:
 
     key: str
     of: Callable[[DriftStates], float | None]
+    chart: Callable[[Counted], RunChart]
     metric: str
     help: str
     text: str = ""
@@ -32,10 +53,27 @@ class DriftMeasure:
     unknown: float | None = None
 
 
+def sentence_case(text: str) -> str:
+    """The text with a capital at its beginning."""
+    return text[0].upper() + text[1:]
+
+
+def _outside_chart(counted: Counted) -> RunChart:
+    records, tokens, outside = counted
+    if outside == "outside":
+        title, whole = "Tokens outside the vocabulary", tokens
+    else:
+        title, whole = f"{sentence_case(records)} {outside}", records
+    return RunChart(title, f"share of all {whole}", low=0, percent=True)
+
+
 DRIFT_MEASURES = (
     DriftMeasure(
         "captured",
         lambda states: states.captured(),
+        lambda counted: RunChart(
+            "Captured spectrum", "the smallest share of an eigenvalue, near 1 is good", 0, 1
+        ),
         "captured_spectrum",
         "Smallest share of an eigenvalue that the basis sees.",
         "captured spectrum",
@@ -43,6 +81,7 @@ DRIFT_MEASURES = (
     DriftMeasure(
         "outside_share",
         lambda states: states.outside_share(),
+        _outside_chart,
         "outside_share",
         "Share of tokens outside the vocabulary.",
         "outside the vocabulary",
@@ -51,6 +90,9 @@ DRIFT_MEASURES = (
     DriftMeasure(
         "effective_documents",
         lambda states: states.lengths.effective_documents,
+        lambda counted: RunChart(
+            "Effective documents", "below some hundreds a few long ones rule", 0
+        ),
         "effective_documents",
         "Effective number of documents.",
         unknown=nan,
@@ -58,6 +100,9 @@ DRIFT_MEASURES = (
     DriftMeasure(
         "pair_distance",
         lambda states: states.pair_distance(),
+        lambda counted: RunChart(
+            "Distance from the run before", "total variation of the pair distributions", 0
+        ),
         "pair_distance",
         "Total variation of the pair distributions of the last two runs.",
         "distance of pair distributions",

@@ -48,7 +48,7 @@ class DriftStates:
         """Of the later version."""
         cluster = self.run.cluster
         each = blocks_in_flight(self.store.layout, cluster.threads, cluster.memory, _COPIES)
-        kind = rows_for(self.store.layout.state_bytes, self.run.cluster.address)
+        kind = rows_for(self.store.layout.state_bytes)
         return kind.of(self.store, self.store.row_lengths(), self.run, each)
 
     @property

@@ -8,13 +8,17 @@ from typing import Any
 
 from rich.console import Console
 
-from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import (
     days_of,
+    kept_facts,
+    kept_rows,
     print_facts,
     print_warnings,
+    shard_facts,
     shards_text,
-    skipped_rows,
+    size_facts,
+    size_row,
     stale_line,
     stale_models,
 )
@@ -117,11 +121,9 @@ def shards_row(facts: Facts) -> tuple[str, str]:
 def last_rows(facts: Facts) -> Rows:
     """Bytes, halves, models, tags, and what updates skip."""
     return [
-        ("statistics", f"{mebibytes(facts['state_bytes'])} in {facts['row_blocks']} row blocks"),
+        size_row(facts),
         ("halves", "kept apart" if facts["halves"] else "not kept, so no error bars"),
-        ("models", ", ".join(facts["models"]) or "none; run `streaming-moments refit`"),
-        ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
-        *skipped_rows(facts["forgotten"], facts["purged"]),
+        *kept_rows(facts),
     ]
 
 
@@ -139,17 +141,11 @@ def first_facts(store: MomentStore) -> dict[str, Any]:
 
 def last_facts(store: MomentStore) -> dict[str, Any]:
     """Bytes, halves, models, tags, and what updates skip."""
-    commit = store.commit
-    return {
-        "row_blocks": store.row_blocks,
-        "state_bytes": store.layout.state_bytes,
-        "halves": store.halves,
-        "models": list(store.models),
-        "tags": dict(commit.tags),
-        "stale_models": [asdict(one) for one in stale_models(store)],
-        "forgotten": list(commit.forgotten.names),
-        "purged": len(commit.forgotten.purged),
-    }
+    kept = kept_facts(store)
+    kept["stale_models"] = [asdict(one) for one in kept["stale_models"]]
+    facts = {**size_facts(store), "halves": store.halves, **kept}
+    told: dict[str, Any] = json_value(facts)
+    return told
 
 
 def facts_of_triples(
@@ -176,9 +172,7 @@ def token_facts(store: MomentStore) -> dict[str, Any]:
         "outside": outside,
         "outside_share": outside_share(commit.tokens, outside),
         "days": days_of(store),
-        "shards": commit.shards,
-        "segments": len(commit.segments),
-        "segments_read": len(store.parts),
+        **shard_facts(store),
         **words_of(store.foundation),
     }
 

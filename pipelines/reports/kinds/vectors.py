@@ -16,7 +16,7 @@ from streaming_moments.pipelines.reports.kinds.base import (
     shards_row,
     show_rows,
 )
-from streaming_moments.pipelines.reports.status import days_of
+from streaming_moments.pipelines.reports.status import days_of, shard_facts
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
@@ -25,7 +25,7 @@ _CLIPPED = 0.01
 
 
 def _facts(store: MomentStore) -> dict[str, Any]:
-    commit, totals, foundation = store.commit, store.totals(), store.foundation
+    totals, foundation = store.totals(), store.foundation
     number = totals.n_tokens
     return {
         **first_facts(store),
@@ -37,9 +37,7 @@ def _facts(store: MomentStore) -> dict[str, Any]:
         "tokens": number,
         "days": days_of(store),
         "room": foundation.room(totals) if number else None,
-        "shards": commit.shards,
-        "segments": len(commit.segments),
-        "segments_read": len(store.parts),
+        **shard_facts(store),
         "words": {},
         "dimension": foundation.dimension,
         "sketch_columns": foundation.columns,

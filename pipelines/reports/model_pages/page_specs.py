@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.pipelines.reports.model_pages.model_view import ModelView
+from streaming_moments.pipelines.reports.model_pages.printed_model import ModelView
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
 from streaming_moments.quality.matching import TopicMatching
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram

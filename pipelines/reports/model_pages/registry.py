@@ -20,12 +20,12 @@ from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.model_pages import clusters, factors, states, topics
-from streaming_moments.pipelines.reports.model_pages.model_view import (
+from streaming_moments.pipelines.reports.model_pages.page_specs import PageSpec
+from streaming_moments.pipelines.reports.model_pages.printed_model import (
     ModelView,
     states_view,
     topics_view,
 )
-from streaming_moments.pipelines.reports.model_pages.page_specs import PageSpec
 from streaming_moments.pipelines.reports.page import TopicReport
 from streaming_moments.pipelines.reports.tables import RELEVANCE_WEIGHT
 from streaming_moments.quality.weight_bars import weight_bars

@@ -156,30 +156,23 @@ const drawShares = ({ dates, shares, bars }) => (parent) => {
 };
 
 const drawRuns = (parent) => {
-  const [records, tokens, outside] = content.counted, outsideVocabulary = outside === "outside";
-  const first = (text) => text[0].toUpperCase() + text.slice(1);
-  const kinds = [
-    ["captured", "Captured spectrum", "the smallest share of an eigenvalue, near 1 is good", { low: 0, high: 1 }],
-    ["outside_share", outsideVocabulary ? "Tokens outside the vocabulary" : `${first(records)} ${outside}`, `share of all ${outsideVocabulary ? tokens : records}`, { low: 0, tickText: shareTicks }],
-    ["effective_documents", "Effective documents", "below some hundreds a few long ones rule", { low: 0 }],
-    ["pair_distance", "Distance from the run before", "total variation of the pair distributions", { low: 0 }],
-    ["documents", `${first(records)} counted`, "in all", {}],
-  ];
   const runs = content.runs;
-  const measured = kinds.filter(([name]) => runs.some((run) => run[name] !== null));
+  const measured = content.run_charts.filter(({ key }) => runs.some((run) => run[key] !== null));
   // on the axis the days of the documents, where they are known
   const dates = runs.every((run) => run.until) ? runs.map((run) => run.until) : runs.map((run) => run.date);
-  drawPanels(parent, measured, ([, heading, hint]) => [heading, hint], ([name, heading, , settings], index, chart) => {
-    const known = runs.map((run) => run[name]).filter((value) => value !== null);
+  drawPanels(parent, measured, ({ title, note }) => [title, note], ({ key, title, low, high, percent }, index, chart) => {
+    const known = runs.map((run) => run[key]).filter((value) => value !== null);
     if (same(known)) {
       const often = known.length === 1 ? "in the one run that measured it" : `in all ${known.length} runs that measured it`;
       line(chart, `${short(known[0])} ${often}`);
       return;
     }
     const points = runs.map((run, place) => ({
-      x: place, y: run[name],
-      title: `${run.until ? `documents to ${run.until}, ` : ""}run of ${run.date.slice(0, 10)}: ${run[name] === null ? "not measured" : short(run[name])}${run.outcome ? `, ${run.outcome}` : ""}`,
+      x: place, y: run[key],
+      title: `${run.until ? `documents to ${run.until}, ` : ""}run of ${run.date.slice(0, 10)}: ${run[key] === null ? "not measured" : short(run[key])}${run.outcome ? `, ${run.outcome}` : ""}`,
     }));
-    drawLine(chart, points, { label: heading, labels: ends(dates), ...settings });
+    drawLine(chart, points, {
+      label: title, labels: ends(dates), low: low ?? undefined, high: high ?? undefined, tickText: percent ? shareTicks : undefined,
+    });
   });
 };

@@ -19,6 +19,8 @@ _AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds
 # of which the body may not have been read: what comes of it still is not waited for
 _UNREAD = frozenset({401, 403, 408, 413, 415, 421, 429, 503})
 
+# of a status in general; what is wrong with one call, and what to do, is its `detail`: of each 429
+# `admission` says it
 TITLES: Mapping[int, str] = {
     400: "The request cannot be read",
     401: "A token is missing, or is none",

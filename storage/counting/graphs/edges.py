@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ShardError, StoreError
 from streaming_moments.storage.counting.reading import steadily
 from streaming_moments.storage.documents import read_tables
-from streaming_moments.storage.files.filesystems import (
-    one_line,
-    open_file_system,
-    storage_errors,
-)
+from streaming_moments.storage.files.backends import storage_errors
+from streaming_moments.storage.files.filesystems import one_line, open_file_system
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.files.outputs import parquet_output

@@ -7,11 +7,12 @@ rows are symbols of an alphabet, or the places themselves.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.kernel import kernel
 
-@njit(cache=True, nogil=True)
+
+@kernel()
 def forward_backward(
     offsets: NDArray[np.int64],
     rows: NDArray[np.int32],
@@ -79,7 +80,7 @@ def forward_backward(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def viterbi(
     offsets: NDArray[np.int64],
     rows: NDArray[np.int32],
@@ -129,7 +130,7 @@ def viterbi(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def expected_moves(
     offsets: NDArray[np.int64],
     rows: NDArray[np.int32],

@@ -13,35 +13,19 @@ from streaming_moments.deprecation import renamed_fields
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.chains.discrete import DiscreteEmission
+from streaming_moments.models.chains.fit import fitted_fields
 from streaming_moments.models.chains.hidden_chain import HiddenChain
-from streaming_moments.models.chains.transitions import (
-    Operators,
-    first_states,
-    operators,
-    symbol_shares,
-)
-from streaming_moments.models.chains.windows_fit import chain_of
+from streaming_moments.models.chains.transitions import Operators
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
-from streaming_moments.models.three_view.columns import (
-    ViewColumns,
-    half_bars,
-    half_rows,
-    said_of_turned,
-    view_columns,
-)
+from streaming_moments.models.three_view.columns import half_rows, said_of_turned
 from streaming_moments.models.three_view.held_out import trial_of_halves
-from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
-from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
-from streaming_moments.statistics.views.statistics import TRIPLES
 
-# First symbols for each state below which they do not tell where sequences begin.
-_BEGINNINGS = 10
 # Windows for each symbol below which operators are mostly noise (measured: good at 2,000, worse
 # than unigrams at 30).
 _RARE = 1000
@@ -183,39 +167,7 @@ class HiddenMarkovModel(StoredModel):
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
-        foundation: SequencesFoundation = rows.foundation
-        sketch, k = foundation.sketch, options.topics
-        fitted, metric, columns, weights = _columns(rows, sketch, k)
-        chain, score, untold, refined = chain_of(rows, foundation, metric, columns, options)
-        found = None
-        if halves:
-            found = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
-        bars, word_bars = found or (None, None)
-        # refined, the weights are those of the first place of a window
-        weights = chain.transition @ chain.weights if refined else weights
-        start, beginnings = first_states(rows, chain.emission)
-        if beginnings < _BEGINNINGS * k or not start.sum():
-            start = weights
-        shares = symbol_shares(rows)
-        model = cls(
-            chain.emission,
-            chain.transition,
-            start,
-            weights,
-            spectrum=fitted.spectrum,
-            symbol_shares=shares,
-            observable=operators(rows, sketch, k),
-            documents=fitted.documents,
-            windows=int(rows.gathered("records", _triples)[0]),
-            short=fitted.n_missing,
-            turned=fitted.turned,
-            beginnings=beginnings,
-            untold=untold,
-            refined=refined,
-            window_score=score,
-            bars=bars,
-            word_bars=word_bars,
-        )
+        model = cls(**fitted_fields(rows, options, halves))
         return model.reordered(np.argsort(-model.weights.round(9), kind="stable"))
 
     @classmethod
@@ -413,17 +365,3 @@ def window_perplexity(held_out: HeldOut) -> float:
     2.7183
     """
     return float(np.exp(-held_out.mean / 3))
-
-
-def _columns(
-    rows: Rows, sketch: Basis, k: int
-) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """As decomposed; the metric of the sketch, and the columns and weights read in it."""
-    fitted = view_columns(rows, (sketch, sketch), k)
-    found, metric = fitted.found, sketch_metric(rows, sketch)
-    read = by_surroundings(rows, TRIPLES, [metric] * 2, found.topics, found.weights)
-    return fitted, metric, *read
-
-
-def _triples(statistics: Any) -> int:
-    return int(statistics.totals.triples)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streaming_moments.numerics.kernel import kernel
 
 # Sums may be taken in another order, and products with them: vectors of the processor's own width.
 _REORDERED = {"reassoc", "contract", "nsz"}
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDERED)
+@kernel(fastmath=_REORDERED)
 def triple_posteriors(
     cells: NDArray[np.int64],
     counts: NDArray[np.float64],

@@ -234,9 +234,15 @@ def _leading_eigenvectors(
     singles = np.bincount(batch.words, weighted, batch.n_words)[:core]
 
     def product(block: NDArray[np.float64]) -> NDArray[np.float64]:
-        total = -singles[:, None] * block
+        total, sums = -singles[:, None] * block, np.empty(block.shape[1])
         row_kernels.add_gram_product(
-            batch.indptr, batch.words, batch.counts, weights, np.ascontiguousarray(block), total
+            batch.indptr,
+            batch.words,
+            batch.counts,
+            weights,
+            np.ascontiguousarray(block),
+            sums,
+            total,
         )
         return total
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.numerics.runs import run_sums
 from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.halves import count_keys, odd_half
 
@@ -188,7 +189,7 @@ class CountBatch:
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """(documents,) int64, length of each document in vocabulary tokens."""
-        return row_kernels.run_sums(self.indptr, self.counts)
+        return run_sums(self.indptr, self.counts)
 
     @cached_property
     def odd(self) -> NDArray[np.bool_]:

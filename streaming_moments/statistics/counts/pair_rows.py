@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.forms import Mixture
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.read_only import read_only
 from streaming_moments.statistics.counts.kernels import likelihood_kernels
 from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
@@ -92,7 +93,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
             for row in range(held.start, held.stop):
                 dense[row] = pairs[dense_places[row] - first]
             places = sparse_places[own] - first
-            likelihood_kernels.copy_rows(pairs, places, starts[own], words, counts)
+            likelihood_kernels.copy_rows(read_only(pairs), places, starts[own], words, counts)
         _, C2, _ = row_constants(statistics, Mixture())
         whole = statistics.row_lengths.whole.C2
         scales = quotients(np.full(rows, whole, dtype=np.float64), C2[:rows])
@@ -129,9 +130,12 @@ array([3], dtype=int32), array([1.], dtype=float32))
         own = expected[self.block.rows]
         lefts, rights, columns = self._sides(left, right, expected)
         sums = np.zeros((len(left), right.shape[1]))
-        likelihood_kernels.add_dense_ratios(self.dense, lefts, columns, self.dense_places, sums)
+        room = np.empty(max(likelihood_kernels.TILE, rights.shape[1]), dtype=self.counts.dtype)
+        likelihood_kernels.add_dense_ratios(
+            self.dense, lefts, columns, self.dense_places, room, sums
+        )
         likelihood_kernels.add_sparse_ratios(
-            self.starts, self.words, self.counts, lefts, rights, self.sparse_places, sums
+            self.starts, self.words, self.counts, lefts, rights, self.sparse_places, room, sums
         )
         return quotients(sums * self.scales[:, None], own)
 
@@ -160,8 +164,9 @@ array([3], dtype=int32), array([1.], dtype=float32))
         offsets, known = np.log(np.where(expected > 0, expected, 1.0)), own > 0
         sums = np.zeros((len(left), 2))
         core = offsets[: len(right)]
+        room = np.empty(likelihood_kernels.TILE, dtype=self.counts.dtype)
         likelihood_kernels.add_dense_logarithms(
-            self.dense, lefts, columns, core, self.dense_places, sums
+            self.dense, lefts, columns, core, self.dense_places, room, sums
         )
         likelihood_kernels.add_sparse_logarithms(
             self.starts, self.words, self.counts, lefts, rights, core, self.sparse_places, sums

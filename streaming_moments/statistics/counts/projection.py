@@ -10,18 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
+from streaming_moments.numerics.runs import run_sums
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernels
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
-from streaming_moments.statistics.counts.lengths.room import LARGEST_FLOAT_SUM, LARGEST_TOTAL
+from streaming_moments.statistics.counts.lengths.room import (
+    LARGEST_FLOAT_SUM,
+    LARGEST_TOTAL,
+    room_for_projection,
+)
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.halves import odd_in_turn
 from streaming_moments.statistics.row_block import RowBlock
 
 _LARGEST_PACKED = 2**16
-# Tokens of a document whose |y| <= 128 c is sure to fit in int32.
-_LONGEST_NARROW = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +90,14 @@ class ProjectedBatch:
         starts, odd_starts, documents, values = row_kernels.transpose(
             batch.indptr, batch.words, batch.counts, odd, batch.n_words
         )
-        word_counts = row_kernels.run_sums(starts, values)
+        word_counts = run_sums(starts, values)
         weights, weighted_counts = basis.weights.at(batch.lengths), word_counts
         if not basis.weights.is_pooled:
             values = _weighted(values, weights[documents])
-            weighted_counts = row_kernels.run_sums(starts, values)
+            weighted_counts = run_sums(starts, values)
         projections = np.empty((batch.documents, basis.columns), dtype=np.float32)
         bounds = np.empty(batch.documents)
-        narrow = int(batch.lengths.max(initial=0)) < _LONGEST_NARROW
-        total = np.empty(basis.columns, dtype=np.int32 if narrow else np.int64)
+        total = room_for_projection(batch, basis.columns)
         tokens = weights * batch.lengths
         row_kernels.project(
             batch.indptr,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,16 +111,3 @@ def row_constants(
     """(r,) float64 each: what sums, pairs and triples of each row of the block are divided by."""
     words = np.arange(statistics.basis.n_words)[statistics.block.rows]
     return statistics.row_lengths.constants(words, form)
-
-
-def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, ...]:
-    """`2^(-age / half life)` of each age, both in days; raises InvalidInput unless half-life > 0.
-
-    Examples
-    --------
-    >>> half_life_weights([0, 7, 14], half_life=7)
-    (1.0, 0.5, 0.25)
-    """
-    if not half_life > 0:
-        raise InvalidInput(f"the half-life is {half_life} days; it must be above 0")
-    return tuple(2.0 ** (-age / half_life) for age in ages)

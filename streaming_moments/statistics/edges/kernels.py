@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.kernel import kernel
 
-@njit(cache=True, nogil=True)
+
+@kernel()
 def add_sketches(
     nodes: NDArray[np.int32],
     others: NDArray[np.int32],
@@ -36,7 +37,7 @@ def add_sketches(
                 even_sums[row, column] += sketch[own, column]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_neighbours(
     nodes: NDArray[np.int32],
     others: NDArray[np.int32],

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streaming_moments.numerics.kernel import kernel
 
 # Of int16, of which the least number has no opposite.
 LARGEST = 32_767
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def quantise(
     values: NDArray[Any],
     offset: NDArray[np.float64],

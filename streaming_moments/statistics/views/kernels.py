@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.kernel import kernel
 
-@njit(cache=True, nogil=True)
+
+@kernel()
 def add_records(
     starts: NDArray[np.int64],
     odd_starts: NDArray[np.int64],
@@ -55,7 +56,7 @@ def add_records(
                         even_sums[place, a, b] += value
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_sketches(
     starts: NDArray[np.int64],
     odd_starts: NDArray[np.int64],
@@ -80,7 +81,7 @@ def add_sketches(
                     even_sums[place, a] += value
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_windows(
     cells: NDArray[np.int64],
     counts: NDArray[np.int64],

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from streaming_moments.models.base import option
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.nightly.config import config_of
 from streaming_moments.pipelines.option_types import declared_options

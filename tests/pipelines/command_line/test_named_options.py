@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.command_line.every_command import cli
 
 ROOT = Path(__file__).resolve().parents[3]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z0-9]")

@@ -22,6 +22,7 @@ from distributed import Client, LocalCluster
 from streaming_moments import METHODS, MomentStatistics, create_store, fit, open_store
 from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError
 from streaming_moments.models import halves
+from streaming_moments.models.numbers import number_search
 from streaming_moments.pipelines import PilotOptions
 from streaming_moments.pipelines.interface import partitions
 from streaming_moments.pipelines.interface.store import Method
@@ -357,7 +358,7 @@ def test_labels_and_what_came_since_are_told_with_the_topics(empty, planted, cli
 
 
 def test_topics_rounds_and_alpha_are_found_by_halves(tmp_path, planted, monkeypatch):
-    monkeypatch.setattr(halves, "TRIED_TOPICS", (2, 4))
+    monkeypatch.setattr(number_search, "TRIED_TOPICS", (2, 4))
     monkeypatch.setattr(halves, "TRIED_ROUNDS", (1, 2))
     store = create_store(str(tmp_path / "s"), planted, source="p", max_topics=4, pilot=PILOT)
     store = store.update(planted, source="p")

@@ -19,7 +19,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.memory import MEBIBYTE
 from streaming_moments.pipelines.cluster.refit_memory import plan_refit
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.options import TopicNumbers
+from streaming_moments.pipelines.command_line.shared_options import TopicNumbers
 from streaming_moments.pipelines.jobs import select as module
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
 from streaming_moments.pipelines.jobs.refit import refit, refit_by

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.storage.documents import share_before
 from streaming_moments.storage.formats import START, Position
 from streaming_moments.storage.listing import list_shards

@@ -14,6 +14,7 @@ from streaming_moments.pipelines.reports.page import (
     TopicChange,
     TopicReport,
 )
+from streaming_moments.quality.drift import Drift
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.synthetic.corpora import lda_corpus
 
@@ -99,10 +100,12 @@ def full_page():
         runs=tuple(
             RunPoint(
                 night,
-                captured=None if index == 3 else 0.9 - index / 50,
-                outside_share=0.1 + index / 100,
-                effective_documents=2000.0 + 10 * index,
-                pair_distance=None if index == 0 else 0.02 + index / 1000,
+                drift=Drift(
+                    captured=None if index == 3 else 0.9 - index / 50,
+                    outside_share=0.1 + index / 100,
+                    effective_documents=2000.0 + 10 * index,
+                    pair_distance=None if index == 0 else 0.02 + index / 1000,
+                ),
                 documents=1000 * index,
                 outcome="published",
             )

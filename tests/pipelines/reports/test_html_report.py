@@ -204,11 +204,12 @@ def test_days_lie_as_far_apart_as_they_are(visit):
 def test_where_bars_are_equal_there_is_a_line(visiting, tmp_path):
     given = full_page()
     one_day = ShareOverTime(given.shares.dates[:1], given.shares.shares[:1])
-    told = {"outside_share": 0.0, "until": "2026-05-07"}
-    runs = (
-        replace(given.runs[0], **told),
-        *(replace(run, pair_distance=0.02, **told) for run in given.runs[1:]),
+    first, *others = (
+        replace(run, until="2026-05-07", drift=replace(run.drift, outside_share=0.0))
+        for run in given.runs
     )
+    others = (replace(run, drift=replace(run.drift, pair_distance=0.02)) for run in others)
+    runs = (first, *others)
     half = tuple((0.5 + number / 100) * value for number, value in enumerate(given.exact_spectrum))
     page = replace(given, spectrum=half, shares=one_day, runs=runs, tried=given.tried[:1])
     path = tmp_path / "page.html"

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.commands import cli
+from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
 from streaming_moments.storage.inbox.owners import InboxOfAnother, Owner, assign

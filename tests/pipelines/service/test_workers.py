@@ -16,7 +16,7 @@ from distributed import LocalCluster, WorkerPlugin
 
 from streaming_moments.pipelines.aggregation import group_runner
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.command_line.options import Session, running
+from streaming_moments.pipelines.command_line.shared_options import Session, running
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ShardError
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.storage.counting import counting, token_kernels
 from streaming_moments.storage.counting.counting import SpelledTexts, WordIndex, count_column
 from streaming_moments.storage.counting.passages import Passages
 from streaming_moments.storage.counting.reading import count_texts, read_shard
-from streaming_moments.storage.counting.tokens import TokenPolicy, words
+from streaming_moments.storage.counting.tokeniser import token_kernels
+from streaming_moments.storage.counting.tokeniser.code_points import symbols as symbols_of_points
+from streaming_moments.storage.counting.tokeniser.words import words
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Position, ReadLimits
 from streaming_moments.storage.formats.text_chunks import TextPiece, buffers, encoded, in_chunks
 from streaming_moments.storage.shards import Shard, ShardFormat
@@ -184,7 +186,7 @@ def test_everything_that_is_composed() -> None:
 
 def test_every_pair_of_what_is_not_simple() -> None:
     # One of each kind of symbol: what is known of it but for how it is spelled.
-    symbols = counting.symbols()[0]
+    symbols = symbols_of_points()[0]
     kinds, firsts = np.unique(symbols >> np.uint64(32), return_index=True)
     assert 60 < kinds.size < 300
     some = [chr(point) for point in firsts.tolist()] + list("aeAq <\u093c\u0928\u09be\u1161")
@@ -210,7 +212,7 @@ SPELLED = {
 
 def test_spell_is_the_words_with_a_zero_after_each() -> None:
     data, offsets = buffers(encoded(list(SPELLED)))
-    lanes, begins, hard = token_kernels.spell(data, offsets, counting.symbols()[0])
+    lanes, begins, hard = token_kernels.spell(data, offsets, symbols_of_points()[0])
     assert hard.tolist() == list(SPELLED.values())
     content = lanes.astype("<u8").tobytes()
     for text, is_hard, start, stop in zip(SPELLED, hard, begins[:-1], begins[1:], strict=True):
@@ -220,7 +222,7 @@ def test_spell_is_the_words_with_a_zero_after_each() -> None:
 
 def test_spelling_at_its_longest_stays_within_its_buffer() -> None:
     texts = ["\u0587"] * 10_000
-    lanes, begins, hard = token_kernels.spell(*buffers(encoded(texts)), counting.symbols()[0])
+    lanes, begins, hard = token_kernels.spell(*buffers(encoded(texts)), symbols_of_points()[0])
     assert not hard.any()
     assert begins[-1] == 5 * len(texts) <= lanes.nbytes - 16
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from stop_words import LANGUAGE_MAPPING
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.storage.counting.tokens import TokenPolicy, words
+from streaming_moments.storage.counting.tokeniser.words import words
+from streaming_moments.storage.counting.tokens import TokenPolicy
 
 # Letters, marks, digits and signs of several scripts, and some beyond the basic plane.
 TEXTS = st.text(

@@ -9,22 +9,29 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streaming_moments.numerics.kernel import kernel
 
 Real = NDArray[Any]
 
 # What is summed in the type of the counts: in float32 an error of some 1e-6, and it stays in cache.
-_TILE = 512
+TILE = 512
 # Below it a likelihood is rounded to nothing, and nothing may be divided by it.
 _LEAST = 1e-30
 # Sums may be taken in any order, which lets them be taken eight or sixteen at a time.
 _MATH = {"contract", "reassoc", "nsz"}
+_NONE, _ONE, _TWO, _THREE, _FOUR = (np.uint64(number) for number in range(5))
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@kernel(fastmath=_MATH)
 def add_dense_ratios(
-    counts: Real, left: Real, right: Real, places: NDArray[np.int64], sums: NDArray[np.float64]
+    counts: Real,
+    left: Real,
+    right: Real,
+    places: NDArray[np.int64],
+    ratios: Real,
+    sums: NDArray[np.float64],
 ) -> None:
     """`sums[i] += (P_i / (left_i right)) right'` of the rows at `places`, with every column.
 
@@ -33,53 +40,57 @@ def add_dense_ratios(
     right : (k, core); four topics at a time pass through the registers while a tile of the row
         stays in cache
     places : (rows,) int64, of the rows in `left` and `sums`
+    ratios : (TILE,), room
     sums : (r, k) float64, added to
+
+    Places are unsigned, so that Numba wraps none around.
     """
-    k, core = right.shape
-    ratios = np.empty(_TILE, dtype=counts.dtype)
-    least = counts.dtype.type(_LEAST)
-    for row in range(places.size):
-        place = places[row]
-        for start in range(0, core, _TILE):
-            stop = min(start + _TILE, core)
-            size = stop - start
-            ratios[:] = 0
-            for j in range(0, k - k % 4, 4):
-                a, b = left[place, j], left[place, j + 1]
-                c, d = left[place, j + 2], left[place, j + 3]
-                one, two = right[j, start:stop], right[j + 1, start:stop]
-                three, four = right[j + 2, start:stop], right[j + 3, start:stop]
-                for h in range(size):
-                    ratios[h] += a * one[h] + b * two[h] + c * three[h] + d * four[h]
-            for j in range(k - k % 4, k):
-                a, one = left[place, j], right[j, start:stop]
-                for h in range(size):
-                    ratios[h] += a * one[h]
-            own = counts[row, start:stop]
+    core, k = right.shape[1], np.uint64(right.shape[0])
+    whole = np.uint64(right.shape[0] - right.shape[0] % 4)
+    least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
+    for row in range(np.uint64(places.size)):
+        place = np.uint64(places[row])
+        for begin in range(0, core, TILE):
+            start, size = np.uint64(begin), np.uint64(min(TILE, core - begin))
             for h in range(size):
-                ratios[h] = own[h] / max(ratios[h], least)
-            for j in range(0, k - k % 4, 4):
-                one, two = right[j, start:stop], right[j + 1, start:stop]
-                three, four = right[j + 2, start:stop], right[j + 3, start:stop]
-                a = b = c = d = counts.dtype.type(0)
+                ratios[h] = nothing
+            for j in range(_NONE, whole, _FOUR):
+                a, b = left[place, j], left[place, j + _ONE]
+                c, d = left[place, j + _TWO], left[place, j + _THREE]
                 for h in range(size):
-                    ratio = ratios[h]
-                    a += ratio * one[h]
-                    b += ratio * two[h]
-                    c += ratio * three[h]
-                    d += ratio * four[h]
+                    column = start + h
+                    ratios[h] += (
+                        a * right[j, column]
+                        + b * right[j + _ONE, column]
+                        + c * right[j + _TWO, column]
+                        + d * right[j + _THREE, column]
+                    )
+            for j in range(whole, k):
+                a = left[place, j]
+                for h in range(size):
+                    ratios[h] += a * right[j, start + h]
+            for h in range(size):
+                ratios[h] = counts[row, start + h] / max(ratios[h], least)
+            for j in range(_NONE, whole, _FOUR):
+                a = b = c = d = nothing
+                for h in range(size):
+                    column, ratio = start + h, ratios[h]
+                    a += ratio * right[j, column]
+                    b += ratio * right[j + _ONE, column]
+                    c += ratio * right[j + _TWO, column]
+                    d += ratio * right[j + _THREE, column]
                 sums[place, j] += a
-                sums[place, j + 1] += b
-                sums[place, j + 2] += c
-                sums[place, j + 3] += d
-            for j in range(k - k % 4, k):
-                one, a = right[j, start:stop], counts.dtype.type(0)
+                sums[place, j + _ONE] += b
+                sums[place, j + _TWO] += c
+                sums[place, j + _THREE] += d
+            for j in range(whole, k):
+                a = nothing
                 for h in range(size):
-                    a += ratios[h] * one[h]
+                    a += ratios[h] * right[j, start + h]
                 sums[place, j] += a
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@kernel(fastmath=_MATH)
 def add_sparse_ratios(
     starts: NDArray[np.int64],
     words: NDArray[np.int32],
@@ -87,6 +98,7 @@ def add_sparse_ratios(
     left: Real,
     right: Real,
     places: NDArray[np.int64],
+    gathered: Real,
     sums: NDArray[np.float64],
 ) -> None:
     """As `add_dense_ratios`, for rows of which only the counts above 0 are held.
@@ -95,34 +107,34 @@ def add_sparse_ratios(
     words, counts : (entries,), core word and P of each
     left : (r, wide), as of dense rows, filled up with zeros
     right : (core, wide), a row for each word, filled up to whole registers
+    gathered : (wide,), room
     """
-    wide, k = right.shape[1], sums.shape[1]
-    gathered = np.empty(wide, dtype=counts.dtype)
-    least = counts.dtype.type(_LEAST)
-    for row in range(places.size):
-        place = places[row]
-        own = left[place]
-        for start in range(starts[row], starts[row + 1], _TILE):
-            gathered[:] = 0
-            for entry in range(start, min(start + _TILE, starts[row + 1])):
-                other = right[words[entry]]
-                likelihood = counts.dtype.type(0)
+    wide, k = np.uint64(right.shape[1]), np.uint64(sums.shape[1])
+    least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
+    for row in range(np.uint64(places.size)):
+        place, end = np.uint64(places[row]), starts[row + _ONE]
+        for start in range(starts[row], end, TILE):
+            for j in range(wide):
+                gathered[j] = nothing
+            for entry in range(np.uint64(start), np.uint64(min(start + TILE, end))):
+                word, likelihood = np.uint64(words[entry]), nothing
                 for j in range(wide):
-                    likelihood += own[j] * other[j]
+                    likelihood += left[place, j] * right[word, j]
                 ratio = counts[entry] / max(likelihood, least)
                 for j in range(wide):
-                    gathered[j] += ratio * other[j]
+                    gathered[j] += ratio * right[word, j]
             for j in range(k):
                 sums[place, j] += gathered[j]
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@kernel(fastmath=_MATH)
 def add_dense_logarithms(
     counts: Real,
     left: Real,
     right: Real,
     offsets: NDArray[np.float64],
     places: NDArray[np.int64],
+    likelihoods: Real,
     sums: NDArray[np.float64],
 ) -> None:
     """`sums[i] += (P_i . log(left_i right), P_i . 1)` of the rows at `places`.
@@ -130,27 +142,27 @@ def add_dense_logarithms(
     Arguments are as of `add_dense_ratios`, but `sums` is (r, 2) float64. `offsets`, (core,)
     float64, are added to the logarithm of each column.
     """
-    k, core = right.shape
-    likelihoods = np.empty(_TILE, dtype=counts.dtype)
-    least = counts.dtype.type(_LEAST)
-    for row in range(places.size):
-        place = places[row]
-        for start in range(0, core, _TILE):
-            stop = min(start + _TILE, core)
-            likelihoods[:] = 0
+    core, k = right.shape[1], np.uint64(right.shape[0])
+    least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
+    for row in range(np.uint64(places.size)):
+        place = np.uint64(places[row])
+        for begin in range(0, core, TILE):
+            start, size = np.uint64(begin), np.uint64(min(TILE, core - begin))
+            for h in range(size):
+                likelihoods[h] = nothing
             for j in range(k):
-                a, one = left[place, j], right[j, start:stop]
-                for h in range(stop - start):
-                    likelihoods[h] += a * one[h]
-            for h in range(stop - start):
+                a = left[place, j]
+                for h in range(size):
+                    likelihoods[h] += a * right[j, start + h]
+            for h in range(size):
                 count = counts[row, start + h]
                 if count > 0:
                     told = np.log(max(likelihoods[h], least)) + offsets[start + h]
-                    sums[place, 0] += count * told
-                    sums[place, 1] += count
+                    sums[place, _NONE] += count * told
+                    sums[place, _ONE] += count
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@kernel(fastmath=_MATH)
 def add_sparse_logarithms(
     starts: NDArray[np.int64],
     words: NDArray[np.int32],
@@ -162,22 +174,20 @@ def add_sparse_logarithms(
     sums: NDArray[np.float64],
 ) -> None:
     """As `add_dense_logarithms`, of rows as `add_sparse_ratios` has them."""
-    wide = right.shape[1]
-    least = counts.dtype.type(_LEAST)
-    for row in range(places.size):
-        place = places[row]
-        own = left[place]
-        for entry in range(starts[row], starts[row + 1]):
-            other = right[words[entry]]
-            likelihood = counts.dtype.type(0)
+    wide = np.uint64(right.shape[1])
+    least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
+    for row in range(np.uint64(places.size)):
+        place = np.uint64(places[row])
+        for entry in range(np.uint64(starts[row]), np.uint64(starts[row + _ONE])):
+            word, likelihood = np.uint64(words[entry]), nothing
             for j in range(wide):
-                likelihood += own[j] * other[j]
-            told = np.log(max(likelihood, least)) + offsets[words[entry]]
-            sums[place, 0] += counts[entry] * told
-            sums[place, 1] += counts[entry]
+                likelihood += left[place, j] * right[word, j]
+            told = np.log(max(likelihood, least)) + offsets[word]
+            sums[place, _NONE] += counts[entry] * told
+            sums[place, _ONE] += counts[entry]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def copy_rows(
     pairs: Real,
     places: NDArray[np.int64],

@@ -6,9 +6,10 @@ As those of `kernels`: serial, without the interpreter lock, adding into arrays 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.kernel import kernel
+from streaming_moments.numerics.read_only import read_only
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
 # Entries ahead that a document is asked for: waiting for them took a third of the time.
@@ -16,7 +17,7 @@ _AHEAD = 4
 _prefetch = prefetching(lines=4)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_pairs(
     first: int,
     step: int,
@@ -51,7 +52,7 @@ def add_pairs(
             target[word] -= total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_codocuments(
     first: int,
     step: int,
@@ -74,7 +75,6 @@ def add_codocuments(
                 target[words[other]] += 1
 
 
-@njit(cache=True, nogil=True)
 def pack_core(
     indptr: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[np.int32], core: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
@@ -84,24 +84,35 @@ def pack_core(
     and the numbers. `add_pairs_together` reads every document once for each of its words: a
     quarter of the bytes of two int32 for most, and neither shifts nor a product.
     """
+    inside = words < core
+    once = np.count_nonzero(inside & (counts == 1))
     starts = np.zeros((indptr.size, 2), dtype=np.int64)
+    packed = np.empty(2 * np.count_nonzero(inside) - once, dtype=np.uint16)
+    _pack_core(read_only(indptr), read_only(words), read_only(counts), core, starts, packed)
+    return starts, packed
+
+
+@kernel()
+def _pack_core(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    core: int,
+    starts: NDArray[np.int64],
+    packed: NDArray[np.uint16],
+) -> None:
+    once = np.int64(0)
     for document in range(indptr.size - 1):
-        once, more = 0, 0
-        for entry in range(indptr[document], indptr[document + 1]):
+        starts[document, 0] = once
+        begin, end = indptr[document], indptr[document + 1]
+        more = once
+        for entry in range(begin, end):
             if words[entry] >= core:
+                end = entry
                 break
-            if counts[entry] == 1:
-                once += 1
-            else:
-                more += 1
-        starts[document, 1] = starts[document, 0] + once
-        starts[document + 1, 0] = starts[document, 1] + 2 * more
-    packed = np.empty(starts[-1, 0], dtype=np.uint16)
-    for document in range(indptr.size - 1):
-        once, more = starts[document]
-        for entry in range(indptr[document], indptr[document + 1]):
-            if words[entry] >= core:
-                break
+            more += counts[entry] == 1
+        starts[document, 1] = more
+        for entry in range(begin, end):
             if counts[entry] == 1:
                 packed[once] = words[entry]
                 once += 1
@@ -109,10 +120,11 @@ def pack_core(
                 packed[more] = words[entry]
                 packed[more + 1] = counts[entry]
                 more += 2
-    return starts, packed
+        once = more
+    starts[indptr.size - 1, 0] = once
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_pairs_together(
     first: int,
     step: int,

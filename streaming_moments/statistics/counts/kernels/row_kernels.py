@@ -10,24 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-
-@njit(cache=True, nogil=True)
-def run_sums(starts: NDArray[np.int64], values: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Sum of each run of values: `np.diff(np.concatenate([[0], np.cumsum(values)])[starts])`.
-
-    NumPy's cumulative sum of int32 in int64 takes ten times as long.
-    """
-    sums = np.zeros(starts.size - 1, dtype=np.int64)
-    for run in range(sums.size):
-        for place in range(starts[run], starts[run + 1]):
-            sums[run] += values[place]
-    return sums
+from streaming_moments.numerics.kernel import kernel
+from streaming_moments.numerics.read_only import read_only
 
 
-@njit(cache=True, nogil=True)
 def add_up_rows(
     indptr: NDArray[np.int64], words: NDArray[np.int64], counts: NDArray[np.int64], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
@@ -36,10 +24,24 @@ def add_up_rows(
     Counts are at least 1. Returns `(rows + 1,)` starts, and words and sums of the entries. A row
     is added up in one cell for each word, and only sorted where its words do not rise.
     """
-    totals = np.zeros(n_words, dtype=np.int64)
     starts = np.zeros(indptr.size, dtype=np.int64)
     kept = np.empty(words.size, dtype=np.int32)
     sums = np.empty(words.size, dtype=np.int64)
+    totals = np.zeros(n_words, dtype=np.int64)
+    _add_up_rows(read_only(indptr), read_only(words), read_only(counts), totals, starts, kept, sums)
+    return starts, kept[: starts[-1]], sums[: starts[-1]]
+
+
+@kernel()
+def _add_up_rows(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    kept: NDArray[np.int32],
+    sums: NDArray[np.int64],
+) -> None:
     free = 0
     for row in range(indptr.size - 1):
         begin = free
@@ -53,16 +55,24 @@ def add_up_rows(
                 kept[free] = word
                 free += 1
             totals[word] += counts[entry]
-        if not rising:
-            kept[begin:free].sort()
+        # Shell's sort: to compile that of numba takes as long as to compile six kernels
+        gap = 0 if rising else 1
+        while 0 < gap < (free - begin) // 3:
+            gap = 3 * gap + 1
+        while gap > 0:
+            for entry in range(begin + gap, free):
+                value, place = kept[entry], entry
+                while place >= begin + gap and kept[place - gap] > value:
+                    kept[place] = kept[place - gap]
+                    place -= gap
+                kept[place] = value
+            gap //= 3
         for place in range(begin, free):
             sums[place] = totals[kept[place]]
             totals[kept[place]] = 0
         starts[row + 1] = free
-    return starts, kept[:free], sums[:free]
 
 
-@njit(cache=True, nogil=True)
 def transpose(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
@@ -76,18 +86,45 @@ def transpose(
     each entry its document and count, documents of a word and half rising.
     """
     free = np.zeros((n_words, 2), dtype=np.int64)
+    starts, odd_starts = np.zeros(n_words + 1, dtype=np.int64), np.zeros(n_words, dtype=np.int64)
+    documents, values = np.empty(words.size, dtype=np.int32), np.empty(words.size, dtype=np.int32)
+    _transpose(
+        read_only(indptr),
+        read_only(words),
+        read_only(counts),
+        read_only(odd),
+        free,
+        starts,
+        odd_starts,
+        documents,
+        values,
+    )
+    return starts, odd_starts, documents, values
+
+
+@kernel()
+def _transpose(
+    indptr: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    odd: NDArray[np.bool_],
+    free: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    odd_starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+) -> None:
     for document in range(indptr.size - 1):
         half = np.int64(odd[document])
         for entry in range(indptr[document], indptr[document + 1]):
             free[words[entry], half] += 1
-    starts = np.zeros(n_words + 1, dtype=np.int64)
-    for word in range(n_words):
-        even, whole = free[word, 0], free[word, 0] + free[word, 1]
-        free[word, 0], free[word, 1] = starts[word], starts[word] + even
-        starts[word + 1] = starts[word] + whole
-    odd_starts = free[:, 1].copy()
-    documents = np.empty(words.size, dtype=np.int32)
-    values = np.empty(words.size, dtype=np.int32)
+    for word in range(odd_starts.size):
+        begin = starts[word]
+        middle = begin + free[word, 0]
+        starts[word + 1] = middle + free[word, 1]
+        odd_starts[word] = middle
+        free[word, 0] = begin
+        free[word, 1] = middle
     for document in range(indptr.size - 1):
         half = np.int64(odd[document])
         for entry in range(indptr[document], indptr[document + 1]):
@@ -95,10 +132,9 @@ def transpose(
             documents[place] = document
             values[place] = counts[entry]
             free[words[entry], half] = place + 1
-    return starts, odd_starts, documents, values
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def append_runs(
     starts: NDArray[np.int64],
     odd_starts: NDArray[np.int64],
@@ -130,30 +166,7 @@ def append_runs(
                 free[word] = place
 
 
-@njit(cache=True, nogil=True)
-def _sum_rows(
-    indptr: NDArray[np.int64],
-    words: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    document: int,
-    matrix: NDArray[Any],
-    total: NDArray[Any],
-) -> None:
-    """`total[:] = X[document, :core] @ matrix`, (core, m), summed in the type of `total`.
-
-    Places are unsigned, so that Numba wraps none around.
-    """
-    core, columns = matrix.shape
-    total[:] = 0
-    for entry in range(np.uint64(indptr[document]), np.uint64(indptr[document + 1])):
-        if words[entry] >= core:
-            break
-        word, count = np.uint64(words[entry]), counts[entry]
-        for column in range(np.uint64(columns)):
-            total[column] += count * matrix[word, column]
-
-
-@njit(cache=True, nogil=True)
+@kernel()
 def project(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
@@ -167,11 +180,18 @@ def project(
     """`projections[:] = X[:, :core] @ basis` and `bounds[:] = tokens * max|projections|^2`.
 
     (documents, s) float32 and (documents,) float64; exact where `total`, (s,), holds the sums:
-    int32 takes half the time of int64.
+    int32 takes half the time of int64. Places are unsigned, so that Numba wraps none around.
     """
-    columns = basis.shape[1]
+    core, columns = basis.shape
     for document in range(indptr.size - 1):
-        _sum_rows(indptr, words, counts, document, basis, total)
+        for column in range(columns):
+            total[column] = 0
+        for entry in range(np.uint64(indptr[document]), np.uint64(indptr[document + 1])):
+            if words[entry] >= core:
+                break
+            word, count = np.uint64(words[entry]), counts[entry]
+            for column in range(np.uint64(columns)):
+                total[column] += count * basis[word, column]
         peak = total.dtype.type(0)
         for column in range(columns):
             peak = max(peak, abs(total[column]))
@@ -179,30 +199,38 @@ def project(
         bounds[document] = tokens[document] * np.float64(peak) * np.float64(peak)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_gram_product(
     indptr: NDArray[np.int64],
     words: NDArray[np.int32],
     counts: NDArray[np.int32],
     weights: NDArray[np.int64],
     vectors: NDArray[np.float64],
+    sums: NDArray[np.float64],
     total: NDArray[np.float64],
 ) -> None:
     """`total += X[:, :core]' V (X[:, :core] @ vectors)`, both (core, m) float64.
 
-    V is the diagonal matrix of the documents' weights.
+    V is the diagonal matrix of the documents' weights; `sums`, (m,), is room.
 
     A document at a time, so that its entries are read once, and rows of all m columns.
     """
     core, columns = vectors.shape
-    sums = np.empty(columns)
     for document in range(indptr.size - 1):
-        _sum_rows(indptr, words, counts, document, vectors, sums)
-        sums *= weights[document]
-        for entry in range(indptr[document], indptr[document + 1]):
+        for column in range(columns):
+            sums[column] = 0
+        begin, end = np.uint64(indptr[document]), np.uint64(indptr[document + 1])
+        for entry in range(begin, end):
             if words[entry] >= core:
                 break
-            row = total[words[entry]]
-            count = counts[entry]
-            for column in range(columns):
-                row[column] += count * sums[column]
+            word, count = np.uint64(words[entry]), counts[entry]
+            for column in range(np.uint64(columns)):
+                sums[column] += count * vectors[word, column]
+        for column in range(columns):
+            sums[column] *= weights[document]
+        for entry in range(begin, end):
+            if words[entry] >= core:
+                break
+            word, count = np.uint64(words[entry]), counts[entry]
+            for column in range(np.uint64(columns)):
+                total[word, column] += count * sums[column]

@@ -17,11 +17,12 @@ from typing import Any
 import llvmlite.binding
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
 # Numbers of a vector, and rows of a tile: enough sums to hide the latency, and no more than fit.
@@ -103,7 +104,6 @@ _add_wide_tile, _add_narrow_tile = _tile(2), _tile(1)
 _prefetch = prefetching(lines=4)
 
 
-@njit(cache=True, nogil=True)
 def add_triples(
     first: int,
     step: int,
@@ -120,11 +120,45 @@ def add_triples(
     in the cache, because `X' (y (x) y)` as a sparse product is bound by memory. The caller makes
     sure that every partial sum stays below 2^53, so float64 is exact.
     """
-    columns = projections.shape[1]
-    padded = -(-columns // _LANES) * _LANES
-    panel = np.zeros((_GATHER, padded))
-    weights = np.zeros(_GATHER)
-    sums = np.zeros((padded, padded))
+    padded = -(-projections.shape[1] // _LANES) * _LANES
+    panel, sums = _aligned(_GATHER, padded), _aligned(padded, padded)
+    _add_triples(
+        first,
+        step,
+        starts,
+        documents,
+        values,
+        projections,
+        long,
+        panel,
+        np.zeros(_GATHER),
+        sums,
+        triples,
+    )
+
+
+def _aligned(rows: int, columns: int) -> NDArray[np.float64]:
+    """Zeros from a multiple of 64 bytes on: a vector across two lines of the cache is slower."""
+    numbers = np.zeros(rows * columns + 8)
+    begin = -numbers.ctypes.data % 64 // 8
+    return numbers[begin : begin + rows * columns].reshape(rows, columns)
+
+
+@kernel()
+def _add_triples(
+    first: int,
+    step: int,
+    starts: NDArray[np.int64],
+    documents: NDArray[np.int32],
+    values: NDArray[np.int32],
+    projections: NDArray[np.float32],
+    long: NDArray[np.bool_],
+    panel: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    triples: NDArray[np.int64],
+) -> None:
+    columns, padded = projections.shape[1], sums.shape[1]
     last = documents.size - 1
     for row in range(triples.shape[0]):
         entry, stop = starts[first + row * step], starts[first + row * step + 1]
@@ -137,9 +171,8 @@ def add_triples(
                 document = documents[entry]
                 _prefetch(projections, np.int64(documents[min(entry + _AHEAD, last)]) * columns)
                 if not long[document]:
-                    y, gathered = projections[document], panel[filled]
                     for column in range(columns):
-                        gathered[column] = y[column]
+                        panel[filled, column] = projections[document, column]
                     weights[filled] = values[entry]
                     filled += 1
                 entry += 1
@@ -150,15 +183,14 @@ def add_triples(
                     left += 2 * _LANES
                 if left < padded:
                     _add_narrow_tile(panel, weights, filled, top, left, sums)
-        target = triples[row]
         place = 0
         for one in range(columns):
             for two in range(one, columns):
-                target[place] += np.int64(sums[one, two])
+                triples[row, place] += np.int64(sums[one, two])
                 place += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_long_triples(
     first: int,
     step: int,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.read_only import read_only
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
@@ -22,6 +25,8 @@ _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
 _FINENESS = 2
 # Tokens of a batch, about 32 MB of text, whose products are to stay exact in float64.
 _BATCH_TOKENS = 1 << 22
+# Tokens of a document whose |y| <= 128 c is sure to fit in int32.
+_LONGEST_NARROW = 2**24
 
 
 def finest_even(batch: CountBatch) -> LengthWeights:
@@ -63,13 +68,28 @@ def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights
         most = most * 7 // 8
 
 
+def room_for_projection(batch: CountBatch, columns: int) -> NDArray[Any]:
+    """(columns,) zeros, int32 or int64, in which `y = Q' x` of any document is exact."""
+    narrow = int(batch.lengths.max(initial=0)) < _LONGEST_NARROW
+    return np.zeros(columns, dtype=np.int32 if narrow else np.int64)
+
+
 def _squares(batch: CountBatch, matrix: NDArray[np.int8]) -> NDArray[np.float64]:
     """(documents,) largest square of an entry of y."""
     squares = np.empty(batch.documents)
-    total = np.empty(matrix.shape[1], dtype=np.int64)
+    total = room_for_projection(batch, matrix.shape[1])
     y = np.empty((batch.documents, matrix.shape[1]), dtype=np.float32)
     ones = np.ones(batch.documents, dtype=np.int64)
-    row_kernels.project(batch.indptr, batch.words, batch.counts, ones, matrix, total, y, squares)
+    row_kernels.project(
+        batch.indptr,
+        batch.words,
+        batch.counts,
+        ones,
+        read_only(matrix),
+        total,
+        y,
+        squares,
+    )
     return squares
 
 

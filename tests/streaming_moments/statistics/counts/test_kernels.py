@@ -13,8 +13,9 @@ from streaming_moments.errors import BoundExceeded
 from streaming_moments.models import topic_reading
 from streaming_moments.numerics import jacobi
 from streaming_moments.numerics.packing import pack
+from streaming_moments.numerics.runs import run_sums
 from streaming_moments.statistics.counts.kernels import (
-    cell_kernels,
+    pair_cells,
     pair_kernels,
     row_kernels,
     triple_kernels,
@@ -63,7 +64,7 @@ BLOCKS = [RowBlock(), RowBlock(0, 3), RowBlock(2, 3)]
 
 def test_sums_of_runs(batch, projected, weighted):
     X = batch.to_csr().toarray()
-    assert np.array_equal(row_kernels.run_sums(batch.indptr, batch.counts), X.sum(axis=1))
+    assert np.array_equal(run_sums(batch.indptr, batch.counts), X.sum(axis=1))
     assert np.array_equal(projected.word_counts, X.sum(axis=0))
     assert np.array_equal(projected.weighted_counts, weighted.sum(axis=0))
     assert np.array_equal(projected.lengths, X.sum(axis=1))
@@ -199,14 +200,14 @@ def test_pairs_together(batch, projected, weighted, block, gathered, halves):
     assert np.array_equal(even - 1, even_pairs * (rows * halves))
     assert np.array_equal(co - 1, together * (core_rows * gathered))
     fields, cells = (
-        cell_kernels.CellFields(halves, gathered),
+        pair_cells.CellFields(halves, gathered),
         np.zeros(pairs.shape, dtype=np.uint64),
     )
     told = (fields.bits, halves, gathered)
     for _ in range(2):
-        cell_kernels.add_to_cells(*documents, *told, ~chosen, cells)
+        pair_cells.add_to_cells(*documents, *told, ~chosen, cells)
     assert not cells[chosen].any()
-    cell_kernels.split_cells(cells, fields.bits, ~chosen, found, *gathering)
+    pair_cells.split_cells(cells, fields.bits, ~chosen, found, *gathering)
     assert np.array_equal(found, np.where(rows, pairs + 1, 2 * pairs))
     assert np.array_equal(
         even, np.where(rows | (not halves), even_pairs * halves + 1, 2 * even_pairs)
@@ -274,7 +275,9 @@ def test_a_gram_product(batch_and_basis):
     vectors = np.random.default_rng(0).standard_normal((basis.core, 3))
     total = np.ones((basis.core, 3))
     weights = basis.weights.at(batch.lengths)
-    row_kernels.add_gram_product(batch.indptr, batch.words, batch.counts, weights, vectors, total)
+    row_kernels.add_gram_product(
+        batch.indptr, batch.words, batch.counts, weights, vectors, np.empty(3), total
+    )
     counts = batch.to_csr().toarray()[:, : basis.core]
     expected = 1 + counts.T @ (weights[:, None] * (counts @ vectors))
     np.testing.assert_allclose(total, expected, rtol=1e-10, atol=1e-8)

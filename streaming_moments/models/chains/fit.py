@@ -1,4 +1,4 @@
-"""The chain behind windows of three symbols: by moments, and refined from several starts."""
+"""The fit of a chain to windows of three symbols: by moments, and refined from several starts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.models.chains.transitions import transitions
+from streaming_moments.models.chains.transitions import (
+    first_states,
+    operators,
+    symbol_shares,
+    transitions,
+)
 from streaming_moments.models.chains.windows_em import Chain
 from streaming_moments.models.rows import InMemory, Rows
-from streaming_moments.models.three_view.columns import view_columns
+from streaming_moments.models.three_view.columns import (
+    ViewColumns,
+    half_bars,
+    half_rows,
+    view_columns,
+)
 from streaming_moments.models.three_view.em_starts import likelier
-from streaming_moments.models.three_view.surroundings import sketch_metric
+from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
 from streaming_moments.models.three_view.triples import triple_table, triples_of
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.row_block import RowBlock
@@ -27,6 +37,62 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 else:
     sp = LazyModule("scipy.sparse")
+
+# First symbols for each state below which they do not tell where sequences begin.
+_BEGINNINGS = 10
+
+
+def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
+    """The fields of a `HiddenMarkovModel` of these statistics, with states in no order yet.
+
+    Error bars are there if `halves` are asked for and hold the states; errors as `chain_of`.
+    """
+    foundation: SequencesFoundation = rows.foundation
+    sketch, k = foundation.sketch, options.topics
+    fitted, metric, columns, weights = _columns(rows, sketch, k)
+    chain, score, untold, refined = chain_of(rows, foundation, metric, columns, options)
+    found = None
+    if halves:
+        found = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
+    bars, word_bars = found or (None, None)
+    # refined, the weights are those of the first place of a window
+    weights = chain.transition @ chain.weights if refined else weights
+    start, beginnings = first_states(rows, chain.emission)
+    if beginnings < _BEGINNINGS * k or not start.sum():
+        start = weights
+    return {
+        "emission": chain.emission,
+        "transition": chain.transition,
+        "start": start,
+        "weights": weights,
+        "spectrum": fitted.spectrum,
+        "symbol_shares": symbol_shares(rows),
+        "observable": operators(rows, sketch, k),
+        "documents": fitted.documents,
+        "windows": int(rows.gathered("records", _triples)[0]),
+        "short": fitted.n_missing,
+        "turned": fitted.turned,
+        "beginnings": beginnings,
+        "untold": untold,
+        "refined": refined,
+        "window_score": score,
+        "bars": bars,
+        "word_bars": word_bars,
+    }
+
+
+def _columns(
+    rows: Rows, sketch: Basis, k: int
+) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """As decomposed; the metric of the sketch, and the columns and weights read in it."""
+    fitted = view_columns(rows, (sketch, sketch), k)
+    found, metric = fitted.found, sketch_metric(rows, sketch)
+    read = by_surroundings(rows, TRIPLES, [metric] * 2, found.topics, found.weights)
+    return fitted, metric, *read
+
+
+def _triples(statistics: Any) -> int:
+    return int(statistics.totals.triples)
 
 
 def chain_of(

@@ -1,4 +1,4 @@
-"""Numba kernels of cells: all that is summed of two words' pairs, in one number of 64 bits.
+"""Numba kernels that count pairs in cells: all that is summed of two words, in 64 bits.
 
 As those of `kernels`: serial, without the interpreter lock, adding into arrays of their caller.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
 # Entries ahead that a document is asked for: waiting for them took a third of the time.
@@ -46,7 +46,7 @@ class CellFields:
         return (1 << self.bits) - 1, (1 << left) - 1 if self.codocuments else 1 << 62
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_to_cells(
     first: int,
     step: int,
@@ -102,7 +102,7 @@ def add_to_cells(
                 target[word] -= total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def split_cells(
     cells: NDArray[np.uint64],
     bits: int,

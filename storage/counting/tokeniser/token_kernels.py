@@ -22,8 +22,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from streaming_moments.numerics.kernel import kernel
+from streaming_moments.numerics.read_only import read_only
 
 SIZE_AT, CLASS_AT = 32, 48
 BEGINS, HARD, JOINS, JOINED = (1 << bit for bit in range(40, 44))
@@ -43,7 +45,7 @@ _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _PLACES = np.argsort([(0x03F79D71B4CB0A89 << place) % (1 << 64) >> 58 for place in range(64)])
 
 
-@njit(cache=True, nogil=True)
+@kernel(inline="always")
 def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
     # Code point of two bytes or more, and where the next begins. Indices without a sign, here and
     # below, as one with a sign is looked at for being negative.
@@ -60,7 +62,6 @@ def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
     return ((point & np.uint64(0x1FF)) << _SIX | two) << _SIX | three, at + 4
 
 
-@njit(cache=True, nogil=True)
 def spell(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], symbols: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
@@ -70,15 +71,26 @@ def spell(
     a hard one has to be folded as a whole, and has no bytes here. Folding by code points is right
     if each alone is in form NFC, before and after, marks stand in canonical order, and nothing
     meets a starter it could be joined to.
-
-    ASCII, which is never hard, goes byte by byte without a branch that depends on it.
     """
     # What is not ASCII may fold to twice its bytes; the rest is for writing and reading by more.
-    most = 2 * (offsets[-1] - offsets[0]) + offsets.size
+    most = 2 * int(offsets[-1] - offsets[0]) + offsets.size
     lanes = np.empty(most // 8 + 4, dtype=np.uint64)
-    spelled = lanes.view(np.uint8)
     begins = np.zeros(offsets.size, dtype=np.int64)
     hard = np.zeros(offsets.size - 1, dtype=np.bool_)
+    _spell(read_only(data), read_only(offsets), symbols, lanes.view(np.uint8), begins, hard)
+    return lanes, begins, hard
+
+
+@kernel()
+def _spell(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    symbols: NDArray[np.uint64],
+    spelled: NDArray[np.uint8],
+    begins: NDArray[np.int64],
+    hard: NDArray[np.bool_],
+) -> None:
+    # ASCII, which is never hard, goes byte by byte without a branch that depends on it.
     place = np.int64(0)
     for document in range(hard.size):
         at = offsets[document]
@@ -125,10 +137,9 @@ def spell(
         if hard[document]:
             place = begins[document]
         begins[document + 1] = place
-    return lanes, begins, hard
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _find(
     lanes: NDArray[np.uint64],
     used: Any,
@@ -154,7 +165,6 @@ def _find(
     return np.int64(-1), slot
 
 
-@njit(cache=True, nogil=True)
 def index_keys(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], slots: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -164,12 +174,22 @@ def index_keys(
     Returns all lanes and `(keys + 1,)` where those of each key begin. An empty key, or one with a
     NUL in it, is no word and left out.
     """
-    keys = offsets.size - 1
-    starts = np.zeros(keys + 1, dtype=np.int64)
-    for key in range(keys):
-        starts[key + 1] = starts[key] + (offsets[key + 1] - offsets[key] + 7) // 8
-    pool = np.zeros(starts[keys], dtype=np.uint64)
-    for key in range(keys - 1, -1, -1):
+    starts = np.zeros(offsets.size, dtype=np.int64)
+    np.cumsum((np.diff(offsets) + 7) // 8, out=starts[1:])
+    pool = np.zeros(starts[-1], dtype=np.uint64)
+    _index_keys(read_only(data), read_only(offsets), slots, pool, starts)
+    return pool, starts
+
+
+@kernel()
+def _index_keys(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    slots: NDArray[np.uint64],
+    pool: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+) -> None:
+    for key in range(offsets.size - 2, -1, -1):
         size = offsets[key + 1] - offsets[key]
         lanes = pool[starts[key] : starts[key + 1]]
         word = size > 0
@@ -182,21 +202,8 @@ def index_keys(
             if found < 0:
                 slots[slot, 0] = lanes[0]
                 slots[slot, 1] = np.uint64(lanes.size) << _HALF | np.uint64(key)
-    return pool, starts
 
 
-@njit(cache=True, nogil=True)
-def _grown(array: Any, needed: Any) -> Any:
-    if needed <= array.size:
-        return array
-    larger = np.empty(max(needed, 2 * array.size), dtype=array.dtype)
-    # entry by entry: numba compiles the error of slices that do not fit for two seconds
-    for place in range(array.size):
-        larger[place] = array[place]
-    return larger
-
-
-@njit(cache=True, nogil=True)
 def count_words(
     spelled: NDArray[np.uint64],
     begins: NDArray[np.int64],
@@ -220,9 +227,15 @@ def count_words(
     -1: documents. Returns indptr, words, counts, tokens outside up to each passage as indptr has
     entries, passages of each text.
 
-    The result grows by doubling, its bound being far too large, and between documents: a loop that
-    might replace an array counts its references at each turn, which takes four times the rest.
+    The result grows by doubling, its bound being far too large, and outside of the kernel: a loop
+    that might replace an array counts its references at each turn, which takes four times the rest.
     """
+    spans = np.stack([begins[:-1], begins[1:]], axis=1)
+    hard = places >= 0
+    if hard.any():
+        spans[hard] = np.stack([folded_begins[:-1], folded_begins[1:]], axis=1)[places[hard]]
+        spans[hard] += spelled.nbytes
+        spelled = np.concatenate([spelled, folded])
     tally = np.zeros(n_words, dtype=np.int32)
     groups = np.zeros((n_words >> 6) + 1, dtype=np.uint64)
     blocks = np.zeros((n_words >> 12) + 1, dtype=np.uint64)
@@ -231,45 +244,44 @@ def count_words(
     missed = np.zeros(begins.size, dtype=np.int64)
     words = np.empty(1024, dtype=np.int32)
     counts = np.empty(1024, dtype=np.int32)
-    state = np.zeros(3, dtype=np.int64)
-    cut = np.empty(begins.size - 1, dtype=np.int64)
-    for document in range(begins.size - 1):
-        place, before = places[document], state[0]
-        if place < 0:
-            text, at, stop = spelled, begins[document], begins[document + 1]
-        else:
-            text, at, stop = folded, folded_begins[place], folded_begins[place + 1]
-        most = (stop - at) // 2 + 1
-        ends = _grown(ends, state[0] + most + 1)
-        missed = _grown(missed, state[0] + most + 1)
-        words = _grown(words, state[1] + most)
-        counts = _grown(counts, state[1] + most)
-        _count_document(
-            text,
-            at,
-            stop,
-            slots,
-            pool,
-            starts,
-            min_length,
-            passage_words,
-            lanes,
-            tally,
-            groups,
-            blocks,
-            ends,
-            missed,
-            words,
-            counts,
-            state,
-        )
-        cut[document] = state[0] - before
-    passages, filled, _ = state
+    state = np.zeros(4, dtype=np.int64)
+    cut = np.empty(len(spans), dtype=np.int64)
+    while most := _count_documents(
+        spelled,
+        spans,
+        slots,
+        pool,
+        starts,
+        min_length,
+        passage_words,
+        lanes,
+        tally,
+        groups,
+        blocks,
+        ends,
+        missed,
+        words,
+        counts,
+        state,
+        cut,
+    ):
+        passages, filled = int(state[0]), int(state[1])
+        ends, missed = _grown(ends, passages + most + 1), _grown(missed, passages + most + 1)
+        words, counts = _grown(words, filled + most), _grown(counts, filled + most)
+    passages, filled = int(state[0]), int(state[1])
     ended, outside = ends[: passages + 1].copy(), missed[: passages + 1].copy()
     return ended, words[:filled].copy(), counts[:filled].copy(), outside, cut
 
 
-@njit(cache=True, nogil=True, inline="always")
+def _grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
+    if needed <= array.size:
+        return array
+    larger = np.empty(max(needed, 2 * array.size), dtype=array.dtype)
+    larger[: array.size] = array
+    return larger
+
+
+@kernel(inline="always")
 def _lane(spelled: NDArray[np.uint64], at: np.int64) -> Any:
     # 8 bytes from any place, of two aligned lanes; a shift by 64 is not defined.
     shift = np.uint64(at & 7) << np.uint64(3)
@@ -277,11 +289,16 @@ def _lane(spelled: NDArray[np.uint64], at: np.int64) -> Any:
     return spelled[index] >> shift | spelled[index + _ONE] << _ONE << (_LAST - shift)
 
 
-@njit(cache=True, nogil=True)
-def _count_document(
+@kernel(inline="always")
+def _lowest(bits: np.uint64) -> Any:
+    # Place of the lowest bit: a product with a de Bruijn number has other top bits for each.
+    return _PLACES[(bits & (~bits + _ONE)) * _DE_BRUIJN >> _TOP_SIX]
+
+
+@kernel()
+def _count_documents(
     spelled: NDArray[np.uint64],
-    at: np.int64,
-    stop: np.int64,
+    spans: NDArray[np.int64],
     slots: NDArray[np.uint64],
     pool: NDArray[np.uint64],
     starts: NDArray[np.int64],
@@ -296,91 +313,86 @@ def _count_document(
     words: NDArray[np.int32],
     counts: NDArray[np.int32],
     state: NDArray[np.int64],
-) -> None:
-    # The first zero byte ends a word: found in all 8 bytes at once, as a loop over bytes that ends
-    # at an unforeseen place costs more than what it does.
-    passages, filled, outside = state
+    cut: NDArray[np.int64],
+) -> int:
+    # Count documents from the one that the state names on, while there is room for all that the
+    # next one may have. Returns how many words that are, or 0 once all are counted.
+    passages, filled, outside, document = state[0], state[1], state[2], state[3]
     longest = lanes.size
-    found = 0
-    while at < stop:
-        begin = at
-        tails = np.int64(0)
-        used = np.int64(0)
+    needed = 0
+    while document < cut.size:
+        at, stop = spans[document, 0], spans[document, 1]
+        most = (stop - at) // 2 + 1
+        if passages + most >= ends.size or filled + most > words.size:
+            needed = most
+            break
+        before = passages
+        found = 0
         while True:
-            lane = _lane(spelled, at)
-            zero = (lane - _ONES) & ~lane & _TOPS
-            if zero:
-                after = (zero & (~zero + _ONE)) >> _SEVEN
-                lane &= after - _ONE
-                at += np.int64(after * _NUMBERS >> _TOP)
-            else:
-                at += 8
-            tails += np.int64((lane >> _SEVEN & ~(lane >> _SIX) & _ONES) * _ONES >> _TOP)
-            if used < longest:
-                lanes[used] = lane
-            used += np.int64(lane != 0)
-            if zero:
-                break
-        points = at - begin - tails
-        at += 1
-        if found == passage_words:
-            filled = _close(tally, groups, blocks, words, counts, filled)
-            passages += 1
-            ends[passages] = filled
-            missed[passages] = outside
-            found = 0
-        found += 1
-        if points < min_length:
-            continue
-        key = np.int64(-1)
-        if used <= longest:
-            key, _ = _find(lanes, used, slots, pool, starts)
-        if key < 0:
-            outside += 1
-        elif key < tally.size:
-            tally[key] += 1
-            group = np.uint64(key) >> _SIX
-            groups[group] |= _ONE << (np.uint64(key) & _LAST)
-            blocks[group >> _SIX] |= _ONE << (group & _LAST)
-    filled = _close(tally, groups, blocks, words, counts, filled)
-    passages += 1
-    ends[passages] = filled
-    missed[passages] = outside
+            if at >= stop or found == passage_words:
+                # Write the passage, rows rising, and clear what it touched. Rows are bits of
+                # groups, and groups that are not empty bits of blocks: faster than sorting, and
+                # short passages pay for no others.
+                for block in range(blocks.size):
+                    left = blocks[block]
+                    blocks[block] = _NONE
+                    while left:
+                        group = block << 6 | np.int64(_lowest(left))
+                        left &= left - _ONE
+                        bits = groups[group]
+                        groups[group] = _NONE
+                        while bits:
+                            row = group << 6 | np.int64(_lowest(bits))
+                            bits &= bits - _ONE
+                            words[filled] = row
+                            counts[filled] = tally[row]
+                            tally[row] = 0
+                            filled += 1
+                passages += 1
+                ends[passages] = filled
+                missed[passages] = outside
+                found = 0
+                if at >= stop:
+                    break
+            # The first zero byte ends a word: found in all 8 bytes at once, as a loop over bytes
+            # that ends at an unforeseen place costs more than what it does.
+            begin = at
+            tails = np.int64(0)
+            used = np.int64(0)
+            while True:
+                lane = _lane(spelled, at)
+                zero = (lane - _ONES) & ~lane & _TOPS
+                if zero:
+                    after = (zero & (~zero + _ONE)) >> _SEVEN
+                    lane &= after - _ONE
+                    at += np.int64(after * _NUMBERS >> _TOP)
+                else:
+                    at += 8
+                tails += np.int64((lane >> _SEVEN & ~(lane >> _SIX) & _ONES) * _ONES >> _TOP)
+                if used < longest:
+                    lanes[used] = lane
+                used += np.int64(lane != 0)
+                if zero:
+                    break
+            points = at - begin - tails
+            at += 1
+            found += 1
+            if points < min_length:
+                continue
+            key = np.int64(-1)
+            if used <= longest:
+                key, _ = _find(lanes, used, slots, pool, starts)
+            if key < 0:
+                outside += 1
+            elif key < tally.size:
+                tally[key] += 1
+                own = np.uint64(key) >> _SIX
+                groups[own] |= _ONE << (np.uint64(key) & _LAST)
+                blocks[own >> _SIX] |= _ONE << (own & _LAST)
+        cut[document] = passages - before
+        document += 1
     state[0] = passages
     state[1] = filled
     state[2] = outside
-
-
-@njit(cache=True, nogil=True)
-def _close(
-    tally: NDArray[np.int32],
-    groups: NDArray[np.uint64],
-    blocks: NDArray[np.uint64],
-    words: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    filled: int,
-) -> int:
-    # Write a passage, rows rising, and clear what it touched. Rows are bits of groups, and groups
-    # that are not empty bits of blocks: faster than sorting, and short passages pay for no others.
-    for block in range(blocks.size):
-        left = blocks[block]
-        blocks[block] = _NONE
-        while left:
-            group = block << 6 | np.int64(_lowest(left))
-            left &= left - _ONE
-            bits = groups[group]
-            groups[group] = _NONE
-            while bits:
-                row = group << 6 | np.int64(_lowest(bits))
-                bits &= bits - _ONE
-                words[filled] = row
-                counts[filled] = tally[row]
-                tally[row] = 0
-                filled += 1
-    return filled
-
-
-@njit(cache=True, nogil=True)
-def _lowest(bits: np.uint64) -> Any:
-    # Place of the lowest bit: a product with a de Bruijn number has other top bits for each.
-    return _PLACES[(bits & (~bits + _ONE)) * _DE_BRUIJN >> _TOP_SIX]
+    state[3] = document
+    return needed

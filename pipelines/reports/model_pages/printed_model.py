@@ -1,0 +1,292 @@
+"""What `topics` prints of a model and its parts: as tables, in sentences, as JSON."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from streaming_moments.models.base import Description, Model
+from streaming_moments.pipelines.reports.states import (
+    StateLine,
+    no_bars,
+    parameters_as_json,
+    shown_words,
+    state_lines,
+    states_as_json,
+)
+from streaming_moments.pipelines.reports.status import since_text
+from streaming_moments.pipelines.reports.tables import (
+    RELEVANCE_WEIGHT,
+    TopicLine,
+    as_json,
+    described_as_json,
+    model_scores,
+    scores_line,
+    shown_number,
+    together_line,
+    topic_lines,
+)
+from streaming_moments.pipelines.terminal import say
+from streaming_moments.quality.coherences.base import coherence_of
+from streaming_moments.quality.coherences.registry import COHERENCES
+from streaming_moments.storage.operations.growth import AddedWords
+from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    from streaming_moments.storage.operations.shares_over_time import PeriodShares
+
+
+@dataclass(frozen=True, eq=False)
+class ModelView(ABC):
+    """A model and its description, ready to be shown.
+
+    `halves` says whether its store keeps halves of the records apart, which error bars need.
+    """
+
+    model: Any
+    described: Description
+    halves: bool
+
+    @property
+    @abstractmethod
+    def parts(self) -> dict[str, Any]:
+        """The parts as JSON: `topics`, or no topics and `states`."""
+
+    @property
+    @abstractmethod
+    def scores(self) -> dict[str, Any]:
+        """Numbers of the whole model that are computed when it is shown, as JSON."""
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """What each part is called: its label, or its first words."""
+
+    @abstractmethod
+    def print(self, console: Console, title: str = "", starred: Container[str] = ()) -> None:
+        """Print a table of the parts, or the picture that the model draws of itself.
+
+        Words that are `starred` are marked by an asterisk.
+        """
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """What it was fitted on, what it says of itself, and its parts."""
+        return {**described_as_json(self.model), **self.parts}
+
+    @property
+    def sentences(self) -> list[str]:
+        """What it says of itself in words."""
+        return [self.described.sentence]
+
+    @property
+    def lacks(self) -> list[str]:
+        """The sentence on error bars that it lacks, if it lacks any."""
+        return [*filter(None, (no_bars(self.model, self.halves),))]
+
+
+@dataclass(frozen=True, eq=False)
+class TopicsView(ModelView):
+    """Topics, each with its words by relevance of a weight."""
+
+    lines: tuple[TopicLine, ...]
+    weight: float
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Topics."""
+        return {"topics": [as_json(line) for line in self.lines]}
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """Coherence and diversity."""
+        return dict(model_scores(self.model))
+
+    @property
+    def names(self) -> list[str]:
+        """Labels, or the first two words."""
+        return [line.label or " ".join(line.words[:2]) for line in self.lines]
+
+    def print(self, console: Console, title: str = "", starred: Container[str] = ()) -> None:
+        """Print a table of topics."""
+        print_topics(console, self.lines, title, self.weight, starred, self.described.columns)
+
+    @property
+    def sentences(self) -> list[str]:
+        """Scores, which topics go together, and what the model says of itself."""
+        told = scores_line(self.model), together_line(self.model)
+        return [*filter(None, told), self.described.sentence]
+
+
+@dataclass(frozen=True, eq=False)
+class StatesView(ModelView):
+    """States, clusters or factors, each with its words in every view, if there are words."""
+
+    what: str
+    lines: tuple[StateLine, ...]
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """States."""
+        return {"topics": [], "states": states_as_json(self.lines)}
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """The parameters of a model of rows."""
+        return parameters_as_json(self.model)
+
+    @property
+    def names(self) -> list[str]:
+        """Labels, or what a part is and its number."""
+        return [line.label or f"{self.what} {line.state}" for line in self.lines]
+
+    def print(self, console: Console, title: str = "", starred: Container[str] = ()) -> None:
+        """Print the picture of the model, or else a table of its states."""
+        if self.described.picture:
+            say(*filter(None, (title,)), *self.described.picture.splitlines())
+            return
+        print_states(console, self.lines, self.model, title, self.what)
+
+
+def topics_view(
+    store: MomentStore, model: Any, words: int, weight: float, labels: Mapping[int, str]
+) -> ModelView:
+    """Of a model with topics; arguments as of `model_view`."""
+    lines = topic_lines(model, vocabulary_of(store, model), words, weight, labels)
+    return TopicsView(model, model.described(), store.halves, tuple(lines), weight)
+
+
+def states_view(
+    what: str,
+    store: MomentStore,
+    model: Any,
+    words: int,
+    weight: float,
+    labels: Mapping[int, str],
+) -> ModelView:
+    """Of another model, whose parts are `what`; other arguments as of `model_view`."""
+    lines = state_lines(model, store, words, labels)
+    return StatesView(model, model.described(), store.halves, what, tuple(lines))
+
+
+def print_model(
+    console: Console,
+    view: ModelView,
+    title: str,
+    warnings: Sequence[str],
+    later: Mapping[str, AddedWords] = MappingProxyType({}),
+    over_time: Sequence[PeriodShares] | None = None,
+) -> None:
+    """Print a table of the parts of a model, what it says of itself, and warnings.
+
+    Words that came `later` than the others are marked by an asterisk; `over_time` are the shares of
+    topics, where they were asked for.
+    """
+    view.print(console, title, later)
+    for part in sorted(set(later.values()), key=lambda part: part.version):
+        since = [word for word, own in later.items() if own == part]
+        say(f"* counted since {since_text(part)}: {', '.join(sorted(since))}")
+    if over_time is not None:
+        from streaming_moments.pipelines.reports.period_changes import change_said
+
+        print_periods(console, over_time)
+        say(change_said(over_time, view.names))
+    say("", *view.sentences, *warnings)
+
+
+def print_topics(
+    console: Console,
+    lines: Sequence[TopicLine],
+    title: str = "",
+    weight: float = RELEVANCE_WEIGHT,
+    starred: Container[str] = (),
+    columns: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
+) -> None:
+    """A table of topics, some words with an asterisk, and of what else a model says of each."""
+    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("topic" if lines else "state", justify="right")
+    numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
+    if not lines:
+        for name in columns:
+            table.add_column(name, justify="right")
+        for state, row in enumerate(numbers):
+            table.add_row(str(state), *row)
+        console.print(table)
+        return
+    labelled = any(line.label is not None for line in lines)
+    if labelled:
+        table.add_column("label", overflow="fold")
+    table.add_column("weight", justify="right")
+    known = [
+        (key, one)
+        for key, one in COHERENCES.items()
+        if any(coherence_of(line, key) is not None for line in lines)
+    ]
+    for _, one in known:
+        table.add_column(one.name, justify="right")
+    for name in columns:
+        table.add_column(name, justify="right")
+    table.add_column(f"words by relevance (lambda {weight:g})", overflow="fold")
+    for line in lines:
+        scores = [shown_number(coherence_of(line, key), one.digits) for key, one in known]
+        words = (
+            f"{marked}*" if word in starred else marked
+            for word, marked in zip(line.words, line.marked, strict=True)
+        )
+        own = numbers[line.topic] if columns else []
+        called = [line.label or ""] * labelled
+        shown = [*called, f"{line.weight:.1%}", *scores, *own]
+        table.add_row(str(line.topic), *shown, " ".join(words))
+    console.print(table)
+
+
+def print_states(
+    console: Console,
+    lines: Sequence[StateLine],
+    model: Model,
+    title: str = "",
+    what: str = "state",
+) -> None:
+    """A table of states, or of `what` they are: numbers of each, and their words, if any."""
+    columns = model.described().columns
+    numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
+    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
+    labelled = any(line.label for line in lines)
+    table.add_column(what, justify="right")
+    if labelled:
+        table.add_column("label", overflow="fold")
+    for name in columns:
+        table.add_column(name, justify="right")
+    for name in lines[0].words if lines else ():
+        table.add_column(name, overflow="fold")
+    for state, row in enumerate(numbers):
+        words = [shown_words(lines[state], name) for name in lines[state].words] if lines else []
+        called = [lines[state].label or ""] if labelled else []
+        table.add_row(str(state), *called, *row, *words)
+    console.print(table)
+
+
+def print_periods(console: Console, periods: Sequence[PeriodShares]) -> None:
+    """A table of the shares of topics over time, each with its standard error, in percent."""
+    table = Table(title="share of the tokens, %", title_justify="left", show_edge=False)
+    for name in (
+        "from",
+        "to",
+        "tokens",
+        *map(str, range(len(periods[0].shares) if periods else 0)),
+    ):
+        table.add_column(name, justify="right")
+    for one in periods:
+        pairs = zip(one.shares, one.bars, strict=True)
+        shares = (f"{100 * share:.1f} ± {100 * bar:.1f}" for share, bar in pairs)
+        table.add_row(str(one.days.first), str(one.days.last), f"{one.tokens:,}", *shares)
+    console.print(table)

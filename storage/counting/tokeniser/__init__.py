@@ -1,0 +1,5 @@
+"""The tokeniser: what a word is, and the kernels that find words."""
+
+from streaming_moments.lazy_imports import attach
+
+attach(__name__, modules=("token_kernels",))

@@ -1,0 +1,61 @@
+"""Weights by age: how much documents of the past count, and how that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from streaming_moments.errors import InvalidInput
+
+LONGEST_HALF_LIFE = 3_652_059  # days: up to the last of the year 9999
+
+
+def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, ...]:
+    """`2^(-age / half life)` of each age, both in days; raises InvalidInput unless half-life > 0.
+
+    Examples
+    --------
+    >>> half_life_weights([0, 7, 14], half_life=7)
+    (1.0, 0.5, 0.25)
+    """
+    if not half_life > 0:
+        raise InvalidInput(f"the half-life is {half_life} days; it must be above 0")
+    return tuple(2.0 ** (-age / half_life) for age in ages)
+
+
+def half_life_of(value: Any) -> float:
+    """Parse the days after which a document counts half: above 0, at most the calendar."""
+    try:
+        days = float(value)
+    except (ValueError, OverflowError):
+        days = 0.0
+    if not 0 < days <= LONGEST_HALF_LIFE:
+        raise InvalidInput(
+            f"{str(value)[:40]!r} is no number of days above 0 and below 10,000 years; write for "
+            "example 30"
+        )
+    return days
+
+
+def half_life_suffix(half_life: float | None) -> str:
+    """What tells models of a half-life apart by their names; empty without one.
+
+    Examples
+    --------
+    >>> half_life_suffix(7)
+    '-half7'
+    """
+    return "" if half_life is None else f"-half{half_life:g}"
+
+
+def half_life_text(half_life: float | None) -> str:
+    """A half-life in words, after how many documents there are; empty without one.
+
+    Examples
+    --------
+    >>> half_life_text(7.0)
+    ', half as much after every 7 days (in floating point)'
+    """
+    if half_life is None:
+        return ""
+    return f", half as much after every {half_life:g} days (in floating point)"
