@@ -142,7 +142,7 @@ def _directive(package: str, name: str) -> list[str]:
 
 def commands_page() -> str:
     """All commands with their arguments and options."""
-    from streaming_moments.pipelines.command_line.commands import cli
+    from streaming_moments.pipelines.command_line.every_command import cli
 
     context = click.Context(cli, info_name="streaming-moments")
     lines = ["# Command line", "", "Each command prints the same with `--help`.", ""]

@@ -19,9 +19,9 @@ import reference_pages
 import requests
 from s3_server import S3Server
 
-from streaming_moments.pipelines.command_line.commands import cli
 from streaming_moments.pipelines.command_line.demo import write_decades
 from streaming_moments.pipelines.command_line.entry import main
+from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.service.http.routes import CALLS
 
 ROOT = Path(__file__).parent.parent
