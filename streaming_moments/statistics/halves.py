@@ -9,19 +9,20 @@ side would make halves differ by more than chance has it, so these are of both i
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.numerics.kernel import kernel
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.numerics.read_only import read_only
 
-_MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
-_FIRST_SHIFT: Final = np.uint64(32)
-_SECOND_SHIFT: Final = np.uint64(29)
+if TYPE_CHECKING:
+    from streaming_moments.statistics import half_kernels
+else:
+    half_kernels = LazyModule("streaming_moments.statistics.half_kernels")
+
 _HIGHEST_BIT: Final = np.uint64(63)
-_LOW: Final = np.uint64(0xFFFFFFFF)
 
 
 def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -51,15 +52,9 @@ def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """64 bits, each of which depends on all of a number's."""
-    for shift in (_FIRST_SHIFT, _SECOND_SHIFT):
-        numbers = (numbers ^ (numbers >> shift)) * _MULTIPLIER
+    for shift in (half_kernels.FIRST_SHIFT, half_kernels.SECOND_SHIFT):
+        numbers = (numbers ^ (numbers >> shift)) * half_kernels.MULTIPLIER
     return numbers
-
-
-@kernel(inline="always")
-def _mixed(number: np.uint64) -> Any:
-    first = (number ^ (number >> _FIRST_SHIFT)) * _MULTIPLIER
-    return (first ^ (first >> _SECOND_SHIFT)) * _MULTIPLIER
 
 
 def count_keys(
@@ -74,26 +69,10 @@ def count_keys(
     Sums of `mixed((first + word) << 32 | count)`, so in any order; keys of several views add up.
     """
     keys = np.zeros(indptr.size - 1, dtype=np.uint64)
-    _count_keys(read_only(indptr), read_only(words), read_only(counts), first, n_words, keys)
+    half_kernels.add_count_keys(
+        read_only(indptr), read_only(words), read_only(counts), first, n_words, keys
+    )
     return keys
-
-
-@kernel()
-def _count_keys(
-    indptr: NDArray[np.int64],
-    words: NDArray[np.int32],
-    counts: NDArray[Any],
-    first: int,
-    n_words: int,
-    keys: NDArray[np.uint64],
-) -> None:
-    for record in range(keys.size):
-        key = np.uint64(0)
-        for entry in range(indptr[record], indptr[record + 1]):
-            if words[entry] < n_words:
-                word = np.uint64(first + words[entry])
-                key += _mixed(word << _FIRST_SHIFT | np.uint64(counts[entry]))
-        keys[record] = key
 
 
 def row_keys(offsets: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.uint64]:
@@ -102,15 +81,5 @@ def row_keys(offsets: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.uin
     Sums of `mixed(place << 32 | value)`, places from 1, values modulo 2^32.
     """
     keys = np.zeros(offsets.size - 1, dtype=np.uint64)
-    _row_keys(read_only(offsets), read_only(values), keys)
+    half_kernels.add_row_keys(read_only(offsets), read_only(values), keys)
     return keys
-
-
-@kernel()
-def _row_keys(offsets: NDArray[np.int64], values: NDArray[Any], keys: NDArray[np.uint64]) -> None:
-    for record in range(keys.size):
-        key = np.uint64(0)
-        for entry in range(offsets[record], offsets[record + 1]):
-            place = np.uint64(entry - offsets[record] + 1)
-            key += _mixed(place << _FIRST_SHIFT | np.uint64(np.int64(values[entry])) & _LOW)
-        keys[record] = key

@@ -68,7 +68,10 @@ def test_the_report_is_read_as_it_was_written():
     metrics = night_metrics(TONIGHT, history, 2)
     assert (metrics.documents, metrics.captured) == (160, 0.9970567062508012)
     page = night_page(TONIGHT, None, history)
-    assert [run.pair_distance for run in page.runs] == [0.05785984848484848, None]
+    assert [run.drift and run.drift.pair_distance for run in page.runs] == [
+        0.05785984848484848,
+        None,
+    ]
 
 
 def test_keys_of_later_versions_are_no_matter(tmp_path):

@@ -12,7 +12,7 @@ import io, json, sys
 from unittest.mock import patch
 
 from numba.core import event
-from streaming_moments.pipelines.command_line import options
+from streaming_moments.pipelines.command_line import shared_options
 from streaming_moments.pipelines.command_line.entry import cli
 
 compiled, told = [], []
