@@ -1,5 +1,6 @@
 """Importing it compiles what a read task needs, so that processes forked afterwards need not."""
 
+import gc
 import tempfile
 from pathlib import Path
 
@@ -27,3 +28,7 @@ def _warm():
 
 
 _warm()
+
+# what is forked shares these objects: to look through them for garbage would copy their pages
+gc.collect()
+gc.freeze()
