@@ -14,7 +14,7 @@ from widening import widened
 from streaming_moments import MomentStatistics
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.statistics.counts.batch import concatenate
-from streaming_moments.storage.counting.reading import read_shard
+from streaming_moments.storage.counting.reading import DocumentHalves, index_of, read_indexed
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.growth import store_of_era
 
@@ -50,16 +50,24 @@ def require_counted_once(store, options=None):
     for part in store.commit.segments:
         urls = {record.url for record in ledger.records(part.id)}
         eras.setdefault(part.words, []).extend(one for one in listed if one.url in urls)
-    counted = [read_with(store_of_era(store, words), own, options) for words, own in eras.items()]
+    lineage = store.commit.lineage
+    # words that were added later move no document to the other half
+    first_words = lineage.eras[0].words if lineage.eras else None
+    halves = DocumentHalves(lineage.halves_by_content, first_words)
+    counted = [
+        read_with(store_of_era(store, words), own, halves, options) for words, own in eras.items()
+    ]
     parts = [widened(own, store.basis) for own in counted]
     assert store.load() == functools.reduce(operator.add, parts)
     return len(listed)
 
 
-def read_with(store, shards, options):
-    """Statistics of shards as a store counts them now."""
-    own = (store.form, store.vocabulary, store.policy)
-    read = (read_shard(one, *own, storage_options=options) for one in shards)
+def read_with(store, shards, halves, options):
+    """Statistics of shards as a store counts them now, its documents of these halves."""
+    form, index = store.form, index_of(store.vocabulary, store.policy)
+    read = (
+        read_indexed(one, form, index, storage_options=options, halves=halves) for one in shards
+    )
     return MomentStatistics.of(
         concatenate([part.batch for parts in read for part in parts]), store.basis
     )
