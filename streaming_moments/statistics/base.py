@@ -106,7 +106,7 @@ class Statistics(Protocol):
 class Foundation(Protocol):
     """What statistics of one kind are gathered on; immutable, named by its fingerprint.
 
-    A kind is a class of this shape and a line in `kinds.KINDS`: layout, blocks, verification and
+    A kind is a class of this shape and a line in `registry.KINDS`: layout, blocks, verification and
     memory plans of a store ask nothing else.
 
     `drawn` says in words what of it is chosen from records, `can_rebase` whether a store of the
