@@ -39,6 +39,7 @@ class RefitPlan:
     peak_bytes : largest memory of a worker process
     whole_core : whether it holds the pair counts of all core words; otherwise all workers share
         them
+    workers, share_bytes : workers, and what each of them keeps between steps, its share of the rows
     """
 
     keep_blocks: bool
@@ -47,11 +48,13 @@ class RefitPlan:
     solves_in_flight: int
     peak_bytes: int
     whole_core: bool = True
+    workers: int = 1
+    share_bytes: int = 0
 
     @property
     def work_bytes(self) -> int:
-        """What it holds beside its process."""
-        return self.peak_bytes - PROCESS_BYTES
+        """What one process would hold beside itself, with the shares of all workers."""
+        return self.peak_bytes - PROCESS_BYTES + (self.workers - 1) * self.share_bytes
 
     @property
     def keep_pairs(self) -> bool:
@@ -170,9 +173,7 @@ def _of_documents(
     plan = _with_blocks(plan, layout, workers, memory)
     kept_pairs = int(SLACK * -(-layout.row_blocks // workers) * pairs_bytes)
     pairs_kept = int(min(3 if halves else 1, (memory - plan.peak_bytes) // kept_pairs))
-    return replace(
-        plan, kept_pairs=pairs_kept, peak_bytes=plan.peak_bytes + pairs_kept * kept_pairs
-    )
+    return _keeping(replace(plan, kept_pairs=pairs_kept), workers, pairs_kept * kept_pairs)
 
 
 def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPlan:
@@ -212,5 +213,17 @@ def _gathered(layout: SegmentLayout, sums: int) -> int:
 
 def _with_blocks(plan: RefitPlan, layout: SegmentLayout, workers: int, memory: int) -> RefitPlan:
     """The plan where a worker keeps its share of the row blocks as well, if it has room for it."""
-    peak = plan.peak_bytes + -(-layout.row_blocks // workers) * layout.block_bytes
-    return replace(plan, keep_blocks=True, peak_bytes=peak) if peak <= memory else plan
+    share = -(-layout.row_blocks // workers) * layout.block_bytes
+    if plan.peak_bytes + share > memory:
+        return plan
+    return _keeping(replace(plan, keep_blocks=True), workers, share)
+
+
+def _keeping(plan: RefitPlan, workers: int, share: int) -> RefitPlan:
+    """The plan where each worker keeps so many bytes more between steps."""
+    return replace(
+        plan,
+        peak_bytes=plan.peak_bytes + share,
+        workers=workers,
+        share_bytes=plan.share_bytes + share,
+    )

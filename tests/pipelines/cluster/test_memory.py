@@ -339,6 +339,18 @@ def test_a_refit_of_each_kind_holds_what_it_held(made, name, peak, in_flight):
     assert plan.keep_blocks
 
 
+@pytest.mark.parametrize("workers", [1, 4, 40])
+def test_a_job_is_small_only_where_one_process_holds_the_rows_of_all_workers(workers):
+    foundation = CountsFoundation(Basis(np.eye(1000, 20, dtype=np.int8), 40_000), True)
+    layout = SegmentLayout(foundation, row_blocks_for(foundation))
+    assert layout.state_bytes > rows_on_cluster.SMALL
+    options = MODELS["topics"].Options(topics=10)
+    plan = plan_refit(layout, MODELS["topics"], options, workers, 2, 8192 * MEBIBYTE)
+    assert plan.keep_blocks
+    assert plan.work_bytes > layout.state_bytes
+    assert rows_on_cluster.rows_for(plan.work_bytes) is rows_on_cluster.OnCluster
+
+
 def test_the_plan_of_every_model_is_recorded():
     assert {name for _, name, _, _ in PLANNED} == {*MODELS}
 
