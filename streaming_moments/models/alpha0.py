@@ -133,14 +133,14 @@ class Alpha0Search:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """A fit with one alpha0: its held-out likelihood, and a handle of its (words, k) topics."""
+class Alpha0Trial:
+    """A fit with one alpha0: its held-out likelihood, and its (words, k) topics."""
 
     held_out: HeldOut
-    topics: Any
+    topics: NDArray[np.float64]
 
 
-def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Trial, ...]]:
+def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0Trial, ...]]:
     """Find alpha0 by trial fits; returns the best trial too, then those within its noise.
 
     All trials share the moments through the basis. Each diagonalises the slices of all words, and
@@ -156,7 +156,7 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Trial, 
     )
     halves, seen = HalfRows(pairs, (even, odd)), seen_by(rows)
     k, method, seed = options.topics, options.method, options.seed
-    trials: dict[float, Trial] = {}
+    trials: dict[float, Alpha0Trial] = {}
     refusals: list[NotIdentifiable] = []
 
     def likelihood(place: int) -> float:
@@ -174,7 +174,7 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Trial, 
             return -math.inf
         if fits is None:
             return -math.inf
-        trials[TRIED[place]] = Trial(scored(halves, fits), pairs.once(STEP, topics_of, whole))
+        trials[TRIED[place]] = Alpha0Trial(scored(halves, fits), pairs.once(STEP, topics_of, whole))
         return trials[TRIED[place]].held_out.mean
 
     require_topics(k)

@@ -17,7 +17,7 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, short
 from streaming_moments.models.alpha0 import (
     AUTO,
     Alpha0Search,
-    Trial,
+    Alpha0Trial,
     search_alpha0,
     with_alpha0_search,
 )
@@ -213,7 +213,7 @@ class TopicModel(StoredModel):
         searched = options.alpha0 == AUTO
         pairs = pair_rows(rows) if options.refine else rows
         halves = HalfRows.of(rows) if rows.halves else None
-        search, trials = Alpha0Search(), tuple[Trial, ...]()
+        search, trials = Alpha0Search(), tuple[Alpha0Trial, ...]()
         if searched and halves is not None:
             search, trials = search_alpha0(rows, options)
         alpha0 = search.alpha0 if searched else options.alpha0

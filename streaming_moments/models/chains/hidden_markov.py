@@ -17,12 +17,11 @@ from streaming_moments.models.chains.fit import fitted_fields
 from streaming_moments.models.chains.hidden_chain import HiddenChain
 from streaming_moments.models.chains.transitions import Operators
 from streaming_moments.models.halves import HeldOut
-from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
-from streaming_moments.models.three_view.columns import half_rows, said_of_turned
-from streaming_moments.models.three_view.held_out import trial_of_halves
+from streaming_moments.models.three_view.columns import said_of_turned
+from streaming_moments.models.three_view.triple_model import TripleModel
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
@@ -49,7 +48,7 @@ class MarkovOptions(FitOptions):
 
 @renamed_fields("0.3.0", "0.4.0", moves="transition")
 @dataclass(frozen=True, eq=False, repr=False)
-class HiddenMarkovModel(StoredModel):
+class HiddenMarkovModel(TripleModel):
     """States, their symbols, and how they follow one another.
 
     States are ordered by falling share. Nothing is assumed to be stationary: all windows of all
@@ -107,9 +106,6 @@ class HiddenMarkovModel(StoredModel):
     name: ClassVar[str] = "hmm"
     kind: ClassVar[str] = SequencesFoundation.kind
     Options: ClassVar[type[FitOptions]] = MarkovOptions
-    compares_halves: ClassVar[bool] = True
-    numbered: ClassVar[str] = "states"
-    holds_out: ClassVar[str] = "triples"
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "window_score")
 
     emission: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
@@ -136,34 +132,6 @@ class HiddenMarkovModel(StoredModel):
         default=None, metadata=stored_as(states=(1,), together="bars")
     )
     held_out: HeldOut | None = None
-
-    @classmethod
-    def fit(cls, rows: Rows, options: Any) -> Self:
-        """The model of these statistics.
-
-        Parameters
-        ----------
-        rows : Rows
-            Of `ViewStatistics` of sequences.
-        options : MarkovOptions
-            How.
-
-        Raises
-        ------
-        NotIdentifiable
-            The statistics do not hold as many states: says how many.
-        """
-        return cls._fitted(rows, options, rows.foundation.halves)
-
-    @classmethod
-    def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
-        """The model of one half of the sequences, without error bars; errors as `fit`."""
-        return cls._fitted(half_rows(rows, odd), options, halves=False)
-
-    @classmethod
-    def trial(cls, rows: Rows, options: Any) -> Trial:
-        """What the triples of each half say of the other; errors as `trial_of_halves`."""
-        return trial_of_halves(rows, cls, options)
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:

@@ -27,7 +27,6 @@ from streaming_moments.models.inference import (
     posteriors,
     said_by_words,
 )
-from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.refinement import require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
@@ -38,9 +37,9 @@ from streaming_moments.models.three_view.columns import (
     said_of_turned,
     view_columns,
 )
-from streaming_moments.models.three_view.held_out import trial_of_halves
 from streaming_moments.models.three_view.mixture_em import Mixture, likelier_mixture
 from streaming_moments.models.three_view.surroundings import by_surroundings, sketch_metric
+from streaming_moments.models.three_view.triple_model import TripleModel
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.row_block import interleaved
@@ -69,7 +68,7 @@ class ViewOptions(FitOptions):
 
 @renamed_fields("0.3.0", "0.4.0", without="n_missing")
 @dataclass(frozen=True, eq=False, repr=False)
-class MultiViewMixture(StoredModel):
+class MultiViewMixture(TripleModel):
     """Hidden states with a distribution over the words of each view.
 
     Given its state (or its Dirichlet mixture of states, with `alpha0`) the views of a record are
@@ -114,9 +113,6 @@ class MultiViewMixture(StoredModel):
     name: ClassVar[str] = "views"
     kind: ClassVar[str] = ViewsFoundation.kind
     Options: ClassVar[type[FitOptions]] = ViewOptions
-    compares_halves: ClassVar[bool] = True
-    numbered: ClassVar[str] = "states"
-    holds_out: ClassVar[str] = "triples"
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "triple_score")
 
     rows: NDArray[np.float64] = field(metadata=stored_as(states=(1,)))
@@ -138,34 +134,6 @@ class MultiViewMixture(StoredModel):
         default=None, metadata=stored_as(states=(1,), together="bars")
     )
     held_out: HeldOut | None = None
-
-    @classmethod
-    def fit(cls, rows: Rows, options: Any) -> Self:
-        """The mixture of these statistics.
-
-        Parameters
-        ----------
-        rows : Rows
-            Of `ViewStatistics`.
-        options : ViewOptions
-            How.
-
-        Raises
-        ------
-        NotIdentifiable
-            The statistics do not hold as many states: says how many.
-        """
-        return cls._fitted(rows, options, rows.foundation.halves)
-
-    @classmethod
-    def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
-        """The mixture of one half of the records, without error bars; errors as `fit`."""
-        return cls._fitted(half_rows(rows, odd), options, halves=False)
-
-    @classmethod
-    def trial(cls, rows: Rows, options: Any) -> Trial:
-        """What the triples of each half say of the other; errors as `trial_of_halves`."""
-        return trial_of_halves(rows, cls, options)
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
