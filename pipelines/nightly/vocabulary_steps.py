@@ -9,7 +9,6 @@ from datetime import timedelta
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import compact_when_many
-from streaming_moments.pipelines.jobs.drift.states import outside_of
 from streaming_moments.pipelines.jobs.grow import grow
 from streaming_moments.pipelines.jobs.rebase import ShardsMissing, pilot_of, rebase
 from streaming_moments.pipelines.nightly.config import MOST_TIMES, NightlyConfig
@@ -17,6 +16,7 @@ from streaming_moments.pipelines.nightly.journal import Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.log.layout import COMMITS, commit_file
+from streaming_moments.storage.log.ledger import outside_of
 from streaming_moments.storage.operations.growth import added_words
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import DOCUMENT, FROM_BYTE, first_byte, whole_of
 from streaming_moments.storage.log.commits import SegmentReference
@@ -368,3 +369,8 @@ def read_ledger(folder: Folder, references: Sequence[SegmentReference], known: L
         tables[reference.id] = table_from_parquet(content, where)
     removed = frozenset(reference.id for reference in references if reference.sign < 0)
     return Ledger({reference.id: tables[reference.id] for reference in references}, removed)
+
+
+def outside_of(records: Sequence[ShardRecord]) -> float | None:
+    """Share of the tokens of some shards that is outside the vocabulary; None without tokens."""
+    return outside_share(sum(one.tokens for one in records), sum(one.outside for one in records))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,11 +21,10 @@ from streaming_moments.pipelines.cluster.rows_on_cluster import (
     rows_for,
 )
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.quality.drift import outside_share
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.pair_distance import PairRows, pair_difference
 from streaming_moments.statistics.counts.whitening import Whitening, core_rows
-from streaming_moments.storage.log.ledger import ShardRecord
+from streaming_moments.storage.log.ledger import outside_of
 from streaming_moments.storage.store.store import MomentStore
 
 _READING = "reading row blocks for drift"
@@ -118,8 +116,3 @@ def _same_core(before: MomentStore, store: MomentStore) -> bool:
 def _pair_rows(core: NDArray[np.int64]) -> PairRows:
     # states of one core, block by block, alone come here, so that no names need be told
     return PairRows("", 0, 1, core[:, :-1])
-
-
-def outside_of(records: Sequence[ShardRecord]) -> float | None:
-    """Share of the tokens of some shards that is outside the vocabulary; None without tokens."""
-    return outside_share(sum(one.tokens for one in records), sum(one.outside for one in records))

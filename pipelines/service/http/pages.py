@@ -27,8 +27,8 @@ from streaming_moments.pipelines.service.http.reading import facts_of
 from streaming_moments.pipelines.service.http.request_params import LARGEST, number, principal
 from streaming_moments.pipelines.service.recent_counts import MINUTES
 from streaming_moments.pipelines.service.tokens import Role
-from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.ledger import outside_of
 from streaming_moments.storage.operations.history import difference
 from streaming_moments.storage.operations.lineages import vocabulary_of
 
@@ -155,7 +155,7 @@ def _outside_since(service: Service, view: View) -> float | None:
         reference = store.models[published.name]
         before = {one.url for one in store.at(reference.version).ledger()}
         new = [one for one in store.ledger() if one.url not in before]
-        return outside_share(sum(one.tokens for one in new), sum(one.outside for one in new))
+        return outside_of(new)
 
     try:
         found: float | None = service.pages.get_or_create(
