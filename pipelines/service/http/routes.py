@@ -37,6 +37,8 @@ from streaming_moments.pipelines.service.schemas import (
     Versions,
 )
 from streaming_moments.pipelines.service.tokens import Role
+from streaming_moments.storage.inbox.receipts import KEY_FORM, LONGEST_KEY, RECEIPT_FORM
+from streaming_moments.storage.log.schema import IDENTITY_FORM
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
@@ -63,19 +65,19 @@ RECEIPT = Parameter(
     "receipt",
     "path",
     "as it was answered",
-    {"type": "string", "pattern": r"^(k[0-9a-f]{32}|b[0-9a-f]{32}-[0-9]{1,19})$"},
+    {"type": "string", "pattern": RECEIPT_FORM},
 )
 _TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
 RECEIPTS = Parameter("receipt", "query", "receipts; or give ids", _TEXTS)
 IDS = Parameter("id", "query", "ids of documents, as they were sent; or give receipts", _TEXTS)
 DELETION = Parameter(
-    "deletion", "path", "as it was answered", {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+    "deletion", "path", "as it was answered", {"type": "string", "pattern": IDENTITY_FORM}
 )
 KEY = Parameter(
     "Idempotency-Key",
     "header",
     "the same key again gets the same receipt and adds nothing; needed to send again safely",
-    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+    {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": KEY_FORM},
 )
 SKIP_BAD = Parameter(
     "skip_bad",
