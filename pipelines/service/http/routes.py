@@ -128,7 +128,7 @@ class Call:
     gives : a dataclass of `schemas`, sent as JSON, or a content type
     takes : dataclass of `schemas` of the body
     several : whether the body is a list of those, or one a line
-    refusals : status codes beside those of every call
+    refusals : status codes beside those that `problems.STATUSES` gives to all calls like it
     encoding : content type of the body
     """
 
@@ -158,7 +158,7 @@ CALLS: tuple[Call, ...] = (
         DocumentSent,
         True,
         (KEY, SKIP_BAD),
-        (400, 408, 413, 415, 422, 429, 507),
+        (429, 507),
     ),
     Call(
         "DELETE",
@@ -180,7 +180,7 @@ CALLS: tuple[Call, ...] = (
         Forgetting,
         202,
         takes=DocumentsToForget,
-        refusals=(400, 408, 413, 415, 422, 507),
+        refusals=(507,),
     ),
     Call(
         "GET",
@@ -210,7 +210,7 @@ CALLS: tuple[Call, ...] = (
         reading.transform,
         Transformed,
         takes=TextsToRead,
-        refusals=(400, 404, 408, 413, 415, 422),
+        refusals=(404,),
     ),
     Call(
         "GET",
@@ -299,7 +299,7 @@ CALLS: tuple[Call, ...] = (
         303,
         takes=LabelGiven,
         parameters=(TOPIC,),
-        refusals=(400, 403, 404, 408, 413, 415, 422),
+        refusals=(403, 404),
         encoding=FORM,
     ),
     Call(
@@ -329,7 +329,7 @@ CALLS: tuple[Call, ...] = (
         "text/html",
         303,
         takes=Confirmed,
-        refusals=(400, 403, 408, 413, 415, 422),
+        refusals=(403,),
         encoding=FORM,
     ),
     Call(
@@ -366,7 +366,7 @@ CALLS: tuple[Call, ...] = (
         303,
         takes=ReturnConfirmed,
         parameters=(VERSION_KEPT,),
-        refusals=(400, 403, 404, 408, 409, 413, 415, 422),
+        refusals=(403, 404, 409),
         encoding=FORM,
     ),
     Call("GET", "/health", Role.READER, "Page of store and inbox.", pages.health, "text/html"),
@@ -379,7 +379,7 @@ CALLS: tuple[Call, ...] = (
         pages.tried,
         "text/html",
         takes=TextTried,
-        refusals=(400, 404, 408, 413, 415, 422),
+        refusals=(404,),
         encoding=FORM,
     ),
 )
