@@ -174,9 +174,9 @@ def _shown_before(
 def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, str]]:
     before = [night.page for night in history.nights if night.page]
     if before:
-        yield "the night before", before[-1]
-    yield "all nights", INDEX
-    yield "data (JSON)", report.file_name(".json")
+        yield "Night before", before[-1]
+    yield "All nights", INDEX
+    yield "Data (JSON)", report.file_name(".json")
 
 
 def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequence[float | None]:

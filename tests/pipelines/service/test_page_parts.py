@@ -237,8 +237,10 @@ def test_numbers_of_topics_are_compared_beside_all_requests(
         known = [one for one in compared.selection.candidates if one.npmi is not None]
         for width, scheme in WIDTHS:
             page = seen(client, "/choice", width, scheme)
-            why = page.locator("#why").inner_text()
+            why = page.locator("#why").text_content()
             assert why == compared.why
+            taken = compared.selection.taken.n_topics
+            assert f"Chosen: {taken} topics" in page.locator("#chosen").inner_text()
             assert why.startswith(compared.selection.why_separable)
             assert "pairs held out take" in why
             tried = len(compared.selection.candidates)

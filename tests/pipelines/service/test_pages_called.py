@@ -280,7 +280,7 @@ def test_a_form_has_few_fields(caller, fields, status):
 def test_the_page_of_the_calls_lists_them(caller, values):
     found = told(caller, values, "/docs")
     assert len(found.calls) == 28
-    assert (found.at, found.title, found.document["openapi"]) == ("/docs", "Calls", "3.1.0")
+    assert (found.at, found.title, found.document["openapi"]) == ("/docs", "API", "3.1.0")
 
 
 def test_a_topic_is_shown_with_what_lies_nearest(caller, values):
@@ -590,7 +590,7 @@ def test_errors_are_pages_for_browsers(caller, monkeypatch):
     answer = caller("GET", "/topics/9", accept="text/html", x_request_id="mine")
     assert answer.status == 404
     assert answer.headers["content-type"].startswith("text/html")
-    for part in ("There is no such thing", "mine", "has no topic 9", "404"):
+    for part in ("Not found", "mine", "has no topic 9", "404"):
         assert part in answer.text
     caller.service.current.view = replace(caller.service.view, problems={"owner": "of another"})
     refused = caller("PUT", "/v1/documents", accept="text/html")
