@@ -31,8 +31,8 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 _SHARES = (
-    "Weights of the {0}s in the model of each night, as far back as the published models lead; "
-    "a {0} that was not there yet has 0."
+    "Weights of the {0}s in the published model of each night. A {0} that did not exist yet has "
+    "weight 0."
 )
 
 

@@ -25,7 +25,7 @@ const drawLine = (place, points, settings) => {
     const [first, last] = [known[0], known[known.length - 1]];
     shape(svg, "path", { class: "area", d: `${path}L${x(last.x)} ${bottom}L${x(first.x)} ${bottom}Z` });
   }
-  const upper = (point) => y(point.y + (point.bar ?? 0)).toFixed(1), lower = (point) => y(Math.max(point.y - (point.bar ?? 0), 0)).toFixed(1);
+  const upper = (point) => y(Math.min(point.y + (point.bar ?? 0), high ?? Infinity)).toFixed(1), lower = (point) => y(Math.max(point.y - (point.bar ?? 0), 0)).toFixed(1);
   const dotted = known.length <= 40;
   if (barred && !dotted) {  // too many for whiskers: a band
     const above = known.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${upper(point)}`).join("");

@@ -288,7 +288,7 @@ def test_a_topic_is_shown_with_what_lies_nearest(caller, values):
     assert (found.number, found.parts, found.part.topic) == (1, 2, 1)
     assert found.content["only"] == 1
     assert (found.follows, found.note) == (True, "")
-    assert found.measured.startswith("Distance: of Jensen")
+    assert found.measured.startswith("Distance: Jensen-Shannon")
     assert found.facts["share"] == f"{found.part.weight:.1%}"
     assert found.facts["coherence, NPMI"] == f"{found.part.npmi:.2f}"
     assert found.facts["error bar, L1"] == f"{found.part.bar:.3g}"
@@ -401,8 +401,8 @@ def test_shares_over_time(caller, values, call_at, monkeypatch):
         found = told(other, values, "/time")
         assert (found.periods, found.by) == ((), None)
         assert found.said == (
-            "spherical is a model of gaussian_mixture, whose clusters have shares of all that was "
-            "counted, not of its days; of topics there are shares by day."
+            "spherical is a model of gaussian_mixture. Its clusters have no shares by day; "
+            "topics do."
         )
 
 
