@@ -148,7 +148,11 @@ def _night(content: Mapping[str, Any]) -> Night:
         },
         words_added=int(content.get("words_added", 0)),
         seconds=_seconds(content),
-        gates=tuple(_part(Gate, one) for one in content.get("gates", ())),
+        gates=tuple(
+            gate
+            for gate in (_part(Gate, one) for one in content.get("gates", ()))
+            if None not in (gate.name, gate.holds)
+        ),
         samples={one["topic"]: _sample(one["sample"]) for one in topics if one.get("sample")},
     )
 
