@@ -141,7 +141,7 @@ class Gauges:
         self.rates.add("texts", texts)
 
     def text(self, view: View, silence: float | None = None) -> bytes:
-        """The answer of `/metrics`; `silence` is the seconds since the accumulator last reported."""
+        """The answer of `/metrics`; `silence`: seconds since the accumulator last reported."""
         now = CollectorRegistry()
         values = [(one.name, one.says, one.of(view)) for one in LIVE]
         if silence is not None:
