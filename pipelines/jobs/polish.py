@@ -118,8 +118,8 @@ def polish(
     shards : sequence of Shard, optional
         They need not be counted; by default those of the ledger, as they were counted.
     passes : int or "auto"
-        At least 1; "auto" makes them until one changes less than half of the error bars, 20 at
-        most.
+        At least 1; "auto" makes them until one changes less than half of the error bars, of rows
+        and sets a twentieth, 20 at most.
     alpha : bool
         Whether alpha is learned as well.
     parent : str

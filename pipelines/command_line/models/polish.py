@@ -41,7 +41,7 @@ from streaming_moments.storage.store.store import MomentStore
     type=OrAuto(COUNT),
     default=PASSES,
     show_default=True,
-    help="Over the documents; auto: until one changes less than half of the error bars.",
+    help="Over the documents; auto: until one changes little of the error bars.",
 )
 @click.option("--alpha", is_flag=True, help="Learn alpha too, a step of its fixed point a pass.")
 @click.option("--name", type=StoreName(), help="Name of the new model [by parent and passes].")

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
-from streaming_moments.models.bernoullis.passes import polished
+from streaming_moments.models.passes.in_memory import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
