@@ -24,6 +24,7 @@ from rich.text import Text
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -98,7 +99,13 @@ class CostTable:
             self.steps.append(StepCost(step, seconds, max(peak, process.memory_info().rss)))
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments demo",
+        "streaming-moments demo --folder demo",
+    ),
+)
 @click.option("--folder", help="Keep shards, store and proportions here [a temporary folder].")
 @cluster_options
 def demo(folder: str | None, session: Session) -> None:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     JobSetup,
@@ -24,7 +25,13 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments neighbours 'edges/*.parquet' --output neighbours",
+        "streaming-moments neighbours edges.csv --output out --source from --target to --directed",
+    ),
+)
 @shards_argument
 @click.option("--output", required=True, type=STORE_URL, help="Folder for the lists, as Parquet.")
 @click.option("--source", default="source", show_default=True, help="Column of one end.")

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from streaming_moments.pipelines.cluster.cluster import limit_for
 from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     console,
     json_option,
@@ -23,7 +24,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
-from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
+from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, Whole, declared_options
 from streaming_moments.pipelines.planning.cost import (
     ClusterCost,
     MemoryNeed,
@@ -80,7 +81,13 @@ class Plan:
         return update_cost(self.job, self.costs, 1, self.memory.budget).groups
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments plan 'shards/*.parquet'",
+        "streaming-moments plan s3://bucket/shards/ --max-topics 64 --workers 8 --within 30m",
+    ),
+)
 @shards_argument
 @declared_options(KindOptions, "shape")
 @declared_options(PilotOptions, "pilot", without=("seed",))
@@ -90,9 +97,7 @@ class Plan:
 @declared_options(
     CountingOptions, "counting", without=("stop_words", "date_column", "date_pattern")
 )
-@click.option(
-    "--workers", type=click.IntRange(1), multiple=True, help="Number of workers; repeatable."
-)
+@click.option("--workers", type=Whole(1), multiple=True, help="Number of workers; repeatable.")
 @click.option("--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [what is comfortable].")
 @click.option(
     "--network",
@@ -123,7 +128,7 @@ def plan(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."""
+    """Estimate what a store of SHARDS costs: bytes, seconds, workers. Reads a few megabytes."""
     require_options_of(shape, counting, pilot)
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
     job, costs = try_out_any(listed, shape, counting, pilot, n_topics, CPU_COUNT, storage_options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ MOST_TIMES = 16
 MOST_ENTRIES = 4_000_000
 _UNMET_TIMES = 4.0  # as large is the next draw where there are fewer words than were asked for
 _WORTH = 1.1  # a draw that is larger by less is not worth reading the shards again
+# Headings in the help of `create`.
+_DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
+_WORDS: Mapping[str, None] = MappingProxyType({"Words": None})
+_SAMPLE: Mapping[str, None] = MappingProxyType({"Sample": None})
+_SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
 CHOSEN = "--pilot-documents asks for no more"
 
 
@@ -67,30 +73,63 @@ CHOSEN = "--pilot-documents asks for no more"
 class CountingOptions:
     """What a document is, and what is counted of it; each field says what it is in its help."""
 
-    format: str | None = option("Format [by suffix].", None, ShardFormat, choices=tuple(FORMATS))
-    text_column: str = option("Column or JSON field.", "text")
-    ids_column: str | None = option("Column of token id lists, instead of text.", None)
-    counts_column: str | None = option("Column of the counts of the token ids.", None)
+    format: str | None = option(
+        f"Format of the shards: {', '.join(FORMATS)} [by suffix].",
+        None,
+        ShardFormat,
+        choices=tuple(FORMATS),
+        sections=_DATA,
+    )
+    text_column: str = option(
+        "Column or JSON field of the texts.", "text", metavar="NAME", sections=_DATA
+    )
+    ids_column: str | None = option(
+        "Column of lists of token ids, instead of texts.", None, metavar="NAME", sections=_DATA
+    )
+    counts_column: str | None = option(
+        "Column of the counts of the token ids.", None, metavar="NAME", sections=_DATA
+    )
     categories: tuple[str, ...] = option(
-        "Categorical column of a table, instead of text; repeatable, or several with commas.",
+        "Categorical column of a table, instead of texts; repeatable, or several with commas.",
         (),
         metavar="NAME",
+        sections=_DATA,
     )
-    languages: tuple[str, ...] = option(
-        "Stop words of; repeatable.", (), TokenPolicy.for_languages, flag="--language"
+    date_column: str | None = option(
+        "Column or JSON field of dates.", None, metavar="NAME", sections=_DATA
     )
-    stop_words: tuple[str, ...] = option("One more stop word; repeatable.", (), flag="--stop-word")
-    min_length: Count = option("Shortest term, in characters.", 2)
-    passage_words: Count | None = option("Cut documents into passages of so many words.", None)
-    date_column: str | None = option("Column or JSON field of dates.", None, metavar="NAME")
     date_pattern: str | None = option(
         'Date in the URL of a shard, such as "%Y%m%d", or "none" [ISO dates].',
         None,
         lambda pattern: DateSource(pattern=pattern),
         metavar="PATTERN",
+        sections=_DATA,
     )
-    codocuments: bool = option("Keep counts for coherence.", True)
-    halves: bool = option("Keep half of the documents apart, for error bars.", True)
+    languages: tuple[str, ...] = option(
+        "Remove the stop words of this language; repeatable.",
+        (),
+        TokenPolicy.for_languages,
+        flag="--language",
+        metavar="NAME",
+        sections=_WORDS,
+    )
+    stop_words: tuple[str, ...] = option(
+        "Remove this word as well; repeatable.",
+        (),
+        flag="--stop-word",
+        metavar="WORD",
+        sections=_WORDS,
+    )
+    min_length: Count = option("Shortest word, in characters.", 2, sections=_WORDS)
+    passage_words: Count | None = option(
+        "Cut documents into passages of this many words.", None, sections=_WORDS
+    )
+    codocuments: bool = option("Store the counts that coherence needs.", True, sections=_SUMS)
+    halves: bool = option(
+        "Store half of the documents separately, for error bars and held-out scores.",
+        True,
+        sections=_SUMS,
+    )
 
     @property
     def form(self) -> ShardFormat:
@@ -117,20 +156,32 @@ class CountingOptions:
 class PilotOptions:
     """How vocabulary and basis are made from a pilot; each field says what it is in its help."""
 
-    vocabulary_size: Count = option("Terms at most.", 10_000)
-    core: Count = option("Core words at most.", DEFAULT_CORE)
-    max_topics: Count = option("Topics the sketch serves.", 32)
-    min_documents: Number = option("A term's passages, least.", 5)
-    max_document_fraction: PositiveShare = option("A term's share of them, most.", 0.5)
+    vocabulary_size: Count = option("Largest vocabulary, in words.", 10_000, sections=_WORDS)
+    core: Count = option(
+        "Largest number of core words, whose pairs are stored exactly.",
+        DEFAULT_CORE,
+        sections=_WORDS,
+    )
+    min_documents: Number = option(
+        "Leave out words of fewer passages of the sample.", 5, sections=_WORDS
+    )
+    max_document_fraction: PositiveShare = option(
+        "Leave out words of a larger share of its passages.", 0.5, sections=_WORDS
+    )
+    max_topics: Count = option("Largest number of topics of later fits.", 32, sections=_SAMPLE)
     pilot_documents: Count = option(
-        f"Passages to sample; of documents by default up to {MOST_TIMES} times as many, until the "
-        "terms are found.",
+        f"Passages to sample; without this option up to {MOST_TIMES} times as many, until the "
+        "sample has enough words.",
         PILOT_DOCUMENTS,
+        sections=_SAMPLE,
     )
     length_weights: Weighting = option(
-        "Whether long documents count fewer times than short ones.", "even", choices=WEIGHTINGS
+        "even: long documents have a lower weight; pooled: all words weigh the same.",
+        "even",
+        choices=WEIGHTINGS,
+        sections=_SUMS,
     )
-    seed: Seed = option("Of the sample and the basis.", 0)
+    seed: Seed = option("Seed of the sample and the basis.", 0, sections=_SAMPLE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     json_option,
@@ -18,7 +19,13 @@ from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments page store --output topics.html",
+        "streaming-moments page store --model published --output s3://bucket/topics.html",
+    ),
+)
 @store_argument
 @click.option(
     "--output", required=True, metavar="FILE", type=STORE_URL, help="Path or URL of the page."
@@ -48,7 +55,7 @@ def page(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Write a page of a model of STORE: one HTML file that loads nothing."""
+    """Write a page about a model of STORE: one HTML file that works offline."""
     from streaming_moments.pipelines.reports.headline import headline_of
     from streaming_moments.pipelines.reports.html_report import measured_as_json
     from streaming_moments.pipelines.reports.store_page import write_page

@@ -9,6 +9,7 @@ import click
 
 from streaming_moments.models.base import Model
 from streaming_moments.models.passes.polishing import PASSES
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     JobSetup,
@@ -32,7 +33,13 @@ from streaming_moments.storage.store.model_changes import Succession, require_fr
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments polish store",
+        "streaming-moments polish store 'shards/*.parquet' --passes auto",
+    ),
+)
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option("--model", "parent", help="Name of the model to begin with [the latest].")
@@ -63,10 +70,10 @@ def polish(
     words: int,
     job: JobSetup,
 ) -> int:
-    """Polish a model of STORE by passes over SHARDS, and keep the new one beside it.
+    """Improve a model of STORE by passes over SHARDS, and save it as a new model.
 
-    SHARDS are by default those that STORE has counted, of the days that the model is of. A
-    job that was cut off goes on after the last group of shards when it is run again.
+    By default, SHARDS are the shards that STORE has counted, of the days that the model covers.
+    After an interruption, the same command continues after the last complete group of shards.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     begun = model_called(opened.commit, parent)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -33,7 +34,14 @@ from streaming_moments.storage.store.model_changes import require_free
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments refit store",
+        "streaming-moments refit store --topics 20 --name nightly",
+        "streaming-moments refit store --model hmm --topics 5",
+    ),
+)
 @store_argument
 @model_options
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
@@ -54,7 +62,11 @@ def refit(
     session: Session,
     json_output: bool,
 ) -> None:
-    """Fit a model to STORE, without the documents, and keep it there."""
+    """Fit a model to STORE, without reading any document, and save it there.
+
+    Without --topics, the command chooses the number of topics that predicts held-out word pairs
+    best.
+    """
     opened = MomentStore.open(store, version, storage_options).writable()
     source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"
     asked = asked.on(opened.kind)

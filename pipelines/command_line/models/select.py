@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Alphas,
     Session,
@@ -36,7 +37,13 @@ from streaming_moments.storage.operations.windows import Window, windowed
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments select store --topics 2-32",
+        "streaming-moments select store --topics 5,10,20 --alpha0 0.1,auto --plot choice.png",
+    ),
+)
 @store_argument
 @click.option(
     "--topics",
@@ -76,20 +83,7 @@ def select(
     session: Session,
     json_output: bool,
 ) -> None:
-    """Compare numbers of topics, or states, on STORE by what is held out; keeps no model.
-
-    Mean NPMI over 10 words (the best is marked), mean UMass over 10 words and over 20 as in the
-    paper, log likelihood of the pairs of words of each half of the documents by topics of the
-    other one, captured spectrum, weight of the smallest topic, and seconds of work for each number
-    alone: reading and slices are shared by all. Told apart are the fewest after which one more
-    gains less than a quarter of what each has gained so far: people name as many. Of numbers that
-    predict best but for noise the smallest is taken: by more the halves do not agree either. With
-    --refine auto each number has rounds of its own, after which pairs held out are likelier by no
-    more. Of records in three views, and of sequences, the log likelihood of the triples, or
-    windows, of each half by the other's states; of sets that of pairs of features, of rows of
-    numbers their density by as many directions, of edges their chances. States and components are
-    told apart where all are found again in the other half.
-    """
+    """Compare numbers of topics or states on STORE by held-out data; saves no model."""
     every = [alpha0 for listed in alphas for alpha0 in listed]
     if plot_file is not None:
         require_plot(plot_file)

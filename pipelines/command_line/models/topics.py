@@ -9,6 +9,7 @@ import click
 from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.drawing import as_svg
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     console,
     json_option,
@@ -37,7 +38,14 @@ if TYPE_CHECKING:
     from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments topics store",
+        "streaming-moments topics store --model published --words 15",
+        "streaming-moments topics store --over-time month --plot shares.png",
+    ),
+)
 @store_argument
 @click.option("--model", "name", help="Name of the model [the latest].")
 @words_option

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     JobSetup,
@@ -20,7 +21,7 @@ from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, OutputOptions
 from streaming_moments.pipelines.jobs.outputs.transform import MOST_TOP_DOCUMENTS, TransformResult
-from streaming_moments.pipelines.option_types import SEED, Share
+from streaming_moments.pipelines.option_types import SEED, Share, Whole
 from streaming_moments.pipelines.reports.documents import print_top_documents
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
@@ -33,7 +34,13 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments transform store 'shards/*.parquet' --output proportions",
+        "streaming-moments transform store shards/ --output out --id-column id --top-documents 5",
+    ),
+)
 @store_argument
 @shards_argument
 @click.option(
@@ -46,7 +53,7 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option("--passages", is_flag=True, help="A row a passage, where documents are cut.")
 @click.option(
     "--top-documents",
-    type=click.IntRange(0, MOST_TOP_DOCUMENTS),
+    type=Whole(0, MOST_TOP_DOCUMENTS),
     default=0,
     metavar="N",
     help="Also the N documents that speak most for each topic.",
@@ -82,13 +89,14 @@ def transform(
     replace: bool,
     job: JobSetup,
 ) -> None:
-    """Write topic proportions of each document of SHARDS, or completed rows, as Parquet.
+    """Write the topic proportions of each document of SHARDS, or completed rows, as Parquet.
 
-    A row a document: id, source and row, words known and unknown, topic and proportions. A
-    document without a known word, and one in another language, has no topic. The same command
-    goes on where one was stopped. Of records in three views the states, of sequences the states of
-    all symbols, of a table its rows with what is missing completed, of rows of numbers their
-    components or factors.
+    Each row is a document: id, source and row, numbers of known and unknown words, topic and
+    proportions. A document without known words, or in another language, has no topic. After an
+    interruption, the same command continues.
+
+    Other models write other columns: the state of each record (views), the state of each symbol
+    (sequences), rows with their missing values filled in (tables), components or factors (vectors).
     """
     opened = MomentStore.open(store, storage_options=job.storage_options)
     chosen = model_called(opened.commit, name)

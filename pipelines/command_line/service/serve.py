@@ -11,17 +11,18 @@ from types import FrameType
 import click
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.service.config import night_of, read_service
 from streaming_moments.pipelines.terminal import event_logger, say, tell
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("streaming-moments serve service.toml",))
 @click.argument("config", type=click.Path(dir_okay=False))
 @click.option("--no-accumulate", is_flag=True, help="Take documents only; others count them.")
 def serve(config: str, no_accumulate: bool) -> None:
-    """Take documents and answer for topics over HTTP, as CONFIG (TOML) says.
+    """Accept documents and answer questions about topics over HTTP, as CONFIG (TOML) says.
 
-    Ends on SIGTERM once what is open is answered.
+    On SIGTERM, the command ends once all open requests are answered.
     """
     wanted = read_service(config)
     try:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -20,7 +21,13 @@ from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments compact store",
+        "streaming-moments compact store --by month",
+    ),
+)
 @store_argument
 @click.option(
     "--by",
@@ -39,7 +46,7 @@ def compact(
     session: Session,
     json_output: bool,
 ) -> None:
-    """Replace the segments of STORE by their sums; older versions keep theirs."""
+    """Merge segments of STORE, so that reading it is faster; older versions stay readable."""
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     before = len(opened.commit.segments)
     with running(session) as run:

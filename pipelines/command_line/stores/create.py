@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     JobSetup,
     job_options,
@@ -25,7 +26,14 @@ from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.listing import list_shards
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments create store 'shards/*.parquet'",
+        "streaming-moments create store 'texts/*.txt' --language english --passage-words 200",
+        "streaming-moments create store 'rows/*.parquet' --kind vectors --columns embedding",
+    ),
+)
 @store_argument
 @shards_argument
 @declared_options(KindOptions, "shape")
@@ -40,7 +48,11 @@ def create(
     pilot: PilotOptions,
     job: JobSetup,
 ) -> None:
-    """Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."""
+    """Create STORE: choose its vocabulary and basis from a sample of SHARDS. Counts nothing yet.
+
+    Without --kind, the command looks at the first shards and prints what it takes them for. It
+    refuses shards that fit several kinds, and prints the options that decide.
+    """
     require_options_of(shape, counting, pilot)
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
     with job.running() as run:

@@ -21,7 +21,13 @@ from streaming_moments.storage.store.store import MomentStore
 _SHOWN = 20
 
 
-@click.command(cls=VersionsCommand)
+@click.command(
+    cls=VersionsCommand,
+    examples=(
+        "streaming-moments diff store 3 7",
+        "streaming-moments diff store -2 -1 --model published",
+    ),
+)
 @store_argument
 @click.argument("before", type=VERSION)
 @click.argument("after", type=VERSION)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     json_option,
     print_json,
@@ -19,18 +20,24 @@ from streaming_moments.pipelines.command_line.stores.dropping import (
     of_version,
     under_lock,
 )
-from streaming_moments.pipelines.option_types import Duration
+from streaming_moments.pipelines.option_types import Duration, Whole
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.operations.expiry import Expiry, plan_expiry
 from streaming_moments.storage.operations.expiry import expire as expire_versions
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments expire store --dry-run",
+        "streaming-moments expire store --keep 10 --older-than 30d",
+    ),
+)
 @store_argument
 @click.option(
     "--keep",
-    type=click.IntRange(1),
+    type=Whole(1),
     default=30,
     show_default=True,
     help="Keep so many of the last versions.",
@@ -61,9 +68,9 @@ def expire(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Drop old versions of STORE, and delete what only they hold.
+    """Drop old versions of STORE and delete the files that only they use.
 
-    Versions stay on which the latest model was fitted, or one for which a tag stands.
+    The versions stay that a tagged model or the latest model was fitted on.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     if dry_run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     JobSetup,
@@ -21,7 +22,13 @@ from streaming_moments.storage.store.store import MomentStore
 _SHOWN = 10
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments grow store",
+        "streaming-moments grow store 'shards/2026-11-*.parquet' --words 500",
+    ),
+)
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option(
@@ -40,10 +47,10 @@ def grow(
     message: str,
     job: JobSetup,
 ) -> None:
-    """Add to STORE the words that became frequent, found in a sample of SHARDS.
+    """Add words to STORE that have become frequent in a sample of SHARDS.
 
-    Documents counted from then on count them; no shard is counted again. SHARDS are by default
-    those that STORE counted last and that are still there.
+    Documents that are counted later count them; no shard is counted again. By default, SHARDS are
+    the latest counted shards that still exist.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     kind = opened.form.kind

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     JobSetup,
     job_options,
@@ -26,7 +27,13 @@ from streaming_moments.storage.operations.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments purge store shards/part-7.parquet --dry-run",
+        "streaming-moments purge store shards/part-7.parquet",
+    ),
+)
 @store_argument
 @shards_argument
 @dry_run_option
@@ -39,11 +46,12 @@ def purge(
     message: str,
     job: JobSetup,
 ) -> None:
-    """Let no version, model or file of STORE keep anything of SHARDS, as the law may ask.
+    """Erase SHARDS from all versions, models and files of STORE, for example to comply with a law.
 
-    They are read once more, or where they are gone what was counted with them. It refuses, and is
-    run again, where somebody else writes to STORE meanwhile. Exit code 2 means that nothing has
-    changed, 4 that the same command is to be run again to finish. Show it by `verify --purged`.
+    The command reads the shards again. Where they no longer exist, it counts the shards again that
+    were counted together with them. It stops if another process writes to STORE; run it again then.
+    Exit code 2: nothing has changed. Exit code 4: run the same command again to finish. `verify
+    --purged` checks the result.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options)
     recounted, erased, before = 0, tuple[str, ...](), tuple[str, ...]()

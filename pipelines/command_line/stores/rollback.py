@@ -23,7 +23,13 @@ from streaming_moments.storage.store.store import MomentStore
 _SHOWN = 20
 
 
-@click.command(cls=VersionsCommand)
+@click.command(
+    cls=VersionsCommand,
+    examples=(
+        "streaming-moments rollback store 12",
+        "streaming-moments rollback store --model published",
+    ),
+)
 @store_argument
 @click.argument("version", type=VERSION, required=False)
 @click.option(
@@ -46,7 +52,7 @@ def rollback(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Make STORE again what it was at VERSION, or a tag what it was, by a new commit.
+    """Restore STORE, or one tag, to an earlier state by a new commit.
 
     Shards that were forgotten since are counted again if VERSION counts them.
     """

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -26,7 +27,13 @@ from streaming_moments.pipelines.reports.kinds.registry import (
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments status store",
+        "streaming-moments status store --drift published",
+    ),
+)
 @store_argument
 @click.option("--version", type=VERSION, help="Version [the latest].")
 @click.option(

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     json_option,
@@ -20,7 +21,13 @@ from streaming_moments.storage.operations.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments verify store",
+        "streaming-moments verify store shards/part-7.parquet --purged",
+    ),
+)
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option("--version", type=VERSION, help="Version [the latest].")
@@ -35,10 +42,10 @@ def verify(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> int:
-    """Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound.
+    """Check the hashes and sums of all files of a version of STORE; exit code 2 if one is wrong.
 
-    With --purged, exit code 2 as well if any version, model or file of STORE holds anything of
-    SHARDS, or if that cannot be told.
+    With --purged, exit code 2 also means that a version, model or file of STORE still holds
+    anything of SHARDS, or that this cannot be checked.
     """
     if bool(shards) != purged or (purged and version is not None):
         raise click.UsageError("give SHARDS with --purged, which is of all versions, or neither.")
