@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import click
 
@@ -14,6 +14,7 @@ SOME = "Of --"  # how headings of options of one kind or model begin
 # Headings of options that many commands have; these sections come last.
 READING, RUNNING, OUTPUT = "Limits of reading", "Where it runs", "Output and access"
 _LAST = (READING, RUNNING, OUTPUT)
+_Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
 WIDTH = 100  # of help in columns, on a terminal that is as wide
 
 
@@ -73,7 +74,7 @@ class CommandGroup(click.Group):
     command_class = GroupedCommand
 
 
-def in_section(heading: str, *flags: str, **settings: Any) -> Any:
+def in_section(heading: str, *flags: str, **settings: Any) -> Callable[[_Command], _Command]:
     """Return `click.option` for an option under a heading."""
     return click.option(*flags, cls=GroupedOption, sections={heading: None}, **settings)
 

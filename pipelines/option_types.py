@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, g
 
 import click
 from annotated_types import Interval
+from click.core import ParameterSource
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_help import GroupedCommand, GroupedOption
@@ -159,6 +160,13 @@ def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
     if plain is float:
         return Share(min_open=bounds.gt is not None)
     return Whole(cast("int", bounds.ge), cast("int", bounds.le))
+
+
+def options_given(*kinds: type[Any]) -> set[str]:
+    """Names of the options of some dataclasses that were given on the command line."""
+    source = click.get_current_context().get_parameter_source
+    names = {one.name for kind in kinds for one in fields(kind)}
+    return {name for name in names if source(name) is ParameterSource.COMMANDLINE}
 
 
 NUMBER, COUNT, SEED = type_of(Number), type_of(Count), type_of(Seed)

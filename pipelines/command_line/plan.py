@@ -21,6 +21,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     shards_argument,
     storage_option,
 )
+from streaming_moments.pipelines.command_line.stores.create import with_kind
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
@@ -129,8 +130,9 @@ def plan(
     json_output: bool,
 ) -> None:
     """Estimate what a store of SHARDS costs: bytes, seconds, workers. Reads a few megabytes."""
-    require_options_of(shape, counting, pilot)
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
+    shape, counting = with_kind(listed, shape, counting, storage_options)
+    require_options_of(shape, counting, pilot)
     job, costs = try_out_any(listed, shape, counting, pilot, n_topics, CPU_COUNT, storage_options)
     made = plan_of(job, costs, workers, memory, within.total_seconds(), network)
     if json_output:

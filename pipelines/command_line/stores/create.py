@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import click
 
 from streaming_moments.pipelines.command_help import GroupedCommand
@@ -15,15 +17,35 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
-from streaming_moments.pipelines.option_types import declared_options
+from streaming_moments.pipelines.jobs.kinds.recognise import recognised
+from streaming_moments.pipelines.option_types import declared_options, options_given
 from streaming_moments.pipelines.reports.kinds.registry import (
     advice_on,
     sizes_of,
     sizes_text,
 )
 from streaming_moments.pipelines.reports.outside_words import drawn_of, pilot_line
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import note, say, tell
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.shards import Shard
+
+
+def with_kind(
+    shards: Sequence[Shard],
+    shape: KindOptions,
+    counting: CountingOptions,
+    storage_options: Mapping[str, object] | None,
+) -> tuple[KindOptions, CountingOptions]:
+    """The options of a command, and those that its first shards imply if `--kind` is missing."""
+    given = options_given(KindOptions, CountingOptions, PilotOptions)
+    if "kind" in given:
+        return shape, counting
+    found = recognised(shards, shape, counting, given, storage_options)
+    note(
+        f"reading SHARDS as {found.what} (`{found.options}`); if they hold something else, give "
+        "--kind"
+    )
+    return found.shape, found.counting
 
 
 @click.command(
@@ -53,8 +75,9 @@ def create(
     Without --kind, the command looks at the first shards and prints what it takes them for. It
     refuses shards that fit several kinds, and prints the options that decide.
     """
-    require_options_of(shape, counting, pilot)
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
+    shape, counting = with_kind(listed, shape, counting, job.storage_options)
+    require_options_of(shape, counting, pilot)
     with job.running() as run:
         made = create_kind(store, listed, shape, counting, pilot, run)
     drawn = drawn_of(made)

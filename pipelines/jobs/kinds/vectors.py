@@ -17,7 +17,14 @@ from streaming_moments.pipelines.jobs.create import (
     PilotOptions,
     cut_to_room,
 )
-from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Made, Redraw, Sampling, create_by
+from streaming_moments.pipelines.jobs.kinds.base import (
+    KindJobs,
+    Made,
+    Redraw,
+    Sampling,
+    Sight,
+    create_by,
+)
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import foundation_of, sketching_bytes
@@ -123,10 +130,28 @@ def _renewed(foundation: VectorsFoundation) -> str:
     return "a new grid and sketch"
 
 
+_NUMBERS = frozenset({"number", "whole", "bit"})
+
+
+def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
+    """Lists of numbers, or a table of nothing but numbers."""
+    if "" in columns or columns.get("vector") in ("numbers", "ids"):
+        return [Sight("rows of numbers", usual=True)]
+    found = [
+        Sight.of_columns("rows of numbers in column", [name])
+        for name, what in columns.items()
+        if what == "numbers"
+    ]
+    if len(columns) > 1 and _NUMBERS.issuperset(columns.values()):
+        found.append(Sight.of_columns("rows of numbers in columns", columns))
+    return found
+
+
 VECTORS = KindJobs(
     VectorsFoundation,
     frozenset({"columns", "sketch_columns", "squares", "fourth", "bad_rows"}),
     partial(create_by, _made),
     _form,
     Redraw(_known, _begun, _renewed),
+    sights=_sights,
 )

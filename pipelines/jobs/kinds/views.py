@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
     Sampling,
+    Sight,
     create_by,
     state_text,
 )
@@ -38,6 +39,7 @@ else:
 # `PILOT_FACTOR`.
 _PILOT_BYTES_A_PAIR = 4
 _WORDS_AT_ONCE = 64
+_VIEWS = 3
 
 
 def _form(shape: KindOptions) -> ViewsForm:
@@ -125,9 +127,16 @@ def frequent_terms(column: Any, name: str, policy: Any, options: PilotOptions) -
     return tuple(found.terms[place] for place in chosen)
 
 
+def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
+    """Three columns of words."""
+    words = [name for name, what in columns.items() if what == "word"]
+    return [Sight.of_columns("three views", words)] if len(words) == _VIEWS else []
+
+
 VIEWS = KindJobs(
     ViewsFoundation,
     OF_WORDS | OF_TEXTS | {"columns", "sketch_columns"},
     partial(create_by, _made),
     _form,
+    sights=_sights,
 )

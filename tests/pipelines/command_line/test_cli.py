@@ -230,12 +230,12 @@ def test_an_interrupt_says_how_to_go_on(run, made, monkeypatch):
 def test_without_a_command_the_help_is_shown_as_it_is(run):
     code, out, err = run()
     assert (code, err) == (0, "")
-    assert "\n  update       Count the SHARDS" in out
+    assert "\n  update    Count the SHARDS" in out
     assert out == run("--help")[1]
 
 
 def test_every_command_is_found_where_it_is_said_to_be(run):
-    names = re.findall(r"^  ([a-z-]+)  ", run()[1].split("Commands:")[1], re.MULTILINE)
+    names = re.findall(r"^  ([a-z-]+)  ", run()[1].split("\nStores:")[1], re.MULTILINE)
     assert len(names) == 33
     for name in names:
         assert run(name, "--help")[1].startswith(f"Usage: streaming-moments {name}")
