@@ -15,7 +15,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.reports.page import StepReport
-from streaming_moments.pipelines.terminal import event_logger, say, tell
+from streaming_moments.pipelines.terminal import event_logger, note, say, tell
 
 
 @click.command(
@@ -41,7 +41,7 @@ def nightly(config: str, json_output: bool) -> int:
             log.info(step.step, seconds=step.seconds, **step.values)
             click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
         else:
-            tell(_line_of(step))
+            note(_line_of(step))
 
     # the log of a night in JSON holds nothing else
     with running(Session(**asdict(wanted.cluster)), quiet=json_output) as run:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from streaming_moments.storage.store.store import MomentStore
 
 _MOST_NUMBERS = 1000
-_WINDOW = "Which days count"
+_WINDOW = "Days and weights"
 
 
 def _topic_numbers(value: str) -> tuple[int, ...]:
@@ -66,12 +66,14 @@ def _topic_numbers(value: str) -> tuple[int, ...]:
         first, last, step = (int(text or 0) for text in match.groups()) if match else (0, 0, 0)
         if not match or not first or (match[2] and last < first) or (match[3] and not step):
             raise click.BadParameter(
-                f"{part.strip()!r} are no numbers of topics from 1 up; write for example "
+                f"{part.strip()!r} is not a list of numbers of topics; write for example "
                 "2-32, 2-32:5 or 5,10,20"
             )
         numbers |= set(range(first, (last or first) + 1, step or 1)[: _MOST_NUMBERS + 1])
     if len(numbers) > _MOST_NUMBERS:
-        raise click.BadParameter(f"{value!r} are more than {_MOST_NUMBERS} numbers; take steps")
+        raise click.BadParameter(
+            f"{value!r} are more than {_MOST_NUMBERS} numbers; use steps, such as 2-2000:10"
+        )
     return tuple(sorted(numbers))
 
 
@@ -84,7 +86,7 @@ def _day(value: str) -> date:
     try:
         return date.fromisoformat(value)
     except ValueError as error:
-        raise click.BadParameter(f"{value!r} is no day; write for example 2026-11-21") from error
+        raise click.BadParameter(f"{value!r} is not a day; write for example 2026-11-21") from error
 
 
 def _json_object(value: str) -> dict[str, Any]:
@@ -128,7 +130,7 @@ storage_option = in_section(
     OUTPUT,
     "--storage-options",
     type=Parsed("json", _json_object),
-    help="fsspec options of cloud URLs as JSON; never stored.",
+    help="fsspec options for cloud URLs as JSON; never stored.",
 )
 json_option = in_section(
     OUTPUT, "--json", "json_output", is_flag=True, help="Print one JSON object."
@@ -138,7 +140,7 @@ words_option = click.option(
     type=Whole(1),
     default=10,
     show_default=True,
-    help="Words shown of each topic.",
+    help="Number of words to show per topic.",
 )
 
 
@@ -150,27 +152,34 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--scheduler",
         metavar="ADDRESS",
         type=SHARD_URL,
-        help="Dask scheduler, tcp://host:8786.",
+        help="Address of a Dask scheduler, such as tcp://host:8786.",
     )
     @in_section(
-        RUNNING, "--workers", type=NUMBER, default=0, help="Local worker processes, not threads."
+        RUNNING,
+        "--workers",
+        type=NUMBER,
+        default=0,
+        help="Number of local worker processes, instead of threads.",
     )
     @in_section(
-        RUNNING, "--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [60% of its memory]."
+        RUNNING,
+        "--memory",
+        type=Bytes(),
+        help="Memory budget of a worker, such as 4GB [60% of its memory].",
     )
     @in_section(
         RUNNING,
         "--worker-timeout",
         type=Duration(),
         default=timedelta(seconds=WORKER_TIMEOUT),
-        help="Give up when no worker is at work for so long [5m].",
+        help="Stop if there is no worker for this long [5m].",
     )
     @in_section(RUNNING, "--dashboard", is_flag=True, help="Print the link of Dask's dashboard.")
     @in_section(
         RUNNING,
         "--performance-report",
         metavar="FILE",
-        help="Write Dask's account of the run, as HTML.",
+        help="Write Dask's performance report of the run, as HTML.",
     )
     @functools.wraps(command)
     def placed(
@@ -191,14 +200,14 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Which days count, given to the command as `window`."""
 
-    @in_section(_WINDOW, "--since", type=_DAY, help="First day whose documents count, YYYY-MM-DD.")
-    @in_section(_WINDOW, "--until", type=_DAY, help="Last day whose documents count, YYYY-MM-DD.")
+    @in_section(_WINDOW, "--since", type=_DAY, help="Use documents from this day on, YYYY-MM-DD.")
+    @in_section(_WINDOW, "--until", type=_DAY, help="Use documents up to this day, YYYY-MM-DD.")
     @in_section(
         _WINDOW,
         "--half-life",
         type=HalfLife(),
         metavar="DAYS",
-        help="Days after which documents count half; the sums are floats then.",
+        help="Days after which documents have half the weight; sums become floats.",
     )
     @functools.wraps(command)
     def windowed(
@@ -219,13 +228,13 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--max-document-bytes",
         type=Bytes(),
         default=LIMITS.document_bytes,
-        help="Longest document, line or list of ids accepted [8MiB].",
+        help="Longest document, line or list of ids [8MiB].",
     )
     @in_section(
         READING,
         "--max-row-group-bytes",
         type=Bytes(),
-        help="Largest Parquet row group, or page of a larger one, decoded [what --memory allows].",
+        help="Largest Parquet row group, or page of it, to decode [as --memory allows].",
     )
     @functools.wraps(command)
     def limited(max_document_bytes: int, max_row_group_bytes: int | None, **given: Any) -> Any:

@@ -19,7 +19,7 @@ from streaming_moments.pipelines.cluster.memory import (
     plan_reading,
 )
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed
+from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed, about
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
 from streaming_moments.statistics.counts.lengths.room import documents_that_fit
 from streaming_moments.statistics.counts.lengths.weights import WEIGHTINGS, Weighting
@@ -66,7 +66,7 @@ _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
 _WORDS: Mapping[str, None] = MappingProxyType({"Words": None})
 _SAMPLE: Mapping[str, None] = MappingProxyType({"Sample": None})
 _SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
-CHOSEN = "--pilot-documents asks for no more"
+CHOSEN = "--pilot-documents sets this number"
 
 
 @dataclass(frozen=True)
@@ -220,15 +220,15 @@ class Pilot:
     def origin(self) -> str:
         """Where it comes from, and how documents count, in words."""
         if self.basis.table is not None:
-            rare = f"; {self.rare} that are rarer count as missing" if self.rare else ""
+            rare = f"; {self.rare} rarer ones count as missing" if self.rare else ""
             return (
-                f"a pilot of {self.documents} rows in {self.shards} shards: "
+                f"a sample of {self.documents} rows in {self.shards} shards: "
                 f"{self.basis.table.n_words} categories of {self.basis.table.number} columns{rare}"
             )
         return (
-            f"a pilot of {self.documents} passages in {self.shards} shards"
-            f"{f' (it ended because {self.stopped})' if self.stopped else ''}; "
-            f"{self.basis.weights.sentence}; room for about {self.room:.2g} documents like these"
+            f"a sample of {self.documents} passages in {self.shards} shards"
+            f"{f' ({self.stopped})' if self.stopped else ''}; "
+            f"{self.basis.weights.sentence}; capacity: about {about(self.room)} such documents"
         )
 
 
@@ -340,9 +340,10 @@ def draw_words(
             return Drawn(sample, len(samples), following)
         asked, most = following
         run.tell(
-            f"{sample.batch.documents:,} passages hold fewer than the {options.vocabulary_size:,} "
-            f"words asked for: up to {asked:,} are drawn of {most:,} shards, in about "
-            f"{(time.monotonic() - begun) * max(1, most // len(samples)):.0f} s or some more"
+            f"a sample of {sample.batch.documents:,} passages has fewer than "
+            f"{options.vocabulary_size:,} words; drawing up to {asked:,} passages from {most:,} "
+            f"shards, which takes about "
+            f"{(time.monotonic() - begun) * max(1, most // len(samples)):.0f} s"
         )
         del samples, sample  # before larger ones are there
 
@@ -366,7 +367,7 @@ def next_draw(
     >>> next_draw(sample, PilotOptions(), 20_000, (1, 1))
     (80000, 1)
     >>> next_draw(sample, PilotOptions(pilot_documents=2), 2, (1, 1))
-    '--pilot-documents asks for no more'
+    '--pilot-documents sets this number'
     """
     if sample.columns:
         return ""  # all categories of a table that are frequent enough
@@ -375,7 +376,7 @@ def next_draw(
     found = frequencies_of(sample).document_frequencies
     found = np.sort(found[found <= options.max_document_fraction * documents])[::-1]
     if np.count_nonzero(found >= least) >= size:
-        return f"it has the {size:,} words asked for"
+        return f"it has all {size:,} words of --vocabulary-size"
     whole = sample.documents_seen <= documents
     if whole and read == there:
         return "there are no more passages"
@@ -383,23 +384,23 @@ def next_draw(
     if options.pilot_documents != PILOT_DOCUMENTS:
         return CHOSEN
     if cut:
-        return "no more fit into --memory"
+        return "--memory holds no more passages"
     if not np.count_nonzero(found < max(least, 2)):
-        return "it met no word that is rarer than those it has"
+        return "no rarer words appeared, so more passages would add none"
     # until the rarest word asked for is met so often; one that was not met does not say how far off
     rarest = int(found[size - 1]) if found.size >= size else 0
     times = max(2.0, (least + 1) / rarest) if rarest else _UNMET_TIMES
     if whole:
         more = min(there, MOST_TIMES * PILOT_SHARDS, int(read * times))
-        return (asked, more) if more > read else f"it reads {read:,} shards at most"
+        return (asked, more) if more > read else f"{read:,} shards are the most for a sample"
     bound = MOST_TIMES * PILOT_DOCUMENTS
     room = MOST_ENTRIES * documents // max(1, sample.batch.words.size)
     more = min(bound, room, int(asked * times))
     if more >= _WORTH * asked:
         return more, read
     if bound <= room:
-        return f"it draws {bound:,} passages at most"
-    return f"it holds {MOST_ENTRIES:,} words of passages at most"
+        return f"{bound:,} passages are the most for a sample"
+    return f"{MOST_ENTRIES:,} words in passages are the most for a sample"
 
 
 def _is_cut(samples: Sequence[TermSample], drawn: Sequence[tuple[Shard, int]]) -> bool:
@@ -490,8 +491,8 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
         found[term.partition(BETWEEN)[0]].append((term, rows))
     if len(found) < FEWEST_COLUMNS:
         raise InvalidInput(
-            f"the table has {len(found)} categorical columns ({', '.join(found)}); what is hidden "
-            f"behind columns shows from {FEWEST_COLUMNS} on: name more by --categories"
+            f"the table has {len(found)} categorical columns ({', '.join(found)}), but models need "
+            f"at least {FEWEST_COLUMNS}; name more with --categories"
         )
     # before rare ones go: a column of names has nothing but rare ones
     require_countable(found, [len(own) for own in found.values()])
@@ -558,9 +559,9 @@ def quotas(
     if not shards:
         raise InvalidInput("no shards to sample; give at least one")
     if options.seed < 0:
-        raise InvalidInput(f"the seed is {options.seed}; it must be at least 0")
+        raise InvalidInput(f"the seed is {options.seed}; give at least 0")
     if options.pilot_documents < 1:
-        raise InvalidInput(f"a pilot of {options.pilot_documents} passages; it must be at least 1")
+        raise InvalidInput(f"--pilot-documents is {options.pilot_documents}; give at least 1")
     rng = np.random.default_rng(options.seed)
     taken = np.sort(rng.permutation(len(shards))[:most])
     chosen = [shards[i] for i in taken]

@@ -53,8 +53,8 @@ class Gauges:
                 buckets=_SECONDS,
             ),
             Counter(f"{name}_documents", "Documents acknowledged.", registry=registry),
-            Counter(f"{name}_bytes", "Bytes of documents acknowledged.", registry=registry),
-            Counter(f"{name}_texts", "Texts whose topics were answered.", registry=registry),
+            Counter(f"{name}_bytes", "Bytes of accepted documents.", registry=registry),
+            Counter(f"{name}_texts", "Texts with answered topics.", registry=registry),
         )
 
     def answered(self, call: str, status: int, seconds: float) -> None:
@@ -84,44 +84,44 @@ class Gauges:
             ("documents", "Documents in the store.", commit.documents),
             ("tokens", "Vocabulary tokens in the store.", commit.tokens),
             ("shards", "Shards in the ledger of the store.", commit.shards),
-            ("inbox_batches", "Batches that wait to be sealed.", view.backlog.batches),
-            ("inbox_documents", "Documents that wait to be sealed.", view.backlog.documents),
-            ("inbox_bytes", "Bytes that wait to be sealed.", view.backlog.nbytes),
+            ("inbox_batches", "Pending batches.", view.backlog.batches),
+            ("inbox_documents", "Pending documents.", view.backlog.documents),
+            ("inbox_bytes", "Bytes of pending documents.", view.backlog.nbytes),
             (
                 "inbox_age_seconds",
-                "Since the oldest of them came.",
+                "Age of the oldest pending document.",
                 view.backlog.age.total_seconds(),
             ),
             ("inbox_seals", "Seals of the inbox.", view.sealed),
-            ("inbox_seals_uncounted", "Seals that are not counted.", view.counting.lag),
+            ("inbox_seals_uncounted", "Seals that are not counted yet.", view.counting.lag),
             (
                 "counting_stalled_seconds",
-                "Since turns fail, or seals wait and none is counted; 0 where it goes on.",
+                "Since cycles fail or seals stay uncounted; 0 if counting works.",
                 view.counting.stalled(),
             ),
             (
                 "set_aside_shards",
-                "Shards that cannot be counted as the store is.",
+                "Shards that cannot be counted.",
                 len(view.counting.set_aside),
             ),
             (
                 "set_aside_documents",
-                "Documents in shards that are set aside.",
+                "Documents in shards that cannot be counted.",
                 view.counting.documents_set_aside,
             ),
             (
                 "sum_filled",
-                "Part of 2^62 that the largest sum of the store may reach.",
+                "Share of the largest possible sum that the store has used.",
                 sum(part.largest for part in commit.segments if part.sign > 0) / LARGEST_TOTAL,
             ),
-            ("model_loaded", "Whether a model answers.", int(view.published is not None)),
-            ("problems", "What could not be looked at lately.", len(view.problems)),
+            ("model_loaded", "Whether a model is loaded.", int(view.published is not None)),
+            ("problems", "Failed reads of the store or the tokens.", len(view.problems)),
         )
-        heard = "Since what accumulates within was heard.", silence
+        heard = "Since the last heartbeat of the accumulator.", silence
         silent = () if silence is None else (("accumulator_silence_seconds", *heard),)
         for name, says, value in (*values, *silent):
             Gauge(f"streaming_moments_{name}", says, registry=now).set(value)
-        says = "Times in a row that a step of the accumulator failed; 0 where it works."
+        says = "Consecutive failures of a step of the accumulator; 0 if it works."
         steps = Gauge("streaming_moments_step_failures", says, ["step"], registry=now)
         for name in NAMES:
             steps.labels(name).set(sum(one.failures for one in view.steps if one.name == name))

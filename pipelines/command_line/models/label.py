@@ -29,8 +29,8 @@ from streaming_moments.storage.store.store import MomentStore
 @click.argument("topic", type=Whole(0))
 @click.argument("text", required=False)
 @click.option("--model", help="Name or tag of the model [the latest].")
-@click.option("--remove", is_flag=True, help="Take the label away.")
-@click.option("--message", default="", help="For the log.")
+@click.option("--remove", is_flag=True, help="Remove the label.")
+@click.option("--message", default="", help="Message for the log.")
 @storage_option
 @json_option
 def label(
@@ -48,7 +48,7 @@ def label(
     Models that are fitted later use the label for the topic that matches this one.
     """
     if (text is None) != remove:
-        raise click.UsageError("give a TEXT, or --remove to take the label away.")
+        raise click.UsageError("give a TEXT, or --remove to remove the label.")
     opened = MomentStore.open(store, storage_options=storage_options)
     after = label_topic(opened, topic, text or "", model, message)
     called = "has no label" if remove else f"is called {text}"

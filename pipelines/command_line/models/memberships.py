@@ -52,8 +52,8 @@ def memberships(
     model, chosen = opened.load_any_model(name), model_called(opened.commit, name)
     if not isinstance(model, Blockmodel):
         raise click.UsageError(
-            f"model {chosen} is of {model.name}: memberships are of {Blockmodel.name}, and what "
-            "others say of records is written by `streaming-moments transform`."
+            f"model {chosen} is of type {model.name}, but memberships need type {Blockmodel.name}; "
+            "for other models use `streaming-moments transform`."
         )
     stale = staleness(opened, chosen)
     if stale.is_stale:

@@ -35,13 +35,13 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--documents/--no-documents",
     default=True,
-    help="Show a few lines of a document of each topic, from some of the shards [yes].",
+    help="Show the beginning of a document of each topic [yes].",
 )
 @click.option(
     "--top-documents",
     metavar="FOLDER",
     type=STORE_URL,
-    help="Show the documents, or rows, that `transform --top-documents` wrote there.",
+    help="Show the documents or rows that `transform --top-documents` wrote to this folder.",
 )
 @storage_option
 @json_option
@@ -70,4 +70,4 @@ def page(
         return
     say(f"{output}: {headline_of(written)}")
     if documents and written.what == "topic" and not shown:
-        tell("no document is shown: of none of the shards that were looked at one can be read here")
+        tell("the page shows no documents, as none of the shards can be read here")

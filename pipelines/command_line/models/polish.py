@@ -24,7 +24,7 @@ from streaming_moments.pipelines.jobs.polish import polish as polish_model
 from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.pipelines.option_types import COUNT, OrAuto, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import detail, say, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.windows import Window, windowed
@@ -42,19 +42,21 @@ from streaming_moments.storage.store.store import MomentStore
 )
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
-@click.option("--model", "parent", help="Name of the model to begin with [the latest].")
+@click.option("--model", "parent", help="Name of the model to start from [the latest].")
 @click.option(
     "--passes",
     type=OrAuto(COUNT),
     default=PASSES,
     show_default=True,
-    help="Over the documents; auto: until one changes less than half of the error bars.",
+    help="Number of passes; auto: until a pass changes less than half of the error bars.",
 )
-@click.option("--alpha", is_flag=True, help="Learn alpha too, a step of its fixed point a pass.")
+@click.option("--alpha", is_flag=True, help="Also learn alpha, by one fixed-point step per pass.")
 @click.option("--name", type=StoreName(), help="Name of the new model [by parent and passes].")
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
 @click.option(
-    "--allow-missing", is_flag=True, help="Leave out counted shards that are gone or changed."
+    "--allow-missing",
+    is_flag=True,
+    help="Leave out counted shards that no longer exist or have changed.",
 )
 @words_option
 @job_options
@@ -110,8 +112,8 @@ def polish(
         )
     else:
         view.print(console())
-        sentence = view.described.sentence
-        say("", f"model {chosen} kept in version {kept.version}; {sentence}")
+        say("", f"Saved model {chosen} in version {kept.version}.")
+        detail(view.described.sentence)
     for error in result.bad:
         tell(f"left out {error}")
     return ExitCode.BAD_SHARDS if result.bad else 0

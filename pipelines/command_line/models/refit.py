@@ -27,7 +27,7 @@ from streaming_moments.pipelines.option_types import VERSION, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
 from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import documents_of
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import detail, say, tell
 from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.windows import Window, windowed
 from streaming_moments.storage.store.model_changes import require_free
@@ -45,7 +45,7 @@ from streaming_moments.storage.store.store import MomentStore
 @store_argument
 @model_options
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
-@click.option("--name", type=StoreName(), help="Name of the model [by options and version].")
+@click.option("--name", type=StoreName(), help="Name of the model [from its options and version].")
 @window_options
 @words_option
 @cluster_options
@@ -101,5 +101,6 @@ def refit(
         )
         return
     view.print(console())
-    sentence = "; ".join((view.described.sentence, *view.lacks))
-    say("", f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {sentence}")
+    say("", f"Saved model {chosen} in version {kept.version}, fitted to {documents_of(model)}.")
+    say(*view.lacks)
+    detail(view.described.sentence)

@@ -58,14 +58,14 @@ from streaming_moments.storage.store.store import MomentStore
     type=Alphas(),
     multiple=True,
     default=["auto"],
-    help="One or several, as 0,0.1,1; repeatable. 0: one topic a document; auto: by pairs held "
-    "out. [auto]",
+    help="One or several values, such as 0,0.1,1; repeatable. 0: one topic per document; auto: the "
+    "best held-out log-likelihood. [auto]",
 )
 @method_options
 @refine_option
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
 @window_options
-@click.option("--plot", "plot_file", help="Draw coherence and spectrum into this file, as PNG.")
+@click.option("--plot", "plot_file", help="Draw coherence and spectrum to this PNG file.")
 @cluster_options
 @storage_option
 @json_option
@@ -129,7 +129,7 @@ def select(
     if best is None and model is None:
         say(
             "",
-            "coherence is missing: the store keeps no co-document counts (create it without "
+            "no coherence: the store has no co-document counts (create it without "
             "--no-codocuments)",
         )
     elif best is not None:
@@ -138,7 +138,7 @@ def select(
         say(f"{selection.why_separable}: {_refit(store, apart, options, model)}")
     if selection.likely:
         say(f"{selection.why}: {_refit(store, selection.likely[0], options, model)}")
-    say(f"{selection.seconds:.1f} seconds in all{f'; {plot_file}' if plot_file else ''}")
+    say(f"{selection.seconds:.1f} seconds in total{f'; {plot_file}' if plot_file else ''}")
 
 
 def _of_states(model: Any, numbers: Sequence[int], given: dict[str, Any]) -> list[FitOptions]:
@@ -154,7 +154,7 @@ def _of_states(model: Any, numbers: Sequence[int], given: dict[str, Any]) -> lis
     for name, value in told.items():
         if name not in known or value == AUTO:
             flag = f"--{name} {AUTO}" if value == AUTO else f"--{name}"
-            raise click.UsageError(f"{flag} is of topics, not of model {model.name}; leave it out.")
+            raise click.UsageError(f"{flag} needs a model of topics, not {model.name}; remove it.")
     alphas = told.pop("alpha0", None)
     each = [{}] if alphas is None else [{"alpha0": alpha0} for alpha0 in dict.fromkeys(alphas)]
     return [

@@ -44,35 +44,36 @@ from streaming_moments.storage.store.store import MomentStore
 @store_argument
 @shards_argument
 @click.option(
-    "--output", required=True, type=STORE_URL, help="Folder for one Parquet file a shard."
+    "--output",
+    required=True,
+    type=STORE_URL,
+    help="Folder for the results, one Parquet file per shard.",
 )
 @click.option("--model", "name", help="Name of the model [the latest].")
-@click.option(
-    "--id-column", help="Column or field of what documents are called [their files, or numbers]."
-)
-@click.option("--passages", is_flag=True, help="A row a passage, where documents are cut.")
+@click.option("--id-column", help="Column or field of document ids [file names, or numbers].")
+@click.option("--passages", is_flag=True, help="Write a row per passage instead of per document.")
 @click.option(
     "--top-documents",
     type=Whole(0, MOST_TOP_DOCUMENTS),
     default=0,
     metavar="N",
-    help="Also the N documents that speak most for each topic.",
+    help="Also show the N most typical documents of each topic.",
 )
 @click.option(
     "--foreign-below",
     type=Share(),
     default=FOREIGN_BELOW,
     show_default=True,
-    help="A text of whose words a smaller share is known is marked, and has no topic.",
+    help="Texts with a smaller share of known words get no topic.",
 )
 @click.option(
     "--method",
     type=click.Choice([*METHODS, *DECODINGS]),
-    help="Of topics fixed-point or gibbs, of sequences viterbi or posterior [the first].",
+    help="For topics: fixed-point or gibbs; for sequences: viterbi or posterior [the first].",
 )
-@click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
+@click.option("--seed", type=SEED, help="Seed of the Gibbs sampler.")
 @click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
-@click.option("--views", metavar="NAMES", help="Of views the columns to read records by [all].")
+@click.option("--views", metavar="NAMES", help="For views: the columns to use [all].")
 @job_options
 def transform(
     store: str,
@@ -105,11 +106,11 @@ def transform(
     made = output_of(model.name)
     if not made.methods and (method is not None or seed is not None):
         raise click.UsageError(
-            f"model {chosen}, of {model.name}, is not sampled: leave out --method and --seed."
+            f"model {chosen} of type {model.name} does not use --method and --seed; remove them."
         )
     if method is not None and method not in made.methods:
         raise click.UsageError(
-            f"--method {method} is not of model {chosen}, of {model.name}; give "
+            f"model {chosen} of type {model.name} has no --method {method}; give "
             f"{' or '.join(made.methods)}."
         )
     options = OutputOptions(
@@ -126,7 +127,9 @@ def transform(
     )
     if idle := made.idle(options):
         flags = ", ".join(f"--{one.replace('_', '-')}" for one in idle)
-        raise click.UsageError(f"model {chosen} is of {model.name}: leave out {flags}.")
+        raise click.UsageError(
+            f"model {chosen} of type {model.name} does not use {flags}; remove it."
+        )
     if stale.is_stale:
         tell(f"warning: {stale_line(stale)}")
     opened = store_for(opened, chosen, model)

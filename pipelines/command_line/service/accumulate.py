@@ -48,12 +48,12 @@ _BY_SIGNAL = 128  # and its number: how shells tell what ended a process
 @click.option(
     "--once",
     is_flag=True,
-    help="Seal and count what waits, and end; exit code 3 where shards are set aside or refused.",
+    help="Count all pending documents once, then end; exit code 3 if a shard cannot be counted.",
 )
 @click.option(
     "--until-closed",
     is_flag=True,
-    help="End where standard input does; say on standard output that it goes on.",
+    help="End with standard input; print heartbeats on standard output.",
 )
 @json_option
 @click.pass_context
@@ -67,7 +67,7 @@ def accumulate(
     `hung_after`, it is killed and started again.
     """
     if json_output and not once:
-        raise click.UsageError("--json is of --once; give both.")
+        raise click.UsageError("--json needs --once; give both.")
     wanted, end = read_service(config), _End()
     if not once and not until_closed:
         end.by_signals()

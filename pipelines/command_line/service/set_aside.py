@@ -27,8 +27,10 @@ _PATIENCE = timedelta(minutes=1)  # that a turn of the accumulator is waited for
 )
 @click.argument("config", type=click.Path(dir_okay=False))
 @click.argument("shards", nargs=-1)
-@click.option("--retry", "again", is_flag=True, help="Count them again in the next turn.")
-@click.option("--refuse", "refused", is_flag=True, help="Refuse their documents for good.")
+@click.option("--retry", "again", is_flag=True, help="Count the shards again in the next cycle.")
+@click.option(
+    "--refuse", "refused", is_flag=True, help="Reject the documents of the shards for good."
+)
 @json_option
 def set_aside(
     config: str, shards: tuple[str, ...], again: bool, refused: bool, json_output: bool
@@ -39,7 +41,9 @@ def set_aside(
     code 3: some shards cannot be counted.
     """
     if again and refused:
-        raise InvalidInput("--retry counts shards again, --refuse never does; give one of them")
+        raise InvalidInput(
+            "--retry counts shards again and --refuse rejects them; give one of the two"
+        )
     from streaming_moments.pipelines.service.ingest_worker.locking import locked
     from streaming_moments.pipelines.service.ingest_worker.quarantine import refuse
     from streaming_moments.storage.inbox.inbox import Inbox

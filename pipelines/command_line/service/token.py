@@ -25,7 +25,7 @@ def token() -> None:
 )
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.argument("name")
-@click.option("--role", type=_ROLES, default="reader", show_default=True, help="What it may do.")
+@click.option("--role", type=_ROLES, default="reader", show_default=True, help="Role of the token.")
 @json_option
 def add(file: str, name: str, role: str, json_output: bool) -> None:
     """Create a token called NAME and print it; FILE stores only its hash."""

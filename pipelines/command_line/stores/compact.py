@@ -34,7 +34,7 @@ from streaming_moments.storage.store.store import MomentStore
     type=click.Choice(["day", "month", "year", "all"]),
     default="day",
     show_default=True,
-    help="Add up documents of one day, month or year, or all.",
+    help="Merge segments of the same day, month or year, or all.",
 )
 @cluster_options
 @storage_option
@@ -51,4 +51,4 @@ def compact(
     before = len(opened.commit.segments)
     with running(session) as run:
         after = compact_store(opened, run, by)
-    print_version(after, f"{before} segments became {len(after.commit.segments)}", json_output)
+    print_version(after, f"{before} segments merged into {len(after.commit.segments)}", json_output)

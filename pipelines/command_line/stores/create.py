@@ -25,7 +25,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     sizes_text,
 )
 from streaming_moments.pipelines.reports.outside_words import drawn_of, pilot_line
-from streaming_moments.pipelines.terminal import note, say, tell
+from streaming_moments.pipelines.terminal import detail, note, say, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
 
@@ -35,16 +35,21 @@ def with_kind(
     shape: KindOptions,
     counting: CountingOptions,
     storage_options: Mapping[str, object] | None,
+    json_output: bool,
 ) -> tuple[KindOptions, CountingOptions]:
-    """The options of a command, and those that its first shards imply if `--kind` is missing."""
+    """The options of a command, and those that its first shards imply if `--kind` is missing.
+
+    Prints what they imply, unless the command answers in JSON.
+    """
     given = options_given(KindOptions, CountingOptions, PilotOptions)
     if "kind" in given:
         return shape, counting
     found = recognised(shards, shape, counting, given, storage_options)
-    note(
-        f"reading SHARDS as {found.what} (`{found.options}`); if they hold something else, give "
-        "--kind"
-    )
+    if not json_output:
+        note(
+            f"reading SHARDS as {found.what} (`{found.options}`); if they hold something else, "
+            "give --kind"
+        )
     return found.shape, found.counting
 
 
@@ -76,7 +81,7 @@ def create(
     refuses shards that fit several kinds, and prints the options that decide.
     """
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
-    shape, counting = with_kind(listed, shape, counting, job.storage_options)
+    shape, counting = with_kind(listed, shape, counting, job.storage_options, job.json_output)
     require_options_of(shape, counting, pilot)
     with job.running() as run:
         made = create_kind(store, listed, shape, counting, pilot, run)
@@ -95,9 +100,12 @@ def create(
             }
         )
         return
+    drawing = pilot_line(made)
     say(
-        made.commit.message,
-        *filter(None, (pilot_line(made), *advice)),
-        f"created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}; next: "
-        f"streaming-moments update {made.url} SHARDS...",
+        f"Created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}.",
+        drawing or made.commit.message,
+        *advice,
+        f"Next: streaming-moments update {made.url} SHARDS...",
     )
+    if drawing:
+        detail(made.commit.message)

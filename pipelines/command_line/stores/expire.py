@@ -40,22 +40,22 @@ from streaming_moments.storage.store.store import MomentStore
     type=Whole(1),
     default=30,
     show_default=True,
-    help="Keep so many of the last versions.",
+    help="Number of latest versions to keep.",
 )
 @click.option(
     "--older-than",
     type=Duration(),
     default="90d",
     show_default=True,
-    help="Keep what was the latest within this time; below 7d only while nobody works on STORE.",
+    help="Keep versions that were the latest within this time; below 7d only if no one uses STORE.",
 )
 @click.option(
     "--models",
     is_flag=True,
-    help="Drop models whose version is not kept, too, but for the latest and those with a tag.",
+    help="Also drop models of dropped versions, except the latest model and tagged ones.",
 )
 @dry_run_option
-@click.option("--message", default="", help="For the log.")
+@click.option("--message", default="", help="Message for the log.")
 @storage_option
 @json_option
 def expire(
@@ -96,8 +96,8 @@ def _expiry_as_json(found: Expiry) -> dict[str, Any]:
 
 def _expiry_lines(store: MomentStore, found: Expiry, dry_run: bool) -> list[str]:
     would = "would be " if dry_run else ""
-    lines = [f"version {version} stays for {why}" for version, why in found.held.items()]
-    lines += [f"model {name} {'would go' if dry_run else 'goes'}" for name in found.models]
+    lines = [f"version {version} stays: {why}" for version, why in found.held.items()]
+    lines += [f"model {name} {would}dropped" for name in found.models]
     lines.append(
         f"version {store.version}: {len(found.versions)} versions {would}dropped; "
         f"{mebibytes(found.size)} {would}freed in {len(found.places)} places"

@@ -34,9 +34,9 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--allow-again",
     is_flag=True,
-    help="Let updates count SHARDS again; also of SHARDS that were forgotten before.",
+    help="Let updates count SHARDS again, even if they were forgotten earlier.",
 )
-@click.option("--message", default="", help="For the log.")
+@click.option("--message", default="", help="Message for the log.")
 @job_options
 def forget(
     store: str,
@@ -66,5 +66,5 @@ def forget(
         )
     with job.running() as run:
         after = forget_shards(opened, listed, run, message, allow_again)
-    skipped = "may be counted again" if allow_again else "will be skipped by updates"
-    print_version(after, f"{len(listed)} shards forgotten, which {skipped}", job.json_output)
+    skipped = "may count them again" if allow_again else "will skip them"
+    print_version(after, f"{len(listed)} shards forgotten; updates {skipped}", job.json_output)

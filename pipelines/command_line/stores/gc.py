@@ -29,13 +29,13 @@ from streaming_moments.storage.store.store import MomentStore
     ),
 )
 @store_argument
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, change nothing.")
 @click.option(
     "--grace",
     type=Duration(),
     default="7d",
     show_default=True,
-    help="Age from which it is garbage; shorter only while nobody writes.",
+    help="Delete files older than this; below 7d only if no one writes to STORE.",
 )
 @storage_option
 @json_option

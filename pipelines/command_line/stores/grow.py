@@ -36,9 +36,9 @@ _SHOWN = 10
     type=COUNT,
     default=WORDS,
     show_default=True,
-    help="At most so many words, the most frequent.",
+    help="Largest number of words to add; the most frequent are added.",
 )
-@click.option("--message", default="", help="For the log.")
+@click.option("--message", default="", help="Message for the log.")
 @job_options
 def grow(
     store: str,
@@ -73,10 +73,10 @@ def grow(
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         say(
             f"version {after.version}: {len(found)} words added ({', '.join(found[:_SHOWN])}"
-            f"{more}); documents count them from now on"
+            f"{more}); later documents count them"
         )
     else:
         say(
-            f"version {after.version}: nothing to add; the vocabulary has every word that a pilot "
-            f"of these {result.shards} shards would choose"
+            f"version {after.version}: no words to add: the vocabulary has every "
+            f"frequent word of a sample of these {result.shards} shards"
         )

@@ -41,4 +41,4 @@ def log(store: str, storage_options: dict[str, Any] | None, json_output: bool) -
     if expired:
         begins = opened.commit.kept[0][0]
         gone = ", ".join(f"{one} to {last}" if one < last else f"{one}" for one, last in expired)
-        say(f"the history begins with version {begins}; no longer kept: {gone}")
+        say(f"the history begins with version {begins}; expired versions: {gone}")

@@ -37,7 +37,7 @@ from streaming_moments.storage.store.store import MomentStore
 @store_argument
 @shards_argument
 @dry_run_option
-@click.option("--message", default="", help="For the log; it may name no shard.")
+@click.option("--message", default="", help="Message for the log; it must not name a shard.")
 @job_options
 def purge(
     store: str,
@@ -85,19 +85,25 @@ def _purge_lines(
     would = "would be " if dry_run else ""
     lines = list(gone.shards) if dry_run else []
     if gone.models:
-        lines.append(f"models {would}dropped: {', '.join(gone.models)}; fit others by `refit`")
+        lines.append(f"models {would}dropped: {', '.join(gone.models)}; fit new ones with `refit`")
     if gone.tags:
         lines.append(f"tags {would}dropped: {', '.join(gone.tags)}")
     if gone.staged:
-        lines.append(f"the lineage that a rebase gathers aside {would}given up; `rebase` again")
+        lines.append(f"the unfinished rebase {would}cancelled; run `rebase` again")
     if recounted:
-        lines.append(f"{recounted} shards were counted anew, as those to be purged are gone")
+        lines.append(
+            f"{recounted} other shards were counted again, as the purged files no longer exist"
+        )
     lines += [f"deleted {path}" for path in erased]
     if before:
-        left = "what is left of them would be" if dry_run else "what was left of them is"
-        lines.append(f"{before} shards were purged before; {left} deleted")
+        left = "their remains would be" if dry_run else "their remains are"
+        lines.append(f"{before} shards are already purged; {left} deleted")
     lines.append(
         f"version {store.version}: {len(gone.shards)} shards {would}purged, with "
         f"{len(gone.versions)} versions"
     )
-    return [*lines, "what this cannot reach:", *(f"  {line}" for line in beyond(store.foundation))]
+    return [
+        *lines,
+        "not covered by the purge:",
+        *(f"  {line}" for line in beyond(store.foundation)),
+    ]

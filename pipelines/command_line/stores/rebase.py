@@ -29,11 +29,13 @@ from streaming_moments.storage.store.store import MomentStore
     ),
 )
 @store_argument
-@click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
+@click.option(
+    "--allow-missing", is_flag=True, help="Leave out shards that no longer exist or have changed."
+)
 @click.option(
     "--halves/--no-halves",
     default=None,
-    help="Keep half of the documents apart, for error bars [as before].",
+    help="Store half of the documents separately, for error bars and held-out scores [as before].",
 )
 @declared_options(PilotOptions, "changes", changes=True)
 @job_options
@@ -72,7 +74,7 @@ def rebase(
         return
     on = redraw_of(result.store).renewed(result.store.foundation)
     say(
-        f"version {result.store.version}: {result.shards} shards counted on {on}; fit it by "
+        f"version {result.store.version}: {result.shards} shards counted on {on}; next: "
         "`streaming-moments refit`"
     )
     for url, reason in result.left_out:

@@ -40,7 +40,7 @@ from streaming_moments.storage.store.store import MomentStore
     "--drift",
     "model",
     metavar="MODEL",
-    help="Also how far the documents have moved since this model, or tag, was fitted.",
+    help="Also show the drift of the documents since this model, or tag, was fitted.",
 )
 @cluster_options
 @storage_option
@@ -58,7 +58,9 @@ def status(
     shown: Any = status_of_any(opened)
     if model is not None:
         if not opened.foundation.by_length:
-            raise click.UsageError(f"--drift is of documents, the store of kind {opened.kind}.")
+            raise click.UsageError(
+                f"--drift needs a store of documents; this store is of kind {opened.kind}."
+            )
         from streaming_moments.pipelines.jobs.drift.measure_drift import drift_since
 
         with running(session) as run:

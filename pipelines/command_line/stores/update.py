@@ -54,30 +54,34 @@ _SHOWN = 20
 @shards_argument
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
 @click.option(
-    "--unique", is_flag=True, help="Refuse shards whose content is counted under another name."
+    "--unique",
+    is_flag=True,
+    help="Refuse shards whose content is already counted under another name.",
 )
 @click.option(
     "--include-forgotten", is_flag=True, help="Count shards that were forgotten or purged as well."
 )
-@click.option("--replace", is_flag=True, help="Count shards with new content anew.")
+@click.option(
+    "--replace", is_flag=True, help="Count changed shards again, in place of their old content."
+)
 @click.option(
     "--old",
     multiple=True,
     type=SHARD_URL,
-    help="With --replace: copy of the old content [its segment].",
+    help="With --replace: a copy of the old content [from its segment].",
 )
 @click.option(
     "--compact-after",
     type=Whole(0),
     default=COMPACT_AFTER,
     show_default=True,
-    help="Sum up segments when there are so many of about one size; 0: never.",
+    help="Merge segments once this many have about the same size; 0: never.",
 )
 @click.option(
     "--commit-every",
     type=Duration(),
     default=timedelta(seconds=COMMIT_EVERY),
-    help="Commit so often, at least 1m and 20 times what a commit takes [10m].",
+    help="Time between commits, at least 1m and 20 times the length of a commit [10m].",
 )
 @job_options
 def update(

@@ -31,7 +31,7 @@ from streaming_moments.storage.store.store import MomentStore
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option("--version", type=VERSION, help="Version [the latest].")
-@click.option("--purged", is_flag=True, help="Also whether any file still holds aught of SHARDS.")
+@click.option("--purged", is_flag=True, help="Also check that no file holds anything of SHARDS.")
 @storage_option
 @json_option
 def verify(
@@ -48,7 +48,9 @@ def verify(
     anything of SHARDS, or that this cannot be checked.
     """
     if bool(shards) != purged or (purged and version is not None):
-        raise click.UsageError("give SHARDS with --purged, which is of all versions, or neither.")
+        raise click.UsageError(
+            "SHARDS need --purged, and --purged checks all versions; give both without --version."
+        )
     # what open would refuse is to be listed
     opened = MomentStore.open(store, version, storage_options, whole=False)
     problems = opened.verify()
@@ -62,13 +64,13 @@ def verify(
         content |= {"purged": not found.traces, "shards": list(found.names)}
         unreachable = beyond(opened.foundation)
         content |= {"by_name_alone": list(found.unread), "cannot_reach": list(unreachable)}
-        lines.append(f"nothing of {len(found.names)} shards is left in {opened.url}")
+        lines.append(f"{opened.url} holds nothing of {len(found.names)} shards")
     if json_output:
         print_json({**content, "problems": problems})
     else:
         say(*(problems or lines))
         if purged:
             for url in found.unread:
-                say(f"{url} cannot be read any more, so it was looked for by name alone")
-            say("what this cannot reach:", *(f"  {line}" for line in unreachable))
+                say(f"{url} cannot be read any more; it was searched by name only")
+            say("not covered by this check:", *(f"  {line}" for line in unreachable))
     return ExitCode.INPUT if problems else 0

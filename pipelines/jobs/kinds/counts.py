@@ -71,7 +71,7 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
     for shard in shards:
         if (other := form.holds(shard.url)) != holds:
             raise ShardError(
-                shard.url, f"holds {other} and {first} {holds}; a store is of one of them"
+                shard.url, f"holds {other} but {first} holds {holds}; give shards of one of them"
             )
     if holds == "texts":
         return counting.policy

@@ -77,7 +77,7 @@ def _made(sampling: Sampling) -> Made:
     foundation = SequencesFoundation(alphabet, sketch, counting.halves, sequences.named)
     number = sum(sample.sequences for sample in samples)
     origin = (
-        f"a pilot of {int(counts.sum()):,} symbols of {number:,} sequences in {len(samples)} "
+        f"a sample of {int(counts.sum()):,} symbols of {number:,} sequences in {len(samples)} "
         f"shards: an alphabet of {alphabet.n_words:,}"
     )
     if numbered:

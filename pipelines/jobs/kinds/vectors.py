@@ -26,6 +26,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     create_by,
 )
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.quantities import about
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import foundation_of, sketching_bytes
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -68,13 +69,13 @@ def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
     )
     totals = foundation.prepared(VectorBatch.of(rows)).totals
     said = [
-        f"a pilot of {len(rows):,} rows{most} in {len(samples)} shards: "
+        f"a sample of {len(rows):,} rows{most} in {len(samples)} shards: "
         f"{foundation.dimension:,} numbers each, a sketch of {foundation.columns} columns, "
         f"a step of {foundation.grid.step:.3g}",
-        f"room for {foundation.room(totals):.2g} rows like these",
+        f"capacity: about {about(foundation.room(totals))} such rows",
     ]
     if bad:
-        said.append(f"{bad:,} others were no row of so many finite numbers")
+        said.append(f"{bad:,} other rows are shorter or longer, or not finite numbers")
     constant = int((rows.min(axis=0) == rows.max(axis=0)).sum())
     if constant:
         said.append(f"{constant:,} of the numbers never vary")

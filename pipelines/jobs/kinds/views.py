@@ -78,7 +78,7 @@ def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple
     table = pa.concat_tables(samples, promote_options="permissive")
     few = table.num_rows < sampling.options.pilot_documents
     most = cut_to_room(table.nbytes, sampling.limits) if few else ""
-    return table, f"a pilot of {table.num_rows:,} {what}{most} in {len(samples)} shards"
+    return table, f"a sample of {table.num_rows:,} {what}{most} in {len(samples)} shards"
 
 
 def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:

@@ -212,7 +212,7 @@ def test_a_fault_of_ours_is_one_line_and_code_1(run, made, monkeypatch):
     monkeypatch.setattr(commands, "status_of_any", broken)
     code, out, err = run("status", made)
     assert (code, out) == (1, "")
-    assert err.startswith("fault of streaming-moments (ZeroDivisionError: an error nobody")
+    assert err.startswith("bug in streaming-moments (ZeroDivisionError: an error nobody")
     assert err.count("\n") == 1
     assert "Traceback" in run("--debug", "status", made)[2]
 
@@ -375,7 +375,7 @@ def test_create_answers_in_json(run, shards, tmp_path):
     assert (code, err) == (0, "")
     made = json.loads(out)
     assert (made["version"], made["core"]) == (0, made["words"])
-    assert made["message"].startswith("create from a pilot of")
+    assert made["message"].startswith("create from a sample of")
 
 
 def test_the_latest_model_may_be_called_so(run, made):

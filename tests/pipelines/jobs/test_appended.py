@@ -241,8 +241,8 @@ def test_what_waits_for_its_end_of_line_is_said(run, tmp_path, store, planted):
     code, out, err = run("update", store.url, log)
     assert code == 0
     assert "counted 1 shards (1 documents" in out
-    waiting = f"a.txt: its last {len(planted[4])} bytes have no end of line yet, and wait for it"
-    assert waiting in err
+    waiting = f"a.txt: its last {len(planted[4])} bytes are not a whole line yet"
+    assert f"{waiting}; a later update counts them" in err
     first = len("".join(f"{text}\n" for text in planted[:3]))
     urls = {record.url for record in store.latest().ledger()}
     assert urls == {str(log), f"{log}#bytes={first}"}

@@ -92,7 +92,7 @@ def test_what_was_forgotten_may_be_allowed_again_though_its_file_is_gone(run, st
     # one that was forgotten before, and one that is counted
     code, out, err = run("forget", url, one, two, "--allow-again")
     assert (code, err) == (0, "")
-    assert "2 shards forgotten, which may be counted again" in out
+    assert "2 shards forgotten; updates may count them again" in out
     assert listed_names(store) == []
     one.write_bytes(kept)
     assert run("update", url, f"{corpus}/*.txt")[0] == 0
@@ -110,7 +110,7 @@ def test_forgotten_before_is_said_and_changes_nothing(run, store, corpus):
     version = store.latest().version
     code, _, err = run("forget", store.url, corpus / "1.txt")
     assert code == 2
-    assert "was forgotten before, so it is not counted" in err
+    assert "is already forgotten" in err
     assert "--allow-again" in err
     assert store.latest().version == version
 

@@ -148,7 +148,7 @@ def test_select_says_which_number_predicts(run, stores, tmp_path, kind, model):
     told = ("select", stores / kind, "--topics", "1-3", "--plot", plot)
     code, out, err = run(*told)
     assert code == 0, err
-    assert "triples held out take 2 states" in out.replace("\n", " ")
+    assert "Chose 2 states: best held-out log-likelihood" in out.replace("\n", " ")
     assert f"--topics 2 {model[0]}" in out
     assert plot.stat().st_size > 1000
     told = json.loads(run(*told[:-2], "--json")[1])
@@ -245,4 +245,4 @@ def test_a_store_without_halves_says_what_to_do_instead(run, tmp_path):
     assert (code, "keeps no halves of the records" in err) == (2, True)
     # the spectrum tells them without
     code, _, err = run("refit", store, "--model", "gaussian_mixture", "--topics", "auto")
-    assert (code, "as many components as the spectrum tells apart" in err) == (0, True)
+    assert (code, "the spectrum decides the number of components" in err) == (0, True)

@@ -193,7 +193,7 @@ def test_a_rebase_that_was_cut_off_goes_on(run, shards, embedded, tmp_path, monk
 def test_a_rebase_has_no_use_for_options_of_words(run, store):
     code, _, err = run("rebase", store, "--max-topics", "9")
     assert code == 2
-    assert "kind vectors has no use for --max-topics" in " ".join(err.split())
+    assert "kind vectors does not use --max-topics" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(
@@ -235,5 +235,5 @@ def test_a_pilot_is_as_large_as_it_is_asked_for_and_columns_below_the_grid_are_s
         code, said, _ = run("create", store, tmp_path / "rows.npy", "--kind", "vectors", *options)
         assert code == 0
         said = " ".join(said.split())
-        assert f"a pilot of {drawn:,} rows" in said
+        assert f"a sample of {drawn:,} rows" in said
         assert "1 of the numbers vary by less than a step" in said

@@ -221,7 +221,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
                 "create": {"kind": "edges", "columns": "a"},
                 "refit": {"model": "blockmodel", "topics": 2},
             },
-            "edges have two ends",
+            "edges need two different columns",
         ),
         (
             {

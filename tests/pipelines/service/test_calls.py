@@ -153,7 +153,7 @@ def test_too_much_that_waits_is_refused_with_when_to_come_again(serve):
         assert client.send([{"text": "a" * 2000}]).status_code == 202
         client.service.current.look()
         answer = client.send([{"text": "b"}])
-        assert "bytes wait" in problem(answer, 429)["detail"]
+        assert "bytes of documents are pending" in problem(answer, 429)["detail"]
         assert int(answer.headers["Retry-After"]) > 0
         client.service.current.seals.seal_next()
         client.service.current.look()

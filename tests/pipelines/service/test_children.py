@@ -95,7 +95,7 @@ def test_what_could_not_be_begun_anew_is_tried_again(monkeypatch):
     monkeypatch.setattr(children, "_FIRST", 0.05)
     with children.kept_running(["accumulate"], lines.append, Heard(), timedelta(hours=1)):
         assert second.wait(60), lines
-    assert "cannot be begun ([Errno 11] Resource temporarily unavailable)" in lines[1]
+    assert "cannot be started ([Errno 11] Resource temporarily unavailable)" in lines[1]
 
 
 def started(path):

@@ -11,7 +11,7 @@ WIDTHS = (1280, 390)
 @pytest.mark.parametrize(
     ("method", "path", "status", "said"),
     [
-        ("GET", "/nothing", 404, "there is no such address"),
+        ("GET", "/nothing", 404, "there is no such path"),
         ("GET", "/topics/99", 404, "99"),
         ("GET", "/topics/x", 404, "x"),
         ("GET", "/v1/receipts/none", 422, "none"),
@@ -75,7 +75,7 @@ def test_the_page_of_an_error_fits_and_leads_back(client, chromium, width):
     try:
         page.goto(f"http://127.0.0.1:{client.port}/nothing")
         assert page.locator("h1").inner_text() == "There is no such thing"
-        assert "no such address" in page.locator("#detail").inner_text()
+        assert "no such path" in page.locator("#detail").inner_text()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.get_by_text("Back to the first page").click()
         assert page.url == f"http://127.0.0.1:{client.port}/"

@@ -120,13 +120,13 @@ def test_update_compacts_when_there_are_many_segments(run, store, shards):
 def test_forget_leaves_what_the_other_shards_make(run, store, shards):
     one, two, *rest = files(shards)
     code, out, err = run("forget", store.url, one, two)
-    said = "version 3: 2 shards forgotten, which will be skipped by updates\n"
+    said = "version 3: 2 shards forgotten; updates will skip them\n"
     assert (code, out) == (0, said), err
     assert store.latest().load() == statistics(store, rest)
     assert store.latest().verify() == []
     code, _, err = run("forget", store.url, one)
     assert code == 2
-    assert "was forgotten before, so it is not counted" in err
+    assert "is already forgotten" in err
     assert run("compact", store.url)[0] == 0
     assert store.latest().load() == statistics(store, rest)
     assert run("update", store.url, shards, "--include-forgotten")[0] == 0
@@ -146,7 +146,7 @@ def test_forget_and_replace_ask_for_the_content_that_was_counted(run, tmp_path, 
     for arguments, said in (
         (("forget", store.url, a), "was counted as sha256:"),
         (("update", store.url, a, b), "with --old URL"),
-        (("update", store.url, a, b, "--replace"), "the old content of 1 changed shards is not"),
+        (("update", store.url, a, b, "--replace"), "the old content of 1 changed shards is needed"),
         (("update", store.url, a, "--replace", "--old", b), "no segment holds it alone"),
         (("update", store.url, a, "--old", copy), "give both"),
     ):
