@@ -235,7 +235,7 @@ def _default(holders: dict[str, Field[Any]]) -> str:
     """The default of all models, or of each where it is not that of the first."""
     known = {model: one.default for model, one in holders.items() if one.default is not MISSING}
     if not known:
-        return f"{AUTO} for {DEFAULT_MODEL}"
+        return f"{AUTO}, of {DEFAULT_MODEL}"
     first = next(iter(known.values()))
     others = (f"; of {model} {value}" for model, value in known.items() if value != first)
     return f"{first}{''.join(others)}"

@@ -138,7 +138,7 @@ def plan(
 ) -> None:
     """Estimate what a store of SHARDS costs: bytes, seconds, workers. Reads a few megabytes."""
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
-    shape, counting = with_kind(listed, shape, counting, storage_options, json_output)
+    shape, counting, _ = with_kind(listed, shape, counting, storage_options, json_output)
     require_options_of(shape, counting, pilot)
     job, costs = try_out_any(listed, shape, counting, pilot, n_topics, CPU_COUNT, storage_options)
     made = plan_of(job, costs, workers, memory, within.total_seconds(), network)

@@ -63,7 +63,7 @@ def test_an_unknown_key_comes_before_the_missing_one(read, least):
         (config_of, NIGHT | {"create": {"max_topics": 9, "core": 8}}, "[create] max_topics is 9"),
         (service_of, SERVICE | {"listen": {"certificate": "c"}}, "[listen] certificate needs key"),
         (service_of, SERVICE | {"limits": {"document": "17MiB"}}, "[limits] document is 17,825,"),
-        (service_of, SERVICE | {"listen": {"host": "0.0.0.0"}}, "[listen] host '0.0.0.0' is rea"),
+        (service_of, SERVICE | {"listen": {"host": "0.0.0.0"}}, "[listen] host '0.0.0.0' accepts"),
         (service_of, SERVICE | {"listen": {"origins": ["a"]}}, "[listen] origins: pages of other"),
     ],
     ids=["polish", "create", "certificate", "document", "host", "origins"],

@@ -113,7 +113,7 @@ def polish(
     else:
         view.print(console())
         say("", f"Saved model {chosen} in version {kept.version}.")
-        detail(view.described.sentence)
+        (detail if view.parts["topics"] else say)(view.described.sentence)
     for error in result.bad:
         tell(f"left out {error}")
     return ExitCode.BAD_SHARDS if result.bad else 0

@@ -103,4 +103,4 @@ def refit(
     view.print(console())
     say("", f"Saved model {chosen} in version {kept.version}, fitted to {documents_of(model)}.")
     say(*view.lacks)
-    detail(view.described.sentence)
+    (detail if view.parts["topics"] else say)(view.described.sentence)

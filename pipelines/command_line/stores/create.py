@@ -36,21 +36,21 @@ def with_kind(
     counting: CountingOptions,
     storage_options: Mapping[str, object] | None,
     json_output: bool,
-) -> tuple[KindOptions, CountingOptions]:
+) -> tuple[KindOptions, CountingOptions, str]:
     """The options of a command, and those that its first shards imply if `--kind` is missing.
 
-    Prints what they imply, unless the command answers in JSON.
+    The last value is the line that says so. It is printed here already if the shards hold no
+    documents, unless the command answers in JSON.
     """
     given = options_given(KindOptions, CountingOptions, PilotOptions)
     if "kind" in given:
-        return shape, counting
+        return shape, counting, ""
     found = recognised(shards, shape, counting, given, storage_options)
-    if not json_output:
-        note(
-            f"reading SHARDS as {found.what} (`{found.options}`); if they hold something else, "
-            "give --kind"
-        )
-    return found.shape, found.counting
+    line = f"SHARDS are read as {found.what} (`{found.options}`); otherwise give --kind."
+    early = not json_output and (found.shape, found.counting) != (shape, counting)
+    if early:
+        note(line)
+    return found.shape, found.counting, "" if early else line
 
 
 @click.command(
@@ -81,7 +81,9 @@ def create(
     refuses shards that fit several kinds, and prints the options that decide.
     """
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
-    shape, counting = with_kind(listed, shape, counting, job.storage_options, job.json_output)
+    shape, counting, read_as = with_kind(
+        listed, shape, counting, job.storage_options, job.json_output
+    )
     require_options_of(shape, counting, pilot)
     with job.running() as run:
         made = create_kind(store, listed, shape, counting, pilot, run)
@@ -104,6 +106,7 @@ def create(
     say(
         f"Created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}.",
         drawing or made.commit.message,
+        *filter(None, (read_as,)),
         *advice,
         f"Next: streaming-moments update {made.url} SHARDS...",
     )

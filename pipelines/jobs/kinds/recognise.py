@@ -19,12 +19,13 @@ from streaming_moments.storage.shards import Shard
 
 _LOOKED_AT = 3  # shards
 _WORDS = 4.0  # of a text in the mean; shorter strings may be categories or names
+_CALLED = {KindOptions().kind: "documents"}
 _OF_DOCUMENTS = frozenset({"text_column", "categories"})  # beside what only this kind takes
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """What shards were taken for, in words, and the options of `create` that say so."""
+    """What shards hold, in words, and the options of `create` that say so."""
 
     what: str
     options: str
@@ -49,16 +50,19 @@ def recognised(
         The shards fit several kinds; the message has the options that decide.
     """
     kinds = _kinds_with(given) or {shape.kind}
-    default = (shape.kind if shape.kind in kinds else min(kinds), Sight("documents"))
     if kinds == {shape.kind} or not shards:
-        return _by(default, shape, counting)
-    found: dict[tuple[str, Sight], None] = {}
+        return _by((shape.kind, Sight("documents")), shape, counting)
+    # without a sight the only kind, or documents
+    usual = [(kind, Sight(_CALLED.get(kind, kind))) for kind in sorted(kinds)]
+    usual = [way for way in usual if way[0] == shape.kind] or usual
+    found: dict[str, tuple[str, Sight]] = {}
     for shard in shards[:_LOOKED_AT]:
-        seen = _of_shard(shard, counting, kinds, storage_options)
-        found |= dict.fromkeys(seen or [default])
+        for kind, sight in _of_shard(shard, counting, kinds, storage_options) or usual:
+            way = kind, Sight(sight.what) if shape.columns else sight
+            found.setdefault(_options(way), way)
     if len(kinds) == 1 or len(found) == 1:
-        return _by(next(iter(found)), shape, counting)
-    ways = (f"`{_options(way)}` for {way[1].what}" for way in found)
+        return _by(next(iter(found.values())), shape, counting)
+    ways = (f"`{options}` for {sight.what}" for options, (_, sight) in found.items())
     raise InvalidInput(f"{shards[0].url} can be read in several ways: give {', or '.join(ways)}")
 
 

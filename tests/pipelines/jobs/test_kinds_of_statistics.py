@@ -262,10 +262,10 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
             ("create", tmp_path / "s", views, "--kind", "views", "--columns", "a,b,c"),
             "has no column 'a'",
         ),
-        (("create", tmp_path / "s", views, "--columns", "a"), "no use for --columns"),
+        (("create", tmp_path / "s", views, "--columns", "a"), "give `--kind sequences` for"),
         (
             ("create", tmp_path / "s", views, "--kind", "sequences", "--max-topics", "3"),
-            "no use for --max-topics",
+            "does not use --max-topics",
         ),
         (("refit", view_store, "--topics", "2"), "give --model views"),
         (("refit", sequence_store, "--topics", "2"), "give --model hmm"),

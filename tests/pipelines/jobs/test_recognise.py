@@ -96,8 +96,11 @@ def test_options_that_one_kind_takes_decide(tmp_path):
     assert found(path, {"ids_column"}).options == "--kind counts"
     assert found(path, {"text_column"}).options == "--kind counts"
     named = KindOptions(columns="tags")
-    with pytest.raises(InvalidInput, match="several ways"):
+    with pytest.raises(InvalidInput, match="give `--kind sequences` for .*, or `--kind sets` for"):
         found(path, {"columns"}, named)
+    (tmp_path / "a.txt").write_text("sea ship\n")
+    with pytest.raises(InvalidInput, match="or `--kind views` for views"):
+        found(tmp_path / "a.txt", {"columns"}, named)
     assert found(path, {"columns", "directed"}, named).shape == KindOptions("edges", "tags")
     # that no kind takes all of them is said later, of the default
     assert found(path, {"directed", "squares"}).options == "--kind counts"
@@ -107,7 +110,7 @@ def test_create_prints_what_it_takes_shards_for(tmp_path):
     path = written(tmp_path, {"x": [*map(float, range(40))], "y": [1.5, 2.5] * 20})
     ran = CliRunner().invoke(cli, ["create", str(tmp_path / "store"), str(path)])
     assert ran.exit_code == 0, ran.output
-    assert "reading SHARDS as rows of numbers in columns x,y" in ran.stderr
+    assert "SHARDS are read as rows of numbers in columns x,y" in ran.stderr
     assert "(`--kind vectors --columns x,y`)" in ran.stderr
     assert "of kind vectors" in ran.stdout
     path = written(tmp_path, SEVERAL["bits"][0])

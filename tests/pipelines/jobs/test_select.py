@@ -252,7 +252,7 @@ def test_as_many_topics_as_are_told_apart_are_taken_where_they_are_auto(run, sto
     assert code == 0
     expected = fit_by(store.load(), "auto", 0.5)
     assert json.loads(out)["n_topics"] == expected.n_topics
-    assert f"chose {expected.n_topics} topics, alpha0 0.5: " in err
+    assert f"Chose {expected.n_topics} topics, alpha0 0.5 (tried 1 to 5): " in err
     few = ("select", store.url, "--topics", "1,2,3,4,5", "--alpha0", "0.5")
     code, out, _ = run(*few)
     told = json.loads(run(*few, "--json")[1])
@@ -330,7 +330,7 @@ def test_without_halves_auto_says_what_to_give(run, whole_store, option):
     code, _, err = run("refit", whole_store.url, *sum(given.items(), ()))
     assert code == 2
     assert (
-        f"keeps no halves of the documents, by which auto chooses; give a number to {option}" in err
+        f"has no halves of the documents, so `auto` cannot choose; give a number to {option}" in err
     )
     if option == "--refine":
         code, _, err = run("select", whole_store.url, "--topics", "2,3", option, "auto")

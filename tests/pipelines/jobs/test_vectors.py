@@ -200,9 +200,9 @@ def test_a_rebase_has_no_use_for_options_of_words(run, store):
     ("options", "told"),
     [
         (("--columns", "other"), "no column 'other'"),
-        (("--symbols", "words"), "no use for --symbols"),
-        (("--max-topics", "9"), "no use for --max-topics"),
-        (("--vocabulary-size", "9"), "no use for --vocabulary-size"),
+        (("--symbols", "words"), "does not use --symbols"),
+        (("--max-topics", "9"), "does not use --max-topics"),
+        (("--vocabulary-size", "9"), "does not use --vocabulary-size"),
     ],
 )
 def test_what_cannot_be_created_is_said(run, shards, tmp_path, options, told):
@@ -224,7 +224,7 @@ def test_other_kinds_have_no_use_for_what_is_of_vectors(run, shards, tmp_path):
     for kind in ("counts", "views", "sequences"):
         code, _, err = run(*given, "--kind", kind, "--squares")
         assert code
-        assert "no use for --squares" in " ".join(err.split())
+        assert "does not use --squares" in " ".join(err.split())
 
 
 def test_a_pilot_is_as_large_as_it_is_asked_for_and_columns_below_the_grid_are_said(run, tmp_path):

@@ -117,7 +117,7 @@ def test_a_body_for_which_there_is_no_room_may_come_again_in_a_moment():
 
 
 def test_a_body_that_comes_too_slowly_is_told_how_long_it_was_waited_for():
-    with pytest.raises(Problem, match=r"not there in 0\.05 seconds") as told:
+    with pytest.raises(Problem, match=r"did not arrive within 0\.05 seconds") as told:
         read([b"a", None], seconds=0.05)
     assert told.value.status == 408
 
@@ -208,7 +208,7 @@ def test_a_name_that_is_there_twice_is_told_wherever_it_is():
     several = [{"a": text, "b": [1.5, 10**30]}]
     assert documents(json.dumps(several).encode()) == several
     assert json_in(json.dumps({"a": text}).encode(), 1) == {"a": text}
-    with pytest.raises(Problem, match="cannot be read: the name 'a' is there twice") as told:
+    with pytest.raises(Problem, match="cannot be read: the name 'a' appears twice") as told:
         json_in(b'{"a": 1, "a": 2}', 1)
     assert told.value.status == 400
 

@@ -98,7 +98,7 @@ def test_a_bad_document_refuses_all_with_its_place_or_is_listed(client):
     assert told == {**receipt, "documents": None}
     lines = b'{"text": "d"}\n{"text": \n'
     told = client("POST", "/v1/documents?skip_bad=1", data=lines, headers=NDJSON).json()
-    assert "no JSON" in told["left_out"][0]["reason"]
+    assert "not JSON" in told["left_out"][0]["reason"]
     assert problem(client.send([], params={"skip_bad": "maybe"}), 422)["field"] == "skip_bad"
 
 

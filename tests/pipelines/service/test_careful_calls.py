@@ -41,7 +41,7 @@ def test_a_document_that_names_something_twice_is_refused_by_its_place(client):
     json_type = {"Content-Type": "application/json"}
     told = client("POST", "/v1/documents", data=array, headers=json_type)
     assert (told.status_code, told.json()["document"]) == (422, 1)
-    assert "'text' is there twice" in told.json()["detail"]
+    assert "'text' appears twice" in told.json()["detail"]
     lines = "\n".join(['{"text": "a"}', TWICE, '{"text": "\\": c", "id" : 7}'])
     for body, headers in ((array, json_type), (lines, NDJSON)):
         told = client("POST", "/v1/documents?skip_bad=1", data=body, headers=headers).json()

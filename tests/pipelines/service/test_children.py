@@ -76,7 +76,7 @@ def test_what_hangs_or_dies_is_begun_anew(place, monkeypatch, number, kept):
         hangs.set()
         assert second.wait(60), lines
     assert [process.returncode for process in begun] == [-signal.SIGKILL, 0]
-    killed = [line for line in lines if line.endswith("has said nothing for 3600 s; killed")]
+    killed = [line for line in lines if line.endswith("has sent no heartbeat for 3600 s; killed")]
     assert len(killed) == (number == signal.SIGSTOP)
 
 

@@ -152,7 +152,7 @@ def test_a_storage_that_does_not_answer_in_time_is_told_and_what_it_writes_is_he
         current.view = replace(view, backlog=Backlog(1, 1, 999 - held))
         require_room(caller.service)
         current.view = replace(view, backlog=Backlog(1, 1, 1000 - held))
-        with pytest.raises(Problem, match="1,000 bytes wait to be counted"):
+        with pytest.raises(Problem, match="1,000 bytes of documents are pending"):
             require_room(caller.service)
         current.view = view
         goes_on.set()

@@ -93,8 +93,8 @@ def test_what_cannot_be_begun_is_tried_again_after_twice_as_long(clock, monkeypa
     failed = "the counting process cannot be started (no memory)"
     assert lines == [
         "the counting process ended with exit code 9; restarting it in 1 s",
-        f"{failed}; begun anew in 2 s",
-        f"{failed}; begun anew in 4 s",
+        f"{failed}; restarting it in 2 s",
+        f"{failed}; restarting it in 4 s",
     ]
 
 

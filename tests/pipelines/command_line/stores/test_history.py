@@ -60,7 +60,7 @@ def test_rollback_diff_and_verify(run, store):
     assert (code, found["documents"], len(found["added"]), found["removed"]) == (0, 450, 3, [])
     assert "+450 documents" in run("diff", store.url, "1", "2")[1]
     code, out, _ = run("rollback", store.url, 1)
-    assert (code, out) == (0, "version 3: what version 1 was\n")
+    assert (code, out) == (0, "version 3: restored version 1\n")
     assert "rollback to version 1" in run("log", store.url)[1]
     assert json.loads(run("rollback", store.url, 2, "--json")[1])["documents"] == 900
     code, _, err = run("rollback", store.url, 9)
@@ -90,7 +90,7 @@ def test_tags_are_names_of_models(run, store):
 
 def test_compact_and_gc(run, store, embedded):
     before = store.load()
-    assert "2 segments became 1" in run("compact", store.url)[1]
+    assert "2 segments merged into 1" in run("compact", store.url)[1]
     after = store.latest()
     assert (after.load(), len(after.commit.segments)) == (before, 1)
     assert compact(after, Run(embedded)).version == after.version
