@@ -163,7 +163,10 @@ def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):
             ("create", tmp_path / "s", ends, "--kind", "edges", "--columns", "to"),
             "need two different columns",
         ),
-        (("create", tmp_path / "s", ends, "--directed"), "no use for --directed"),
+        (
+            ("create", tmp_path / "s", ends, "--directed", "--passage-words", "9"),
+            "does not use --directed",
+        ),
         (("create", tmp_path / "s", ends, "--kind", "edges"), "no column 'source'"),
     ):
         code, _, err = run(*asked)

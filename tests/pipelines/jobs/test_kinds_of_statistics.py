@@ -273,7 +273,10 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         (("status", view_store, "--drift", "first"), "--drift needs a store of documents"),
         (("topics", view_store, "--over-time", "month"), "--over-time needs a model of topics"),
         (("refit", view_store, "--model", "views", "--topics", "2", "--refine", "-1"), "0 to 10"),
-        (("select", sequence_store, "--topics", "2", "--alpha0", "1"), "--alpha0 is of topics"),
+        (
+            ("select", sequence_store, "--topics", "2", "--alpha0", "1"),
+            "--alpha0 needs a model of topics",
+        ),
         (("rebase", view_store), "a store of their own, by `streaming-moments create`"),
         (("grow", view_store, views), "holds statistics of kind 'views'"),
         (("polish", view_store, views), "model views has no passes over documents; polish one of"),

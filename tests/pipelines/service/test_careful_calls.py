@@ -61,7 +61,7 @@ def test_names_are_counted_and_not_what_texts_hold():
         b'{"a": [{"b": 1, "b": 2}]}',
         b'{"a": {"b": 1, "\\u0062": 2}}',
     ):
-        with pytest.raises(Problem, match="there twice"):
+        with pytest.raises(Problem, match="appears twice"):
             json_in(body, 5)
     assert json_in(b'{"a": {"b": 123456789012345678901234567890}}', 5)["a"]["b"] > 10**29
 
