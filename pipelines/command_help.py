@@ -39,8 +39,8 @@ class GroupedCommand(click.Command):
         super().__init__(*names, **settings)
         self.examples = tuple(examples)
         self.params += [
-            _flag("--quiet", "-q", QUIET, "Print results and errors only, no progress or notes."),
-            _flag("--verbose", "-v", DETAILED, "Print details of what was done as well."),
+            _flag("--quiet", "-q", QUIET, "Print results, warnings and errors only."),
+            _flag("--verbose", "-v", DETAILED, "Also print details."),
         ]
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:

@@ -17,6 +17,10 @@ from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows
 
 # Headings in help of the options of `create` for documents.
 DATA = "Data in SHARDS"
+_HOLD = (
+    f"What SHARDS hold: {CountsFoundation.kind} of words or ids in documents, or "
+    f"{', '.join(kind for kind in KINDS if kind != CountsFoundation.kind)}"
+)
 _SKETCH = "Columns of the sketch, at least twice the states and 2 more [22; all up to {}]"
 # Options of `create` for kinds whose words are chosen by a pilot, and for those of texts.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
@@ -40,11 +44,10 @@ class KindOptions:
     """What is counted of shards; each field says what it is in its help."""
 
     kind: str = option(
-        f"What SHARDS hold: {CountsFoundation.kind} of words or ids in documents, or "
-        f"{', '.join(kind for kind in KINDS if kind != CountsFoundation.kind)}.",
+        f"{_HOLD}.",
         CountsFoundation.kind,
         choices=tuple(KINDS),
-        sections={DATA: None},
+        sections={DATA: f"{_HOLD} [by the columns of SHARDS]."},
     )
     columns: str | None = option(
         **_of_kinds(
