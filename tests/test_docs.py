@@ -34,6 +34,10 @@ PAGES = {
     if not BUILT & set(path.relative_to(DOCS).parts) and path.name != "README.md"
 }
 GALLERY = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("gallery/*.py")}
+TEMPLATES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in (ROOT / "pipelines" / "reports" / "templates").glob("*.html")
+}
 # what a page says of a block before it: "Output:" and a block of text
 OUTPUT = re.compile(
     r"^```python\n(.*?)^```\n\nOutput:\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE
@@ -272,10 +276,22 @@ def prose_of_example(script):
     return prose("\n\n".join([title, *(re.sub(r"^# ", "", one, flags=re.M) for one in paragraphs)]))
 
 
+def prose_of_template(template):
+    """What a template shows: its text, and the strings in its expressions."""
+    silent = r"\{#.*?#\}|\{%.*?%\}|<style>.*?</style>|<pre.*?</pre>|<code>.*?</code>"
+    text = re.sub(silent, " ", template, flags=re.DOTALL)
+    strings = re.compile(r'"([^"]*)"')
+    text = re.sub(r"\{\{(.*?)\}\}", lambda one: ". ".join(strings.findall(one[1])) or "X", text)
+    text = re.sub(r"</?(span|strong|time|em)\b[^>]*>", "", text)
+    return prose(re.sub(r"<[^>]*>", "\n\n", text))
+
+
 def read_by_people():
-    return {name: prose(text) for name, text in PAGES.items()} | {
-        name: prose_of_example(text) for name, text in GALLERY.items()
-    }
+    return (
+        {name: prose(text) for name, text in PAGES.items()}
+        | {name: prose_of_example(text) for name, text in GALLERY.items()}
+        | {name: prose_of_template(text) for name, text in TEMPLATES.items()}
+    )
 
 
 def test_sentences_are_short():
@@ -348,6 +364,8 @@ def test_the_checks_of_language_see_what_they_look_for():
         "A b.",
         "C d.",
     ]
+    shown = '{% set kept = 1 %}<p class="a">One {{ "is kept" if kept else x }}.</p><pre>kept</pre>'
+    assert prose_of_template(shown) == ["One is kept."]
 
 
 # Looks for what is public.
@@ -363,6 +381,9 @@ def test_links_and_tables_of_contents_lead_to_pages(tmp_path):
         for entries in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
             links += [one for one in entries.split("\n") if one and not one.startswith(":")]
         for link in (one for one in links if not one.startswith("http")):
+            if link.endswith(".png"):
+                assert (here / link).is_file(), f"{name}: {link}"
+                continue
             target = os.path.relpath(here / link, DOCS).removesuffix(".md")
             assert target in known, f"{name}: {link}"
     listed = {os.path.relpath(DOCS / name, DOCS) for name in generated}
