@@ -16,6 +16,6 @@ def read_sets(job: OutputJob) -> Written:
     found = write_records(job, "reading sets", plan, read_records, ("id_column",))
     facts = {name: found.added(name) for name in ("documents", "empty", "outside")}
     likely = found.added("log_likelihood") / facts["documents"]
-    empty = f", {facts['empty']:,} of them have no known feature" if facts["empty"] else ""
+    empty = f", {facts['empty']:,} of them without a known feature" if facts["empty"] else ""
     told = f"{facts['documents']:,} records{empty}, log likelihood of a row {likely:.4f}"
     return Written({"files": found.urls, **facts, "log_likelihood": likely}, told)
