@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 import reference_pages
 import requests
+from page_scripts import LONGEST, commands_of, printed_by
 from s3_server import S3Server
 
 from streaming_moments.pipelines.command_line.demo import write_decades
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.service.http.routes import CALLS
 
@@ -45,7 +45,6 @@ OUTPUT = re.compile(
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 RUN = {name for name, text in PAGES.items() if re.search(r"^```(python|sh)$", text, re.MULTILINE)}
 ADDRESSES = 4  # of a decade, so that pages take seconds
-LONGEST = 300  # seconds, on a machine that others use
 MOST_WORDS = 30
 
 # What language.md of the design gave up, with the word to write in its place.
@@ -110,26 +109,6 @@ def bucket(shards):
         server.stop()
 
 
-# What a shell makes of each line of a script, arguments ended by zeros.
-WORDS = "streaming-moments() { printf '%s\\0' \"$@\"; echo; }\n"
-
-
-def commands_of(script):
-    """The arguments of each command of a script, which holds nothing else."""
-    assert all(line.startswith("streaming-moments ") for line in script.splitlines()), script
-    shell = ["bash", "-euo", "pipefail", "-c", WORDS + script]
-    asked = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
-    return [line.split("\0")[:-1] for line in asked.splitlines()]
-
-
-def in_process(script):
-    """Run commands in this process, which has loaded what each process would load again."""
-    for command in commands_of(script):
-        with pytest.raises(SystemExit) as ended:
-            main(command)
-        assert ended.value.code == 0, command
-
-
 EACH_COMMAND = """
 import json, sys
 from streaming_moments.pipelines.command_line.entry import main
@@ -192,7 +171,7 @@ def run_block(language, text, names, environment):
         if environment:
             in_process_of_its_own(text, environment)
         else:
-            in_process(text)
+            print(printed_by(text), end="")
     else:
         assert language == "text", f"a block of {language} does not run; call it text"
 

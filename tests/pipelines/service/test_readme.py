@@ -2,50 +2,26 @@
 
 import json
 import re
-import shlex
 import signal
 import socket
 import subprocess
 import sys
 import time
 import tomllib
-from contextlib import chdir, redirect_stdout
-from io import StringIO
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 import requests
+from page_scripts import printed_by
 
 from streaming_moments.pipelines import service
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.tokens import Role, add_token
 
 README = (Path(service.__file__).parent / "README.md").read_text()
 EXAMPLES = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
 LONGEST = 120  # seconds
-
-
-def printed_by(script, folder):
-    """What a script prints: its shell lines run in bash, and commands of this project here.
-
-    This process has loaded what each command would load again.
-    """
-    with chdir(folder):
-        parts = re.split(r"^(streaming-moments .*\n)", script, flags=re.MULTILINE)
-        return "".join(map(printed_by_part, filter(str.strip, parts)))
-
-
-def printed_by_part(part):
-    if not part.startswith("streaming-moments "):
-        shell = ["bash", "-euo", "pipefail", "-c", part]
-        ran = subprocess.run(shell, capture_output=True, text=True, timeout=LONGEST)
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        return ran.stdout
-    with redirect_stdout(StringIO()) as printed, pytest.raises(SystemExit) as ended:
-        main(shlex.split(part, comments=True)[1:])
-    assert ended.value.code == 0, part
-    return printed.getvalue()
 
 
 def free_port():
@@ -83,7 +59,8 @@ def test_the_examples_run_from_top_to_bottom(folder):
     ]
     [begin, calls, token] = [text for language, text in moved if language == "sh"]
     made, start = begin.split("streaming-moments serve ")
-    printed_by(made, folder)
+    with chdir(folder):
+        printed_by(made)
     config = folder / start.strip()
     # what the example says, on a port that is free here
     assert tomllib.loads(config.read_text()) == {"store": "store"}
@@ -97,7 +74,8 @@ def test_the_examples_run_from_top_to_bottom(folder):
     )
     try:
         until_answered(f"http://127.0.0.1:{port}/healthz", serving)
-        receipt, rest = printed_by(calls, folder).split("}", 1)
+        with chdir(folder):
+            receipt, rest = printed_by(calls).split("}", 1)
         assert json.loads(receipt + "}")["state"] == "accepted"
         assert '"topics"' in rest or '"proportions"' in rest
         [client] = [text for language, text in moved if language == "py"]
@@ -112,7 +90,8 @@ def test_the_examples_run_from_top_to_bottom(folder):
         )
         assert ran.returncode == 1
         assert re.search(r"RuntimeError: 422 The content is refused: .*key", ran.stderr), ran.stderr
-        assert printed_by(token, folder)[:3] == "sm_"
+        with chdir(folder):
+            assert printed_by(token)[:3] == "sm_"
         page = requests.get(f"http://127.0.0.1:{port}/", timeout=60)
         assert (page.status_code, "<h1" in page.text) == (200, True)
     finally:
