@@ -38,14 +38,14 @@ class Status:
 
 STATUSES: Mapping[int, Status] = {
     400: Status("The request cannot be read", by="bodies"),
-    401: Status("A token is missing, or is none", by="tokens", unread=True),
+    401: Status("A token is missing or unknown", by="tokens", unread=True),
     403: Status("The token is not for this", by="tokens", unread=True),
     404: Status("Not found"),
     405: Status("The address does not take this method"),
     408: Status("The body came too slowly", by="bodies", unread=True),
     409: Status("The store does not allow this"),
     413: Status("The body is too large", by="bodies", unread=True),
-    415: Status("The content is of no type that is taken", by="bodies", unread=True),
+    415: Status("The content type is not accepted", by="bodies", unread=True),
     421: Status("This host is not answered for", unread=True),
     422: Status("The content is refused", by="bodies"),
     429: Status("Too much waits to be counted", unread=True, again=True),
