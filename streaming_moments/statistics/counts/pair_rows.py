@@ -21,8 +21,6 @@ from streaming_moments.statistics.row_block import RowBlock
 _DENSE = 1 / 3
 # Numbers that a register of the widest kind holds.
 _LANES = 16
-# Rows that are read at a time, and stay in cache: twice that of the odd half a difference is taken.
-_ROWS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,22 +76,18 @@ array([3], dtype=int32), array([1.], dtype=float32))
         rows, core = statistics.pair_counts.shape
         if leading is not None:
             rows, core = statistics.block.size(leading), leading
-        strips = [slice(start, min(start + _ROWS, rows)) for start in range(0, rows, _ROWS)]
+        pairs, taken = _pairs(statistics, half)
         entries = np.empty(rows, dtype=np.int64)
-        for strip in strips:
-            entries[strip] = np.count_nonzero(_pairs(statistics, half, strip, core), axis=1)
+        likelihood_kernels.count_entries(pairs, taken, core, entries)
         full = entries >= max(_DENSE * core, 1)
         dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
         dense = np.empty((dense_places.size, core), dtype=dtype)
+        likelihood_kernels.copy_dense(pairs, taken, dense_places, dense)
         starts = np.concatenate([[0], np.cumsum(entries[sparse_places])])
-        words, counts = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1], dtype=dtype)
-        for strip in strips:
-            pairs, first = _pairs(statistics, half, strip, core), strip.start
-            held, own = (_within(places, strip) for places in (dense_places, sparse_places))
-            for row in range(held.start, held.stop):
-                dense[row] = pairs[dense_places[row] - first]
-            places = sparse_places[own] - first
-            likelihood_kernels.copy_rows(read_only(pairs), places, starts[own], words, counts)
+        size = int(starts[-1]) + 1
+        words, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
+        likelihood_kernels.copy_entries(pairs, taken, core, sparse_places, words, counts)
+        words, counts = words[:-1], counts[:-1]
         _, C2, _ = row_constants(statistics, Mixture())
         whole = statistics.row_lengths.whole.C2
         scales = quotients(np.full(rows, whole, dtype=np.float64), C2[:rows])
@@ -130,12 +124,13 @@ array([3], dtype=int32), array([1.], dtype=float32))
         own = expected[self.block.rows]
         lefts, rights, columns = self._sides(left, right, expected)
         sums = np.zeros((len(left), right.shape[1]))
-        room = np.empty(max(likelihood_kernels.TILE, rights.shape[1]), dtype=self.counts.dtype)
-        likelihood_kernels.add_dense_ratios(
-            self.dense, lefts, columns, self.dense_places, room, sums
-        )
+        room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), self.counts.dtype)
+        dense, found = self._dense_rows(lefts, right.shape[1])
+        likelihood_kernels.add_dense_ratios(self.dense, dense, columns, room, found)
+        sums[self.dense_places] = found[: self.dense_places.size]
+        gathered = np.empty(rights.shape[1], dtype=self.counts.dtype)
         likelihood_kernels.add_sparse_ratios(
-            self.starts, self.words, self.counts, lefts, rights, self.sparse_places, room, sums
+            self.starts, self.words, self.counts, lefts, rights, self.sparse_places, gathered, sums
         )
         return quotients(sums * self.scales[:, None], own)
 
@@ -164,15 +159,27 @@ array([3], dtype=int32), array([1.], dtype=float32))
         offsets, known = np.log(np.where(expected > 0, expected, 1.0)), own > 0
         sums = np.zeros((len(left), 2))
         core = offsets[: len(right)]
-        room = np.empty(likelihood_kernels.TILE, dtype=self.counts.dtype)
+        room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), np.float32)
+        bits, exponents = room.view(np.int32), np.empty(likelihood_kernels.TILE, np.float32)
+        dense, found = self._dense_rows(lefts, 2)
         likelihood_kernels.add_dense_logarithms(
-            self.dense, lefts, columns, core, self.dense_places, room, sums
+            self.dense, dense, columns, core, room, bits, exponents, found
         )
-        likelihood_kernels.add_sparse_logarithms(
-            self.starts, self.words, self.counts, lefts, rights, core, self.sparse_places, sums
-        )
+        sums[self.dense_places] = found[: self.dense_places.size]
+        sparse = self.starts, self.words, self.counts, lefts, rights, core, self.sparse_places
+        likelihood_kernels.add_sparse_logarithms(*sparse, room[0], bits[0], exponents, sums)
         sums[:, 0] += sums[:, 1] * offsets[self.block.rows]
         return np.asarray(sums * (known * self.scales)[:, None])
+
+    def _dense_rows(
+        self, lefts: NDArray[Any], columns: int
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """The left side of dense rows, and zeros for as many sums of each, in whole groups."""
+        groups = -(-self.dense_places.size // likelihood_kernels.GROUP)
+        shape = groups * likelihood_kernels.GROUP, lefts.shape[1]
+        dense = np.zeros(shape, dtype=lefts.dtype)
+        dense[: self.dense_places.size] = lefts[self.dense_places]
+        return dense, np.zeros((len(dense), columns))
 
     def _sides(
         self,
@@ -190,7 +197,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         return lefts, rights, np.ascontiguousarray(rights[:, :k].T)
 
 
-def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> NDArray[Any]:
+def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:
     """(r, core) pair counts of one half of the documents, 0 the even and 1 the odd one.
 
     The statistics are one block of rows. Raises InvalidInput if they keep no halves.
@@ -203,22 +210,22 @@ def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> 
     >>> half_pairs(statistics, 0).tolist(), half_pairs(statistics, 1).tolist()
     ([[2, 0], [0, 0]], [[0, 3], [3, 2]])
     """
-    even = statistics.even_pair_counts
-    if even is None:
+    even = _even(statistics)
+    return statistics.pair_counts - even if half else even
+
+
+def _even(statistics: Statistics) -> NDArray[Any]:
+    """(r, core) pair counts of the even half."""
+    if statistics.even_pair_counts is None:
         raise InvalidInput(
             "the statistics keep no halves of the documents, which this compares; gather them with "
             "halves=True, or rebase a store that was made before there were any or with --no-halves"
         )
-    return statistics.pair_counts[rows] - even[rows] if half else even[rows]
+    return statistics.even_pair_counts
 
 
-def _pairs(statistics: Statistics, half: int | None, rows: slice, core: int) -> NDArray[Any]:
-    """Some rows of some words: of the odd half a difference, of which few are held at a time."""
-    pairs = statistics.pair_counts[rows] if half is None else half_pairs(statistics, half, rows)
-    return np.ascontiguousarray(pairs[:, :core])
-
-
-def _within(places: NDArray[np.int64], rows: slice) -> slice:
-    """Which of some rising places are of those rows."""
-    first, last = np.searchsorted(places, [rows.start, rows.stop]).tolist()
-    return slice(first, last)
+def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Pair counts, and of the odd half those that are taken from them, never held apart."""
+    pairs = statistics.pair_counts if half != 0 else _even(statistics)
+    taken = _even(statistics) if half else pairs[:0]
+    return read_only(pairs), read_only(taken)
