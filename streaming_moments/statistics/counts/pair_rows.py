@@ -21,6 +21,8 @@ from streaming_moments.statistics.row_block import RowBlock
 _DENSE = 1 / 3
 # Numbers that a register of the widest kind holds.
 _LANES = 16
+# Topics that dense rows are worked out for together.
+_TOPICS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +127,9 @@ array([3], dtype=int32), array([1.], dtype=float32))
         lefts, rights, columns = self._sides(left, right, expected)
         sums = np.zeros((len(left), right.shape[1]))
         room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), self.counts.dtype)
-        dense, found = self._dense_rows(lefts, right.shape[1])
+        dense, found = self._dense_rows(lefts, len(columns))
         likelihood_kernels.add_dense_ratios(self.dense, dense, columns, room, found)
-        sums[self.dense_places] = found[: self.dense_places.size]
+        sums[self.dense_places] = found[: self.dense_places.size, : right.shape[1]]
         gathered = np.empty(rights.shape[1], dtype=self.counts.dtype)
         likelihood_kernels.add_sparse_ratios(
             self.starts, self.words, self.counts, lefts, rights, self.sparse_places, gathered, sums
@@ -194,7 +196,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         lefts[:, :k] = quotients(left, expected[self.block.rows])
         rights = np.zeros((core, wide), dtype=dtype)
         rights[:, :k] = quotients(right, expected[:core])
-        return lefts, rights, np.ascontiguousarray(rights[:, :k].T)
+        return lefts, rights, np.ascontiguousarray(rights[:, : -(-k // _TOPICS) * _TOPICS].T)
 
 
 def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:
@@ -227,5 +229,5 @@ def _even(statistics: Statistics) -> NDArray[Any]:
 def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Pair counts, and of the odd half those that are taken from them, never held apart."""
     pairs = statistics.pair_counts if half != 0 else _even(statistics)
-    taken = _even(statistics) if half else pairs[:0]
+    taken = _even(statistics) if half else np.zeros((1, pairs.shape[1]), dtype=pairs.dtype)
     return read_only(pairs), read_only(taken)

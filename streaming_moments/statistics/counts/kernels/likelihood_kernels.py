@@ -41,11 +41,9 @@ def _likelihoods(left: Real, right: Real, row: int, start: int, size: int, found
     """
     first, second, third, fourth = found[0], found[1], found[2], found[3]
     r0, r1, r2, r3 = row, row + _ONE, row + _TWO, row + _THREE
-    k = np.uint64(right.shape[0])
-    whole, nothing = k - k % _FOUR, left.dtype.type(0)
     for h in range(size):
-        first[h] = second[h] = third[h] = fourth[h] = nothing
-    for j in range(_NONE, whole, _FOUR):
+        first[h] = second[h] = third[h] = fourth[h] = left.dtype.type(0)
+    for j in range(_NONE, np.uint64(right.shape[0]), _FOUR):
         j1, j2, j3 = j + _ONE, j + _TWO, j + _THREE
         a0, b0, c0, d0 = left[r0, j], left[r0, j1], left[r0, j2], left[r0, j3]
         a1, b1, c1, d1 = left[r1, j], left[r1, j1], left[r1, j2], left[r1, j3]
@@ -59,14 +57,6 @@ def _likelihoods(left: Real, right: Real, row: int, start: int, size: int, found
             second[h] += a1 * a + b1 * b + c1 * c + d1 * d
             third[h] += a2 * a + b2 * b + c2 * c + d2 * d
             fourth[h] += a3 * a + b3 * b + c3 * c + d3 * d
-    for j in range(whole, k):
-        a0, a1, a2, a3 = left[r0, j], left[r1, j], left[r2, j], left[r3, j]
-        for h in range(size):
-            a = right[j, start + h]
-            first[h] += a0 * a
-            second[h] += a1 * a
-            third[h] += a2 * a
-            fourth[h] += a3 * a
 
 
 @kernel(fastmath=_MATH)
@@ -76,14 +66,15 @@ def add_dense_ratios(
     """`sums_i += (P_i / (left_i right)) right'` of rows with every column, `GROUP` at a time.
 
     counts : (rows, core) P
-    left : (whole groups, k), rows beyond those of P of any numbers
-    right : (k, core); a tile of it stays in cache
+    left : (whole groups, wide), rows beyond those of P of any numbers
+    right : (wide, core), topics filled up with zeros to a multiple of four; a tile of it stays in
+        cache
     ratios : (GROUP, TILE), room
-    sums : (whole groups, k) float64, added to; what is added to rows beyond means nothing
+    sums : (whole groups, wide) float64, added to; what is added to rows beyond means nothing
     """
-    core, k, last = right.shape[1], np.uint64(right.shape[0]), counts.shape[0] - 1
-    whole = k - k % _FOUR
+    core, last = right.shape[1], counts.shape[0] - 1
     least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
+    first, second, third, fourth = ratios[0], ratios[1], ratios[2], ratios[3]
     for group in range(0, left.shape[0], GROUP):
         row = np.uint64(group)
         for begin in range(0, core, TILE):
@@ -93,12 +84,10 @@ def add_dense_ratios(
                 own, of = ratios[place], counts[min(group + place, last)]
                 for h in range(size):
                     own[h] = of[start + h] / max(own[h], least)
-            first, second, third, fourth = ratios[0], ratios[1], ratios[2], ratios[3]
-            for j in range(_NONE, whole, _TWO):
+            for j in range(_NONE, np.uint64(right.shape[0]), _TWO):
                 a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = nothing
                 for h in range(size):
-                    column = start + h
-                    a, b = right[j, column], right[j + _ONE, column]
+                    a, b = right[j, start + h], right[j + _ONE, start + h]
                     p, q, r, s = first[h], second[h], third[h], fourth[h]
                     a0 += p * a
                     a1 += q * a
@@ -108,26 +97,9 @@ def add_dense_ratios(
                     b1 += q * b
                     b2 += r * b
                     b3 += s * b
-                sums[row, j] += a0
-                sums[row + _ONE, j] += a1
-                sums[row + _TWO, j] += a2
-                sums[row + _THREE, j] += a3
-                sums[row, j + _ONE] += b0
-                sums[row + _ONE, j + _ONE] += b1
-                sums[row + _TWO, j + _ONE] += b2
-                sums[row + _THREE, j + _ONE] += b3
-            for j in range(whole, k):
-                a0 = a1 = a2 = a3 = nothing
-                for h in range(size):
-                    a = right[j, start + h]
-                    a0 += first[h] * a
-                    a1 += second[h] * a
-                    a2 += third[h] * a
-                    a3 += fourth[h] * a
-                sums[row, j] += a0
-                sums[row + _ONE, j] += a1
-                sums[row + _TWO, j] += a2
-                sums[row + _THREE, j] += a3
+                for place, a, b in ((_NONE, a0, b0), (_ONE, a1, b1), (_TWO, a2, b2), (_THREE, a3, b3)):
+                    sums[row + place, j] += a
+                    sums[row + place, j + _ONE] += b
 
 
 @kernel(fastmath=_MATH)
@@ -264,32 +236,24 @@ def add_sparse_logarithms(
 def count_entries(pairs: Real, taken: Real, core: int, entries: NDArray[np.int64]) -> None:
     """How many of the first `core` numbers of each row of `pairs - taken` are above 0.
 
-    `taken` has as many rows, or none where nothing is taken.
+    `taken` has as many rows, or one for all of them.
     """
-    odd, nothing = taken.shape[0] > 0, pairs.dtype.type(0)
+    several = taken.shape[0] > 1
     for row in range(entries.size):
-        number = 0
-        if odd:
-            for h in range(core):
-                number += pairs[row, h] > taken[row, h]
-        else:
-            for h in range(core):
-                number += pairs[row, h] > nothing
+        own, less, number = pairs[row], taken[row if several else 0], 0
+        for h in range(core):
+            number += own[h] > less[h]
         entries[row] = number
 
 
 @kernel()
 def copy_dense(pairs: Real, taken: Real, places: NDArray[np.int64], dense: Real) -> None:
     """The rows of `pairs - taken` at `places`, as of `count_entries`, as many columns as fit."""
-    odd, core = taken.shape[0] > 0, dense.shape[1]
+    several, core = taken.shape[0] > 1, dense.shape[1]
     for row in range(places.size):
-        place = places[row]
-        if odd:
-            for h in range(core):
-                dense[row, h] = pairs[place, h] - taken[place, h]
-        else:
-            for h in range(core):
-                dense[row, h] = pairs[place, h]
+        own, less = pairs[places[row]], taken[places[row] if several else 0]
+        for h in range(core):
+            dense[row, h] = own[h] - less[h]
 
 
 @kernel()
@@ -303,26 +267,22 @@ def copy_entries(
 ) -> None:
     """The entries above 0 of the rows at `places`, as of `count_entries`, one after another.
 
-    Most stretches of such rows are nothing, and are passed over whole.
+    There is room for one more. Most stretches of such rows are nothing, and are passed over whole.
     """
-    odd, entry, stretch = taken.shape[0] > 0, 0, np.uint64(STRETCH)
+    several, entry, stretch = taken.shape[0] > 1, 0, np.uint64(STRETCH)
     for row in range(places.size):
-        place = np.uint64(places[row])
+        own, less = pairs[places[row]], taken[places[row] if several else 0]
         for begin in range(_NONE, np.uint64(core), stretch):
             size = min(stretch, np.uint64(core) - begin)
             if size == stretch:
                 some = 0
-                if odd:
-                    for h in range(stretch):
-                        some += pairs[place, begin + h] > taken[place, begin + h]
-                else:
-                    for h in range(stretch):
-                        some += pairs[place, begin + h] > 0
+                for h in range(stretch):
+                    some += own[begin + h] > less[begin + h]
                 if some == 0:
                     continue
             for h in range(begin, begin + size):
-                number = pairs[place, h] - taken[place, h] if odd else pairs[place, h]
                 # without a branch, which would be guessed wrong
+                number = own[h] - less[h]
                 words[entry] = h
                 counts[entry] = number
                 entry += number > 0
