@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,17 +80,19 @@ array([3], dtype=int32), array([1.], dtype=float32))
         if leading is not None:
             rows, core = statistics.block.size(leading), leading
         pairs, taken = _pairs(statistics, half)
-        entries = np.empty(rows, dtype=np.int64)
-        likelihood_kernels.count_entries(pairs, taken, core, entries)
-        full = entries >= max(_DENSE * core, 1)
-        dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
-        dense = np.empty((dense_places.size, core), dtype=dtype)
-        likelihood_kernels.copy_dense(pairs, taken, dense_places, dense)
-        starts = np.concatenate([[0], np.cumsum(entries[sparse_places])])
-        size = int(starts[-1]) + 1
+        least = max(math.ceil(_DENSE * core), 1)
+        # what is not filled takes no memory
+        entries, dense = np.empty(rows, dtype=np.int64), np.empty((rows, core), dtype=dtype)
+        size = rows * (least - 1) + 1
         words, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
-        likelihood_kernels.copy_entries(pairs, taken, core, sparse_places, words, counts)
-        words, counts = words[:-1], counts[:-1]
+        likelihood_kernels.copy_rows(pairs, taken, least, entries, dense, words, counts)
+        full = entries >= least
+        dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
+        starts = np.concatenate([[0], np.cumsum(entries[sparse_places])])
+        # what was not filled goes back, and nothing is copied
+        dense.resize((dense_places.size, core), refcheck=False)
+        for array in (words, counts):
+            array.resize(int(starts[-1]), refcheck=False)
         _, C2, _ = row_constants(statistics, Mixture())
         whole = statistics.row_lengths.whole.C2
         scales = quotients(np.full(rows, whole, dtype=np.float64), C2[:rows])
@@ -108,7 +111,8 @@ array([3], dtype=int32), array([1.], dtype=float32))
         Both sides are divided by the frequencies expected of the words before they are rounded, so
         that likelihoods are near 1 whatever the words.
 
-        left : (r, k) float64, rows of the words of the block
+        left : (r, k) float64, rows of the words of the block; further columns that are nothing may
+            be left out
         right : (core, k) float64, rows of the core words
         expected : (n,) float64, frequency of each word, 0 where it never occurs
 
@@ -127,7 +131,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         lefts, rights, columns = self._sides(left, right, expected)
         sums = np.zeros((len(left), right.shape[1]))
         room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), self.counts.dtype)
-        dense, found = self._dense_rows(lefts, len(columns))
+        dense, found = self._dense_rows(lefts, left.shape[1], len(columns))
         likelihood_kernels.add_dense_ratios(self.dense, dense, columns, room, found)
         sums[self.dense_places] = found[: self.dense_places.size, : right.shape[1]]
         gathered = np.empty(rights.shape[1], dtype=self.counts.dtype)
@@ -141,13 +145,11 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """(r, k) `P right`, of core words that are expected to occur; arguments as of `ratios`.
 
-        They are its sums where a first column expects words to be independent.
+        They are its sums where one column more, of which alone likelihoods are, expects words to be
+        independent.
         """
-        own, core = expected[self.block.rows], len(right)
-        left = np.zeros((own.size, right.shape[1] + 1))
-        left[:, 0] = own
-        rights = np.hstack([expected[:core, None], expected[:core, None] * right])
-        return self.ratios(left, rights, expected)[:, 1:] * own[:, None]
+        own, core = expected[self.block.rows, None], expected[: len(right), None]
+        return self.ratios(own, np.hstack([core, core * right]), expected)[:, 1:] * own
 
     def logarithms(
         self,
@@ -163,7 +165,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         core = offsets[: len(right)]
         room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), np.float32)
         bits, exponents = room.view(np.int32), np.empty(likelihood_kernels.TILE, np.float32)
-        dense, found = self._dense_rows(lefts, 2)
+        dense, found = self._dense_rows(lefts, left.shape[1], 2)
         likelihood_kernels.add_dense_logarithms(
             self.dense, dense, columns, core, room, bits, exponents, found
         )
@@ -174,13 +176,12 @@ array([3], dtype=int32), array([1.], dtype=float32))
         return np.asarray(sums * (known * self.scales)[:, None])
 
     def _dense_rows(
-        self, lefts: NDArray[Any], columns: int
+        self, lefts: NDArray[Any], topics: int, columns: int
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """The left side of dense rows, and zeros for as many sums of each, in whole groups."""
-        groups = -(-self.dense_places.size // likelihood_kernels.GROUP)
-        shape = groups * likelihood_kernels.GROUP, lefts.shape[1]
-        dense = np.zeros(shape, dtype=lefts.dtype)
-        dense[: self.dense_places.size] = lefts[self.dense_places]
+        number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
+        dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)
+        dense[:number] = lefts[self.dense_places, :k]
         return dense, np.zeros((len(dense), columns))
 
     def _sides(
@@ -190,13 +191,19 @@ array([3], dtype=int32), array([1.], dtype=float32))
         expected: NDArray[np.float64],
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Both sides by the frequencies, in whole registers, and the right one by topics."""
-        k, core, dtype = right.shape[1], right.shape[0], self.counts.dtype
-        wide = -(-k // _LANES) * _LANES
-        lefts = np.zeros((len(left), wide), dtype=dtype)
-        lefts[:, :k] = quotients(left, expected[self.block.rows])
-        rights = np.zeros((core, wide), dtype=dtype)
-        rights[:, :k] = quotients(right, expected[:core])
-        return lefts, rights, np.ascontiguousarray(rights[:, : -(-k // _TOPICS) * _TOPICS].T)
+        lefts, rights = (
+            np.zeros((len(side), _filled_up(side.shape[1], _LANES)), dtype=self.counts.dtype)
+            for side in (left, right)
+        )
+        lefts[:, : left.shape[1]] = quotients(left, expected[self.block.rows])
+        rights[:, : right.shape[1]] = quotients(right, expected[: len(right)])
+        columns = rights[:, : _filled_up(right.shape[1], _TOPICS)]
+        return lefts, rights, np.ascontiguousarray(columns.T)
+
+
+def _filled_up(number: int, size: int) -> int:
+    """The least multiple of a size that is no less than a number."""
+    return -(-number // size) * size
 
 
 def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:

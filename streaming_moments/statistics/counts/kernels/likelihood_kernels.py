@@ -43,7 +43,7 @@ def _likelihoods(left: Real, right: Real, row: int, start: int, size: int, found
     r0, r1, r2, r3 = row, row + _ONE, row + _TWO, row + _THREE
     for h in range(size):
         first[h] = second[h] = third[h] = fourth[h] = left.dtype.type(0)
-    for j in range(_NONE, np.uint64(right.shape[0]), _FOUR):
+    for j in range(_NONE, np.uint64(left.shape[1]), _FOUR):
         j1, j2, j3 = j + _ONE, j + _TWO, j + _THREE
         a0, b0, c0, d0 = left[r0, j], left[r0, j1], left[r0, j2], left[r0, j3]
         a1, b1, c1, d1 = left[r1, j], left[r1, j1], left[r1, j2], left[r1, j3]
@@ -66,9 +66,9 @@ def add_dense_ratios(
     """`sums_i += (P_i / (left_i right)) right'` of rows with every column, `GROUP` at a time.
 
     counts : (rows, core) P
-    left : (whole groups, wide), rows beyond those of P of any numbers
-    right : (wide, core), topics filled up with zeros to a multiple of four; a tile of it stays in
-        cache
+    left : (whole groups, k), topics filled up with zeros to a multiple of four, as those of right;
+        rows beyond those of P of any numbers, and fewer columns where further ones are nothing
+    right : (wide, core); a tile of it stays in cache
     ratios : (GROUP, TILE), room
     sums : (whole groups, wide) float64, added to; what is added to rows beyond means nothing
     """
@@ -97,9 +97,14 @@ def add_dense_ratios(
                     b1 += q * b
                     b2 += r * b
                     b3 += s * b
-                for place, a, b in ((_NONE, a0, b0), (_ONE, a1, b1), (_TWO, a2, b2), (_THREE, a3, b3)):
-                    sums[row + place, j] += a
-                    sums[row + place, j + _ONE] += b
+                sums[row, j] += a0
+                sums[row + _ONE, j] += a1
+                sums[row + _TWO, j] += a2
+                sums[row + _THREE, j] += a3
+                sums[row, j + _ONE] += b0
+                sums[row + _ONE, j + _ONE] += b1
+                sums[row + _TWO, j + _ONE] += b2
+                sums[row + _THREE, j + _ONE] += b3
 
 
 @kernel(fastmath=_MATH)
@@ -130,7 +135,7 @@ def add_sparse_ratios(
                 gathered[j] = nothing
             for entry in range(np.uint64(start), np.uint64(min(start + TILE, end))):
                 word, likelihood = np.uint64(words[entry]), nothing
-                for j in range(wide):
+                for j in range(np.uint64(left.shape[1])):
                     likelihood += left[place, j] * right[word, j]
                 ratio = counts[entry] / max(likelihood, least)
                 for j in range(wide):
@@ -233,47 +238,40 @@ def add_sparse_logarithms(
 
 
 @kernel()
-def count_entries(pairs: Real, taken: Real, core: int, entries: NDArray[np.int64]) -> None:
-    """How many of the first `core` numbers of each row of `pairs - taken` are above 0.
+def copy_rows(
+    pairs: Real,
+    taken: Real,
+    least: int,
+    entries: NDArray[np.int64],
+    dense: Real,
+    words: NDArray[np.int32],
+    counts: Real,
+) -> None:
+    """Rows of `pairs - taken`, as many columns as `dense` has: whole, or the entries above 0.
 
-    `taken` has as many rows, or one for all of them.
+    Those with `least` entries or more are copied into `dense`, others into `words` and `counts`,
+    one after another: each is read once, while it is in cache. `entries`, (rows,), are told.
+
+    taken : as many rows as of pairs, or one for all of them
+    dense, words, counts : room for all rows, and for one entry more
+
+    Most stretches of rows of few entries are nothing, and are passed over whole.
     """
-    several = taken.shape[0] > 1
+    several, core, stretch = taken.shape[0] > 1, np.uint64(dense.shape[1]), np.uint64(STRETCH)
+    free, entry = 0, 0
     for row in range(entries.size):
         own, less, number = pairs[row], taken[row if several else 0], 0
         for h in range(core):
             number += own[h] > less[h]
         entries[row] = number
-
-
-@kernel()
-def copy_dense(pairs: Real, taken: Real, places: NDArray[np.int64], dense: Real) -> None:
-    """The rows of `pairs - taken` at `places`, as of `count_entries`, as many columns as fit."""
-    several, core = taken.shape[0] > 1, dense.shape[1]
-    for row in range(places.size):
-        own, less = pairs[places[row]], taken[places[row] if several else 0]
-        for h in range(core):
-            dense[row, h] = own[h] - less[h]
-
-
-@kernel()
-def copy_entries(
-    pairs: Real,
-    taken: Real,
-    core: int,
-    places: NDArray[np.int64],
-    words: NDArray[np.int32],
-    counts: Real,
-) -> None:
-    """The entries above 0 of the rows at `places`, as of `count_entries`, one after another.
-
-    There is room for one more. Most stretches of such rows are nothing, and are passed over whole.
-    """
-    several, entry, stretch = taken.shape[0] > 1, 0, np.uint64(STRETCH)
-    for row in range(places.size):
-        own, less = pairs[places[row]], taken[places[row] if several else 0]
-        for begin in range(_NONE, np.uint64(core), stretch):
-            size = min(stretch, np.uint64(core) - begin)
+        if number >= least:
+            for h in range(core):
+                dense[free, h] = own[h] - less[h]
+            free += 1
+            continue
+        end = core if number else _NONE
+        for begin in range(_NONE, end, stretch):
+            size = min(stretch, core - begin)
             if size == stretch:
                 some = 0
                 for h in range(stretch):
@@ -282,7 +280,7 @@ def copy_entries(
                     continue
             for h in range(begin, begin + size):
                 # without a branch, which would be guessed wrong
-                number = own[h] - less[h]
+                more = own[h] - less[h]
                 words[entry] = h
-                counts[entry] = number
-                entry += number > 0
+                counts[entry] = more
+                entry += more > 0
