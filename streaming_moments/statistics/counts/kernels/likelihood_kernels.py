@@ -32,7 +32,9 @@ _LOG_2 = np.float32(np.log(2))
 
 
 @kernel(fastmath=_MATH)
-def _likelihoods(left: Real, right: Real, row: int, start: int, size: int, found: Real) -> None:
+def _likelihoods(
+    left: Real, right: Real, row: np.uint64, start: np.uint64, size: np.uint64, found: Real
+) -> None:
     """`GROUP` rows from `row` on of `left right`, `size` columns from `start` on, into `found`.
 
     Four rows and four topics at a time share what is read of `right`: 2.4 times as fast as a row
@@ -149,7 +151,7 @@ def _logarithms(
     numbers: NDArray[np.float32],
     bits: NDArray[np.int32],
     exponents: NDArray[np.float32],
-    size: int,
+    size: np.uint64,
 ) -> None:
     """The first `size` numbers become their logarithms, to some 1e-7.
 
