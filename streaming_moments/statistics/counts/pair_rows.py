@@ -18,8 +18,8 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.row_block import RowBlock
 
-# Share of a row above which all of it is held: an entry alone takes six times as long, and twice the
-# bytes. Shares of a tenth to a third are as fast.
+# Share of a row above which all of it is held: an entry alone takes six times as long, and twice
+# the bytes. Shares of a tenth to a third are as fast.
 _DENSE = 1 / 3
 # Numbers that a register of the widest kind holds.
 _LANES = 16
