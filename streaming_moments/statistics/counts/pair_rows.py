@@ -171,8 +171,19 @@ array([3], dtype=int32), array([1.], dtype=float32))
             self.dense, dense, columns, core, room, bits, exponents, found
         )
         sums[self.dense_places] = found[: self.dense_places.size]
-        sparse = self.starts, self.words, self.counts, lefts, rights, core, self.sparse_places
-        likelihood_kernels.add_sparse_logarithms(*sparse, room[0], bits[0], exponents, sums)
+        likelihood_kernels.add_sparse_logarithms(
+            self.starts,
+            self.words,
+            self.counts,
+            lefts,
+            rights,
+            core,
+            self.sparse_places,
+            room[0],
+            bits[0],
+            exponents,
+            sums,
+        )
         sums[:, 0] += sums[:, 1] * offsets[self.block.rows]
         return np.asarray(sums * (known * self.scales)[:, None])
 
