@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.progress import Report, unreported
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
@@ -102,8 +103,10 @@ def improved(model: BernoulliMixture, expected: ExpectedSets) -> BernoulliMixtur
     )
 
 
-def polished(model: BernoulliMixture, batch: CountBatch, passes: int = 2) -> BernoulliMixture:
-    """The mixture after some passes over rows in memory; 0 leaves it as it is.
+def polished(
+    model: BernoulliMixture, batch: CountBatch, passes: int = 2, report: Report = unreported
+) -> BernoulliMixture:
+    """The mixture after some passes over rows in memory, each reported; 0 leaves it as it is.
 
     Raises
     ------
@@ -123,4 +126,5 @@ def polished(model: BernoulliMixture, batch: CountBatch, passes: int = 2) -> Ber
         expected = SetReader(model).add(batch, ExpectedSets.zero(model))
         told = Polishing("", number, False, 0, expected.documents, expected.tokens)
         model = replace(improved(model, expected), polishing=told)
+        report(f"pass {number} of {passes}")
     return model

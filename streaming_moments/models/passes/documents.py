@@ -20,6 +20,7 @@ from streaming_moments.models.passes.polishing import (
     require_alpha,
 )
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.progress import Report, reporter, unreported
 from streaming_moments.statistics.counts.batch import CountBatch
 
 
@@ -30,6 +31,7 @@ def polished(
     passes: int | Literal["auto"] = PASSES,
     alpha: bool = False,
     threads: int = 1,
+    verbose: int | bool = 0,
 ) -> M:
     """The model after some passes over documents: of expectation maximisation, topic by topic.
 
@@ -52,6 +54,8 @@ def polished(
         digamma is linear between whole counts.
     threads : int
         Over the documents of a batch; the same bits with any number.
+    verbose : int
+        1 prints a line for each step, with its seconds; 0 prints none.
 
     Raises
     ------
@@ -73,6 +77,18 @@ def polished(
            [0.5, 0. ],
            [0. , 1. ]])
     """
+    return polished_by(model, batches, passes, alpha, threads, reporter("polished", verbose))
+
+
+def polished_by(
+    model: M,
+    batches: CountBatch | Iterable[CountBatch],
+    passes: int | Literal["auto"],
+    alpha: bool = False,
+    threads: int = 1,
+    report: Report = unreported,
+) -> M:
+    """`polished`; each pass is reported."""
     most = MOST_PASSES if passes == AUTO else passes
     if isinstance(most, str) or most < 0 or threads < 1:
         raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
@@ -85,6 +101,7 @@ def polished(
         model = improved(model, expected, alpha)
         note = Polishing("", number, alpha, 0, expected.documents, expected.tokens)
         model = replace(model, polishing=note)
+        report(f"pass {number} of at most {most}: {expected.documents:,} documents")
         if passes == AUTO and settled(before, model):
             break
     return model
