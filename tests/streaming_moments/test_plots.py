@@ -5,6 +5,7 @@ from datetime import date
 
 import numpy as np
 import pytest
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
 from streaming_moments import MomentTopics
@@ -46,7 +47,10 @@ def test_topics_have_a_panel_each_with_words_probabilities_and_bars(topics):
         expected = [topics.components_[topic, WORDS.index(word)] for word in words]
         assert np.allclose(widths, expected)
         assert panel.yaxis_inverted()
-        assert panel.containers[0].errorbar or panel.containers[1].errorbar
+        [drawn] = [one for one in panel.containers if isinstance(one, BarContainer)]
+        lengths = [np.ptp(one[:, 0]) / 2 for one in drawn.errorbar[2][0].get_segments()]
+        bars = [topics.model_.word_bars[WORDS.index(word), topic] for word in words]
+        assert np.allclose(lengths, bars)
     figure.canvas.draw()  # names are no formulas
 
 
@@ -65,7 +69,7 @@ def test_the_map_places_topics_by_their_distances(topics):
 def test_a_search_draws_its_curve_its_noise_and_the_numbers_to_choose():
     axis = SEARCH.plot(axes())
     curve, *marks = axis.lines
-    assert curve.get_xdata() == [*CURVE]
+    assert [*curve.get_xdata()] == [*CURVE]
     assert np.allclose(curve.get_ydata(), [mean - 0.005 for mean in CURVE.values()])
     assert [line.get_xdata()[0] for line in marks] == [3, 5]
     assert [line.get_label() for line in marks] == ["3 separable", "5 predict best"]

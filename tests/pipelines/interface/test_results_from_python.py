@@ -52,7 +52,7 @@ def test_jobs_report_their_steps(store, records, capsys, caplog):
     store.update(records[:450], source="one", verbose=1)
     store.refit("auto", verbose=1)
     lines = [line.rpartition(" (")[0] for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == f"[Store] version {store.version} holds 900 documents"
+    assert lines[0] == f"[Store] version {store.snapshot.latest().version} holds 900 documents"
     assert any(line.startswith("[Store] chose 3 topics") for line in lines)
     assert any(line.startswith("[Store] refinement: ") for line in lines)
     assert lines[-1] == "[Store] fitted 3 topics to 900 documents"
@@ -91,7 +91,7 @@ def test_a_selection_prints_a_line_and_is_a_frame(selection):
 def test_a_selection_draws_a_line_for_each_alpha0(selection):
     axis = selection.plot(Figure().subplots())
     curve, *marks = axis.lines
-    assert curve.get_xdata() == [2, 3]
+    assert [*curve.get_xdata()] == [2, 3]
     assert curve.get_label() == "alpha0 0.1"
     assert [line.get_label() for line in marks] == [*selection.marks]
     known = [
