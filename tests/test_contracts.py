@@ -37,7 +37,7 @@ ROOMS = {
     # it loads what it is told of this package
     "lazy_imports": PURE | NUMERIC | {"importlib", "re", "?"},
     # it says in the log what a new installation waits for
-    "compiling": PURE | {"logging"},
+    "compiling": PURE | {"logging", "streaming_moments"},
     # it writes lines and seconds to the log
     "progress": PURE | {"logging", "time"},
     # it settles what a process does while it starts

@@ -157,7 +157,7 @@ class MomentTopics(SparseInput, MomentTransformer):
     def top_words(
         self,
         number: int = 10,
-        names: Sequence[str] | None = None,
+        names: Sequence[str] | NDArray[Any] | None = None,
         by: Literal["relevance", "probability", "lift"] = "relevance",
     ) -> list[list[str]]:
         """The words that say what each topic is about, best first.
@@ -166,7 +166,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         ----------
         number : int
             Of words.
-        names : sequence of str, optional
+        names : sequence or array of str, optional
             What the columns of X are called, as `CountVectorizer.get_feature_names_out` says; by
             default the columns of the frame that was fitted, else their numbers.
         by : {"relevance", "probability", "lift"}
@@ -191,7 +191,7 @@ class MomentTopics(SparseInput, MomentTransformer):
     def plot(
         self,
         number: int = 8,
-        names: Sequence[str] | None = None,
+        names: Sequence[str] | NDArray[Any] | None = None,
         figure: Figure | None = None,
     ) -> list[Axes]:
         """Draw a panel for each topic: its top words, their probabilities and error bars.
@@ -216,7 +216,9 @@ class MomentTopics(SparseInput, MomentTransformer):
         require_fitting(MomentTopics.plot, number=number, names=names)
         return plot_topics(self.model_, self._called(names), number, figure=figure)
 
-    def plot_map(self, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+    def plot_map(
+        self, names: Sequence[str] | NDArray[Any] | None = None, ax: Axes | None = None
+    ) -> Axes:
         """Draw topics as circles in the plane: near topics have similar words, large ones more.
 
         Parameters
@@ -233,7 +235,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         """
         return plot_topic_map(self.model_, [" ".join(one) for one in self.top_words(2, names)], ax)
 
-    def _called(self, names: Sequence[str] | None) -> list[str]:
+    def _called(self, names: Sequence[str] | NDArray[Any] | None) -> list[str]:
         """What each column of X is called."""
         check_is_fitted(self)
         if names is None:
