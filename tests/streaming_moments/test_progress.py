@@ -24,8 +24,8 @@ def test_an_estimator_prints_a_line_for_each_step(corpus, capsys):
     assert lines_of(capsys.readouterr().out) == [
         "[MomentTopics] counted documents",
         "[MomentTopics] fitted 2 topics to 600 documents",
-        "[MomentTopics] pass 1 of at most 2: 600 documents",
-        "[MomentTopics] pass 2 of at most 2: 600 documents",
+        "[MomentTopics] pass 1 of at most 2: 600 records",
+        "[MomentTopics] pass 2 of at most 2: 600 records",
     ]
 
 
@@ -49,7 +49,7 @@ def test_a_search_reports_each_trial_and_what_it_chose(capsys):
     assert f"chose {len(model.weights_)} components" in chosen
     assert lines[-2:] == [
         "[MomentGaussianMixture] fitted 2 components to 600 rows",
-        "[MomentGaussianMixture] pass 1 of 1",
+        "[MomentGaussianMixture] pass 1 of at most 1: 600 records",
     ]
 
 
@@ -62,7 +62,7 @@ def test_functions_print_where_they_are_asked_to(corpus, capsys):
     polished(model, corpus, 1, verbose=1)
     assert lines_of(capsys.readouterr().out) == [
         "[fit] fitted 2 topics to 600 documents",
-        "[polished] pass 1 of at most 1: 600 documents",
+        "[polished] pass 1 of at most 1: 600 records",
     ]
 
 

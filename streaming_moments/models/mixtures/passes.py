@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.provenance import Polishing
-from streaming_moments.progress import Report, unreported
 from streaming_moments.statistics.vectors.grid import Grid
 from streaming_moments.statistics.vectors.rows import VectorBatch
 
@@ -204,11 +203,7 @@ def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> Gaus
 
 
 def polished(
-    model: GaussianMixture,
-    batches: Iterable[NDArray[Any]],
-    grid: Grid,
-    passes: int = 2,
-    report: Report = unreported,
+    model: GaussianMixture, batches: Iterable[NDArray[Any]], grid: Grid, passes: int = 2
 ) -> GaussianMixture:
     """The mixture after some passes of expectation maximisation over rows in memory.
 
@@ -222,8 +217,6 @@ def polished(
         Of the statistics that the model was fitted on.
     passes : int
         0 leaves it as it is.
-    report : callable
-        Receives a line for each pass.
 
     Raises
     ------
@@ -245,12 +238,11 @@ def polished(
     if not sum(len(rows) for rows, _ in held):
         raise InvalidInput("no rows to polish with; give some")
     expected = ExpectedRows.zero(model)
-    for number in range(1, passes + 1):
+    for _ in range(passes):
         reader, expected = MixtureReader(model, grid), ExpectedRows.zero(model)
         for rows, norms in held:
             expected = reader.add_rows(rows, norms, expected)
         model = improved(model, expected, grid)
-        report(f"pass {number} of {passes}")
     if not passes:
         return model
     number = expected.rows
