@@ -195,8 +195,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _polished(self, records: Any) -> Any:
         """The model after `polish` passes over a batch of records, by all threads."""
         own, foundation = cast("Any", self), getattr(self, "_foundation", None)
-        known = {"threads": get_num_threads(), "report": self._reporter()}
-        return passes_over(own.model_, foundation, [records], own.polish, **known)
+        threads, report = get_num_threads(), self._reporter()
+        return passes_over(
+            own.model_, foundation, [records], own.polish, threads=threads, report=report
+        )
 
     def _read(self, X: Any) -> Any:
         check_is_fitted(self, "model_")

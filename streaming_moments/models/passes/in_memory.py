@@ -97,7 +97,8 @@ def passes_over(
 ) -> T:
     """As `polished`, of any family: batches are what its reader takes and `select` cuts.
 
-    Each pass is reported. Foundation is that of the statistics, which families of counts do without.
+    Each pass is reported. Foundation is that of the statistics, which families of counts do
+    without.
     """
     family = passes_of(type(model))
     most = MOST_PASSES if passes == AUTO else passes
