@@ -269,7 +269,7 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         ),
         (("refit", view_store, "--topics", "2"), "give --model views"),
         (("refit", sequence_store, "--topics", "2"), "give --model hmm"),
-        (("refit", view_store, "--model", "views", "--topics", "40"), "sketches of as many"),
+        (("refit", view_store, "--model", "views", "--topics", "40"), "sketches of at least"),
         (("status", view_store, "--drift", "first"), "--drift is of documents"),
         (("topics", view_store, "--over-time", "month"), "--over-time is of topics"),
         (("refit", view_store, "--model", "views", "--topics", "2", "--refine", "-1"), "0 to 10"),

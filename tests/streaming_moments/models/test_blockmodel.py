@@ -154,7 +154,7 @@ def test_edges_that_hold_no_communities_are_refused():
     none = foundation_of(graph, halves=False)
     with pytest.raises(NotIdentifiable, match="three neighbours"):
         Blockmodel.fit(InMemory((none.of([]),)), Blockmodel.Options(topics=2))
-    with pytest.raises(NotIdentifiable, match="ask for 5 at most"):
+    with pytest.raises(NotIdentifiable, match="ask for at most 5"):
         fitted(graph, columns=4, halves=False, topics=9)
     chance = community_graph(6, 1, 0.5, 0.5, 0.0, seed=1)
     with pytest.raises(NotIdentifiable, match="1 of 3 communities have members without neigh"):

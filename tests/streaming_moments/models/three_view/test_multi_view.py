@@ -168,13 +168,13 @@ def test_blocks_of_rows_and_parts_give_the_same_model():
 def test_what_the_statistics_do_not_hold_is_not_identifiable():
     drawn = view_records(500, k=2, seed=2)
     statistics = on_identity(drawn.batch)
-    with pytest.raises(NotIdentifiable, match="larger --max|sketches of as many columns"):
+    with pytest.raises(NotIdentifiable, match="larger --max|sketches of at least"):
         fitted(statistics, 31 + 10)
     with pytest.raises(NotIdentifiable, match="run `streaming-moments update`"):
         fitted(statistics.foundation.of([]), 2)
     # every record alike: nothing tells two states apart
     same = ViewBatch(*(view.select(0, 1) for view in drawn.batch.views))
-    with pytest.raises(NotIdentifiable, match="go together in 1 directions, 2 states need 2"):
+    with pytest.raises(NotIdentifiable, match="correlated in 1 directions, but 2 states need 2"):
         fitted(on_identity(same, halves=False), 2)
     with pytest.raises(InvalidInput, match='by "joint", not by "power"'):
         MultiViewMixture.Options(topics=2, method="power")
