@@ -1,4 +1,4 @@
-"""Sweeps: the three passes of a fit over the rows, whatever model is made of what they give."""
+"""Sweeps: the three passes of a fit over the rows, shared by all models."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def sweep(
     seed: int,
     last: Callable[..., TopicRows] | None = None,
 ) -> tuple[Any, Any, Any]:
-    """Handles of what the three sweeps of a fit give: whitening, directions, rows of each block.
+    """Handles of the results of the three sweeps: whitening, directions, rows of each block.
 
-    The rows are the `topic_rows`, or what `last` gives; they stay where they were made.
+    The rows are the `topic_rows`, or results of `last`; they stay where they were made.
     """
     decomposition_called(method, seed)
     cores = rows.each("reading row blocks", core_rows)
@@ -68,14 +68,14 @@ def sweep(
 
 
 def solved_by(rows: Rows, whitened: Any, n_topics: int, method: str, seed: int) -> Any:
-    """Handle of the directions of the topics under a whitening: the sweep over the slices."""
+    """Handle of the topic directions under a whitening: the sweep over the slices."""
     nbytes = tensor_sums_bytes(rows.basis.columns, n_topics)
     evidence = rows.summed("whitened slices", slice_evidence, whitened, method, nbytes=nbytes)
     return rows.once("rotation", solve, evidence, whitened, seed)
 
 
 def seen_by(rows: Rows) -> Any:
-    """Handle of the core's moments through the basis, which all forms of one topic share."""
+    """Handle of the core's moments through the basis, which all single-topic forms share."""
     cores = rows.each("reading row blocks", core_rows)
     if rows.whole_core:
         return rows.once("whitening", seen_rows, cores, rows.lengths.whole, rows.basis)
@@ -95,7 +95,7 @@ def whiten_rows(
 
 
 def core_by_rows(rows: Rows, cores: Sequence[Any]) -> CoreMomentsByRows:
-    """Core moments of which products alone come here, made where strips of the `core_rows` lie."""
+    """Core moments computed where strips of the `core_rows` are; only products are copied here."""
     core, number = rows.basis.core, len(cores)
     cut = strips(range(number), 8 * core**2)
     given = [[cores[index] for index in strip] for strip in cut]
@@ -122,9 +122,9 @@ def _last_column(core: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class TensorEvidence:
-    """Sums gathered for the decomposition of that name, which sees the tensor they make.
+    """Sums for a decomposition by the tensor that they form.
 
-    Raises InvalidInput if sums for two decompositions are added up.
+    Raises InvalidInput if sums for two decompositions are added.
     """
 
     method: str
@@ -135,7 +135,7 @@ class TensorEvidence:
     def __add__(self, other: TensorEvidence) -> TensorEvidence:
         if other.method != self.method:
             raise InvalidInput(
-                f'evidence for "{self.method}" and "{other.method}" does not add up; gather it for '
+                f'evidence for "{self.method}" and "{other.method}" cannot be added; gather it for '
                 "one method"
             )
         return TensorEvidence(self.method, self.sums + other.sums)
@@ -146,7 +146,7 @@ class TensorEvidence:
         return self.sums.n_topics
 
     def leading(self, n_topics: int) -> TensorEvidence:
-        """The same for fewer topics, by the leading columns of the same whitening."""
+        """The same for fewer topics, from the leading columns of the same whitening."""
         return TensorEvidence(self.method, self.sums.leading(n_topics))
 
 
@@ -154,7 +154,7 @@ Evidence = TensorEvidence | GapEvidence
 
 
 def slice_evidence(statistics: Statistics, whitening: Whitening, method: str) -> Evidence:
-    """What the slices of a block say about the topics; adds up over blocks."""
+    """Evidence of the slices of a block about the topics; evidence of blocks adds up."""
     if decomposition_called(method).needs_slices:
         slices = whitened_slices(statistics, whitening)
         return GapEvidence.of(method, whitening.n_topics, slices)
@@ -162,7 +162,7 @@ def slice_evidence(statistics: Statistics, whitening: Whitening, method: str) ->
 
 
 def solve(evidence: Evidence, whitening: Whitening, seed: int) -> Directions:
-    """Directions of the topics from the evidence of all rows.
+    """Topic directions from the evidence of all rows.
 
     Raises NotIdentifiable if the method cannot separate the topics.
     """
@@ -178,9 +178,9 @@ def topic_rows(
     directions: Directions,
     words: int | None = None,
 ) -> TopicRows:
-    """(r, k) rows of the topic matrix, each row alone, and (r,) moment counts of a block.
+    """(r, k) rows of the topic matrix, each computed alone, and (r,) moment counts of a block.
 
-    With `words` only those among so many first words.
+    With `words` only the rows of that many first words.
     """
     number = None if words is None else statistics.block.size(words)
     if directions.values is None:
@@ -191,17 +191,17 @@ def topic_rows(
 
 
 def both_rows(statistics: Statistics, whitening: Whitening, directions: Directions) -> TopicRows:
-    """(r, 2k): the `topic_rows`, and beside them those of the second moment, `A W O`."""
+    """(r, 2k): the `topic_rows` beside rows from the second moment, `A W O`."""
     rows, counts = topic_rows(statistics, whitening, directions)
     second = unwhitened_rows(statistics, whitening) @ directions.vectors
     return np.hstack([rows, second]), counts
 
 
 def mean_columns(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, k): the mean of both halves of the `both_rows` of all words, each column of sum 1.
+    """(n, k): mean of both halves of the `both_rows` of all words, with column sums 1.
 
-    The second moment has all topics but for a factor, and errs otherwise than the third: measured
-    on planted topics the mean errs 2 to 12% less than the rows of the third moment.
+    The second moment gives all topics up to a factor, with other errors than the third. Measured on
+    planted topics, the error of the mean is 2 to 12% smaller than that of the third moment.
 
     Examples
     --------
@@ -219,9 +219,9 @@ def fitted_on(
     basis: Basis,
     method: str,
 ) -> dict[str, Any]:
-    """What a fitted model says of its statistics; no coherence yet.
+    """Data of the statistics for a fitted model, without coherence.
 
-    A word that came later has its share of the tokens since, and all shares add up to 1 again.
+    A word added later has its share of the tokens since then; shares are normalised to sum 1.
     """
     word_counts = interleaved([counts for _, counts in parts]).astype(np.float64)
     C1, _, _ = lengths.constants(np.arange(basis.n_words))

@@ -1,4 +1,4 @@
-"""The `repr` of a model: its class, shapes of arrays, and values that differ from the defaults."""
+"""The `repr` of a model: class, shapes of arrays, and values that differ from the defaults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def model_repr(model: object, own: Iterable[Field[Any]]) -> str:
-    """One line of the model's fields, in the order in which they are given."""
+    """One line with the model's fields in the given order."""
     values = ((one, getattr(model, one.name)) for one in own)
     shown = [f"{one.name}={_shown(value)}" for one, value in values if _is_shown(one, value)]
     return f"{type(model).__name__}({', '.join(shown)})"
@@ -19,7 +19,7 @@ def model_repr(model: object, own: Iterable[Field[Any]]) -> str:
 def _is_shown(one: Field[Any], value: Any) -> bool:
     if not isinstance(value, str | int | float):
         return isinstance(value, np.ndarray)
-    # as texts, since NaN is not equal to itself
+    # compared as texts, since NaN is not equal to itself
     return repr(value) != repr(one.default)
 
 

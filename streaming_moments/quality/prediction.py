@@ -72,7 +72,7 @@ def completion_perplexity(
     InvalidInput
         No document of two words, or smoothing outside (0, 1).
     ForeignStatistics
-        The batch counts another vocabulary.
+        The batch has another vocabulary.
 
     Examples
     --------

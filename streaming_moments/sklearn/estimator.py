@@ -84,7 +84,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """Fit the model to these records and all before, counted as the first were.
 
-        Parameters and errors as of `fit`; a `polish` above 0 is refused.
+        Parameters and errors as for `fit`; a `polish` above 0 is refused.
         """
         self._require_no_polish()
         if hasattr(self, "model_"):

@@ -113,7 +113,7 @@ class MomentHMM(MomentEstimator):
     def partial_fit(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> Self:
         """The model of these sequences and all before; symbols are those of the first.
 
-        Parameters and errors as of `fit`.
+        Parameters and errors as for `fit`.
         """
         return super().partial_fit(_symbols(X, lengths, y))
 

@@ -104,7 +104,7 @@ def test_there_is_one_of_each():
 OWN_DATA = {
     "MomentCommunities": "holds 0 and 1",
     "MomentHMM": "symbols of|too many indices|[Cc]omplex data|0 feature|NaN and inf|sparse",
-    "MomentLatentTree": "a minimum of 3 is required|one state tells nothing|holds fractions",
+    "MomentLatentTree": "a minimum of 3 is required|a single state|holds fractions",
     "MomentViews": "give a list of three matrices",
 }
 

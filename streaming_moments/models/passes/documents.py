@@ -31,35 +31,35 @@ def polished(
     alpha: bool = False,
     threads: int = 1,
 ) -> M:
-    """The model after some passes over documents: of expectation maximisation, topic by topic.
+    """Polish a model by passes of expectation maximisation over documents.
 
-    A pass reads each document with the topics as they are and makes new ones of the tokens that
-    it expects of each word in each topic. LDA: by collapsed variational Bayes (CVB0; Asuncion,
-    Welling, Smyth, Teh 2009), at most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer
-    where a document has come to rest. Single topic and Poisson: by the posterior of its topic.
+    A pass reads each document with the current topics and makes new ones from the expected tokens
+    of each word in each topic. LDA: by collapsed variational Bayes (CVB0; Asuncion, Welling, Smyth,
+    Teh 2009), at most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer if a document
+    converges. Single topic and Poisson: by the posterior of its topic.
 
     Parameters
     ----------
     model : TopicModel
-        From its topics the passes begin; they keep their numbers.
+        Start of the passes; topics keep their order.
     batches : CountBatch or iterable of CountBatch
-        The documents; read once a pass, so no iterator.
+        The documents; an iterable is read once in each pass, so it must not be an iterator.
     passes : int or "auto"
-        One or two are enough where the topics are near; 0 gives the model itself. "auto" makes
-        them until one changes the topics by less than half of their error bars, at most 20.
+        One or two are enough for good topics; 0 returns the model itself. "auto" stops when a pass
+        changes the topics by less than half of their error bars, at most 20.
     alpha : bool
         Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
         digamma is linear between whole counts.
     threads : int
-        Over the documents of a batch; the same bits with any number.
+        Threads over the documents of a batch; any number gives the same bits.
 
     Raises
     ------
     InvalidInput
-        A model that has no passes over documents, alpha of single topics, or a negative number
-        of passes.
+        The model has no passes over documents, alpha is requested for single topics, or the number
+        of passes is negative.
     ForeignStatistics
-        A batch counts another vocabulary.
+        A batch has another vocabulary.
 
     Examples
     --------
@@ -75,9 +75,11 @@ def polished(
     """
     most = MOST_PASSES if passes == AUTO else passes
     if isinstance(most, str) or most < 0 or threads < 1:
-        raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
+        raise InvalidInput(
+            f"{passes} passes by {threads} threads; give at least 0 passes and 1 thread"
+        )
     if not passes_of(type(model)).of_documents:
-        raise InvalidInput(f"model {model.name} is not of documents; give one of topics")
+        raise InvalidInput(f"model {model.name} has no passes over documents; give a topic model")
     require_alpha(model, alpha)
     given = [batches] if isinstance(batches, CountBatch) else batches
     for number in range(1, most + 1):

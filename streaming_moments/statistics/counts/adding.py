@@ -87,7 +87,7 @@ class BlockSums:
                 )
 
     def subtract(self, batches: Iterable[ProjectedBatch]) -> None:
-        """Take batches away that were added; errors as `add`."""
+        """Take batches away that were added; raises as `add`."""
         subtract_by_adding(self.opened(), self.add, batches)
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:

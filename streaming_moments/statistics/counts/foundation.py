@@ -163,7 +163,7 @@ class CountsFoundation:
         return MomentStatistics(self.basis, block, totals.whole, later=totals.later, **arrays)
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
-        """The batch projected on the basis; errors as `ProjectedBatch.of`."""
+        """The batch projected on the basis; raises as `ProjectedBatch.of`."""
         return ProjectedBatch.of(batch, self.basis)
 
     def rejection_reason(self, totals: RowLengths[LengthHistogram]) -> str | None:
@@ -183,13 +183,13 @@ class CountsFoundation:
         return int(np.argmax(bounds >= bound)) if bounds.max() >= bound else most
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; errors as `refuse_overflow`."""
+        """Refuse sums that could pass 2^62; raises as `refuse_overflow`."""
         refuse_overflow(bound)
 
     def joined(
         self, batches: Iterable[ProjectedBatch], most_bytes: int
     ) -> Iterator[ProjectedBatch]:
-        """The same documents in fewer batches, as `joined`; errors as `of_basis`."""
+        """The same documents in fewer batches, as `joined`; raises as `of_basis`."""
         return joined(of_basis(self.basis, batches), most_bytes)
 
     def sums(self, block: RowBlock) -> BlockSums:

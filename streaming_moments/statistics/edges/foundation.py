@@ -148,7 +148,7 @@ class EdgesFoundation(ThreeViews):
         return EdgeTotals.of_tables(tables)
 
     def prepared(self, batch: EdgeBatch) -> PreparedEdges:
-        """The ends of a batch; errors as `PreparedEdges.of`."""
+        """The ends of a batch; raises as `PreparedEdges.of`."""
         return PreparedEdges.of(batch, self.rows, self.sketch, self.directed, self.halves)
 
     def rejection_reason(self, totals: EdgeTotals) -> str | None:
@@ -162,7 +162,7 @@ class EdgesFoundation(ThreeViews):
         )
 
     def of_edges(self, batch: EdgeBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
-        """The statistics of some edges; errors as `prepared`."""
+        """The statistics of some edges; raises as `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def problems(

@@ -154,7 +154,7 @@ class SequencesFoundation(ThreeViews):
         return _whole(totals, self._seams(totals))
 
     def prepared(self, batch: SymbolBatch) -> PreparedWindows:
-        """The windows of a batch; errors as `PreparedWindows.of`."""
+        """The windows of a batch; raises as `PreparedWindows.of`."""
         return PreparedWindows.of(batch, self.sketch, self.halves)
 
     def rejection_reason(self, totals: ViewTotals) -> str | None:
@@ -176,7 +176,7 @@ class SequencesFoundation(ThreeViews):
         )
 
     def of_sequences(self, batch: SymbolBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
-        """The statistics of chunks of sequences; errors as `prepared`."""
+        """The statistics of chunks of sequences; raises as `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def _seams(self, totals: Any) -> PreparedWindows:

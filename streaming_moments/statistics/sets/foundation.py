@@ -150,11 +150,11 @@ class SetsFoundation:
         return self._counted.statistics(block, totals, arrays)
 
     def require_own(self, statistics: MomentStatistics) -> None:
-        """Refuse statistics of other features or another sketch; errors as of counts."""
+        """Refuse statistics of other features or another sketch; raises as counts."""
         self._counted.require_own(statistics)
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
-        """The rows, each feature once, projected on the sketch; errors as of counts."""
+        """The rows, each feature once, projected on the sketch; raises as counts."""
         own = self.distinct(batch)
         if own.halves is None and not self.by_content:
             own = replace(own, halves=odd_in_turn(0, own.documents))
@@ -169,13 +169,13 @@ class SetsFoundation:
         return self._counted.tokens_below(bound, most)
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; errors as of counts."""
+        """Refuse sums that could pass 2^62; raises as counts."""
         self._counted.require_bounded(bound)
 
     def joined(
         self, batches: Iterable[ProjectedBatch], most_bytes: int
     ) -> Iterator[ProjectedBatch]:
-        """The same rows in fewer batches; errors as of counts."""
+        """The same rows in fewer batches; raises as counts."""
         return self._counted.joined(batches, most_bytes)
 
     def sums(self, block: RowBlock) -> BlockSums:
@@ -189,7 +189,7 @@ class SetsFoundation:
         return self._counted.of(batches, block)
 
     def of_sets(self, batch: CountBatch, block: RowBlock = RowBlock()) -> MomentStatistics:
-        """The statistics of some rows; errors as `prepared`."""
+        """The statistics of some rows; raises as `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def problems(

@@ -278,11 +278,11 @@ class VectorsFoundation:
         return VectorStatistics(self, block, totals, arrays)
 
     def require_own(self, statistics: VectorStatistics) -> None:
-        """Refuse statistics of another foundation; errors as `require_same_foundation`."""
+        """Refuse statistics of another foundation; raises as `require_same_foundation`."""
         require_same_foundation(self, statistics)
 
     def prepared(self, batch: VectorBatch) -> PreparedVectors:
-        """The batch on the grid, with its sketches; errors as `PreparedVectors.of`."""
+        """The batch on the grid, with its sketches; raises as `PreparedVectors.of`."""
         return PreparedVectors.of(batch, self)
 
     def rejection_reason(self, totals: VectorTotals) -> str | None:
@@ -299,7 +299,7 @@ class VectorsFoundation:
         return most
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; errors as `require_bounded`."""
+        """Refuse sums that could pass 2^62; raises as `require_bounded`."""
         require_bounded(bound)
 
     def room(self, totals: VectorTotals) -> int:
@@ -344,7 +344,7 @@ class VectorsFoundation:
         return VectorStatistics(self, block, totals, sums.arrays)
 
     def of_vectors(self, batch: VectorBatch, block: RowBlock = RowBlock()) -> VectorStatistics:
-        """The statistics of some rows; errors as `prepared`."""
+        """The statistics of some rows; raises as `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def problems(

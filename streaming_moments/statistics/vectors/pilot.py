@@ -141,7 +141,7 @@ def _shift(
 
 
 def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
-    """The grid of a pilot; arguments and errors as of `foundation_of`."""
+    """The grid of a pilot; arguments and errors as for `foundation_of`."""
     values = np.asarray(rows, dtype=np.float64)
     if not np.isfinite(values).all():
         raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")

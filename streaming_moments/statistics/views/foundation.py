@@ -133,7 +133,7 @@ class ViewsFoundation(ThreeViews):
         }
 
     def prepared(self, batch: ViewBatch) -> PreparedRecords:
-        """The batch with its sketches; errors as `PreparedRecords.of`."""
+        """The batch with its sketches; raises as `PreparedRecords.of`."""
         if batch.rows.halves is None and not self.by_content:
             batch = batch.halved(odd_in_turn(0, batch.documents))
         return PreparedRecords.of(batch, self.bases, self.halves)
@@ -152,5 +152,5 @@ class ViewsFoundation(ThreeViews):
         )
 
     def of_counts(self, batch: ViewBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
-        """The statistics of some records; errors as `prepared`."""
+        """The statistics of some records; raises as `prepared`."""
         return self.of([self.prepared(batch)], block)

@@ -79,7 +79,7 @@ class ThreeViews:
         return ViewStatistics(self, block, totals, arrays)
 
     def require_own(self, statistics: ViewStatistics) -> None:
-        """Refuse statistics of another foundation; errors as `require_same_foundation`."""
+        """Refuse statistics of another foundation; raises as `require_same_foundation`."""
         require_same_foundation(self, statistics)
 
     def tokens_below(self, bound: float, most: int) -> int:
@@ -87,7 +87,7 @@ class ThreeViews:
         return most
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; errors as `require_bounded`."""
+        """Refuse sums that could pass 2^62; raises as `require_bounded`."""
         require_bounded(bound)
 
     def joined(self, batches: Iterable[Any], most_bytes: int) -> Iterator[Any]:

@@ -151,7 +151,9 @@ def test_dependent_columns_have_their_noise(covariance: str) -> None:
 @pytest.mark.parametrize("covariance", ["tied-diag", "diag"])
 def test_more_than_covariances_tell_from_noise_by_coordinate_is_refused(covariance: str) -> None:
     moments = exact_moments(planted(covariance, d=4, k=3), np.eye(4))
-    with pytest.raises(NotIdentifiable, match=r"at most 1 .* of 4 coordinates vary\); ask for 2 components"):
+    with pytest.raises(
+        NotIdentifiable, match=r"at most 1 .* of 4 coordinates vary\); ask for 2 components"
+    ):
         mixture_components(moments, 3, covariance)
     assert signal_directions(moments, diagonal=True) == 1
     # a constant column tells nothing

@@ -136,9 +136,9 @@ def test_the_state_of_a_record_is_found_from_any_of_its_views():
         model.transform(drawn.batch).argmax(axis=1),
         model.assign({"rows": rows, "left": left, "right": right}),
     )
-    with pytest.raises(InvalidInput, match="give one at least of rows, left, right"):
+    with pytest.raises(InvalidInput, match="give at least one of rows, left, right"):
         model.assign({"middle": left})
-    with pytest.raises(ForeignStatistics, match="the model knows 30"):
+    with pytest.raises(ForeignStatistics, match="but the model has 30"):
         model.assign({"rows": left})
 
 
@@ -216,7 +216,7 @@ def test_triples_of_one_word_a_view_are_refined_by_their_table():
     truth = Mixture(*drawn.tables, drawn.weights)
     assert refined.triple_score > after_rounds(triples, truth, 1)[1]
     assert (np.diff(refined.weights) <= 0).all()
-    assert "refined 50 rounds by their triples" in refined.described().sentence
+    assert "refined in 50 rounds by their triples" in refined.described().sentence
     kept = MultiViewMixture.from_parts(*refined.parts())
     assert (kept.refined, kept.triple_score) == (50, refined.triple_score)
     # sketches have no such rounds
