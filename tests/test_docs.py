@@ -105,32 +105,48 @@ def bucket(shards):
         server.stop()
 
 
-def in_shell(script, environment):
-    """What a block prints, in a shell in which the command is that of this checkout."""
-    command = f'streaming-moments() {{ "{sys.executable}" -m streaming_moments "$@"; }}\n'
+# What a shell makes of each line of a script, arguments ended by zeros.
+WORDS = "streaming-moments() { printf '%s\\0' \"$@\"; echo; }\n"
+
+
+def commands_of(script):
+    """The arguments of each command of a script, which holds nothing else."""
+    assert all(line.startswith("streaming-moments ") for line in script.splitlines()), script
+    shell = ["bash", "-euo", "pipefail", "-c", WORDS + script]
+    asked = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
+    return [line.split("\0")[:-1] for line in asked.splitlines()]
+
+
+def in_process(script):
+    """Run commands in this process, which has loaded what each process would load again."""
+    for command in commands_of(script):
+        with pytest.raises(SystemExit) as ended:
+            main(command)
+        assert ended.value.code == 0, command
+
+
+EACH_COMMAND = """
+import json, sys
+from streaming_moments.pipelines.command_line.entry import main
+
+for command in json.loads(sys.argv[1]):
+    try:
+        main(command)
+    except SystemExit as ended:
+        assert ended.code == 0, command
+"""
+
+
+def in_process_of_its_own(script, environment):
+    """Run commands one after another where the environment is another one."""
     ran = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", command + script],
+        [sys.executable, "-c", EACH_COMMAND, json.dumps(commands_of(script))],
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=LONGEST,
     )
     assert ran.returncode == 0, script + ran.stdout + ran.stderr
-    return ran.stdout
-
-
-# What a shell makes of each line of a script, arguments ended by zeros.
-WORDS = "streaming-moments() { printf '%s\\0' \"$@\"; echo; }\n"
-
-
-def in_process(script):
-    """Run commands in this process, which has loaded what each process would load again."""
-    shell = ["bash", "-euo", "pipefail", "-c", WORDS + script]
-    asked = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
-    for line in asked.splitlines():
-        with pytest.raises(SystemExit) as ended:
-            main(line.split("\0")[:-1])
-        assert ended.value.code == 0, line
 
 
 def free_port():
@@ -168,11 +184,10 @@ def run_block(language, text, names, environment):
     elif language == "python":
         exec(compile(text, "page", "exec"), names)
     elif language == "sh":
-        commands = all(re.match(r"streaming-moments ", line) for line in text.splitlines())
-        if commands and not environment:
-            in_process(text)
+        if environment:
+            in_process_of_its_own(text, environment)
         else:
-            in_shell(text, environment)
+            in_process(text)
     else:
         assert language == "text", f"a block of {language} does not run; call it text"
 
@@ -207,8 +222,13 @@ def test_pages_show_what_their_blocks_print(folder, capsys):
 @pytest.mark.linux
 def test_the_blocks_of_the_page_on_s3_run(folder, shards):
     with bucket(shards) as environment:
-        for language, text in FENCE.findall(PAGES["guides/s3"]):
-            run_block(language, text, {}, environment)
+        blocks = FENCE.findall(PAGES["guides/s3"])
+        for language, text in blocks:
+            if language != "sh":
+                run_block(language, text, {}, environment)
+        # all in one process, which loads what each would load again
+        scripts = [text for language, text in blocks if language == "sh"]
+        run_block("sh", "".join(scripts), {}, environment)
 
 
 @pytest.mark.linux

@@ -117,7 +117,8 @@ def chromium():
     with sync_playwright() as playwright:
         try:
             browser = playwright.chromium.launch(
-                executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"]
+                executable_path=found,
+                args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
             )
         except Error as error:
             why = f"no browser ({str(error).splitlines()[0]}): apt-get install chromium"
