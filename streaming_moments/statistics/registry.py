@@ -1,4 +1,4 @@
-"""Kinds: the foundations that statistics can be gathered on, one line each."""
+"""Kinds: registry of the foundations, one line each."""
 
 from __future__ import annotations
 

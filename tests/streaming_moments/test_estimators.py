@@ -170,7 +170,7 @@ def test_parts_are_added_as_if_one_had_seen_all(name, given):
 def test_what_was_begun_apart_is_not_added(name, given):
     made, X = given[name]
     first, second = parts(X)
-    with pytest.raises(ForeignStatistics, match="begin one with `like"):
+    with pytest.raises(ForeignStatistics, match="make one of them by `like"):
         clone(made).fit(first) + clone(made).fit(second)
 
 
@@ -179,10 +179,10 @@ def test_trees_of_other_categories_are_not_added(given):
     first, second = (clone(made).fit(one) for one in parts(X))
     # the same columns and categories are the same statistics, whoever began them
     assert (first + second).statistics_ == clone(made).fit(X).statistics_
-    with pytest.raises(ForeignStatistics, match="begin one with `like"):
+    with pytest.raises(ForeignStatistics, match="make one of them by `like"):
         first + clone(made).fit(np.where(X == 0, "no", "yes"))
     # written alike, and read by their types
-    with pytest.raises(ForeignStatistics, match="values of other types"):
+    with pytest.raises(ForeignStatistics, match="values of different types"):
         first + clone(made).fit(X.astype(str).astype(object))
 
 

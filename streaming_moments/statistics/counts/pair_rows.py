@@ -1,4 +1,4 @@
-"""PairRows: the pair counts of a block of rows, as the likelihood of word pairs reads them."""
+"""PairRows: pair counts of a block of rows, for likelihoods of word pairs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.row_block import RowBlock
 
-# Share of a row above which all of it is held: an entry alone takes three times as long.
+# Share of positive entries above which a row is stored dense: a sparse entry takes three times as
+# long.
 _DENSE = 1 / 3
-# Numbers that a register of the widest kind holds.
+# Numbers in the widest register.
 _LANES = 16
-# Rows that are read at a time, and stay in cache: twice that of the odd half a difference is taken.
+# Rows read at a time, which stay in cache; the odd half, a difference, needs twice the memory.
 _ROWS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Pair counts P of a block, rounded, in a quarter to a half of the bytes of the statistics.
+    """Rounded pair counts P of a block, in a quarter to a half of the bytes of the statistics.
 
-    block : which words' rows; r of them
-    scales : (r,) float64, pairs of all documents for one of those that count the word: above 1 for
-        a word that came later, 0 where no document counts it
-    dense : (rows, core) float32 or float64, rows of which a third or more is above 0
-    dense_places, sparse_places : (rows,) int64, places of those rows in the block, and of the
+    block : row block of r words
+    scales : (r,) float64, ratio of the pairs of all documents to those of documents that count the
+        word: above 1 for a word added later, 0 if no document counts it
+    dense : (rows, core) float32 or float64, rows with a third or more positive entries
+    dense_places, sparse_places : (rows,) int64, indices of these rows in the block, and of the
         others
     starts, words, counts : (rows + 1,) int64, (entries,) int32, (entries,) float32 or float64, the
         other rows: core words with counts above 0
@@ -60,10 +61,9 @@ class PairRows:
     ) -> PairRows:
         """Build the pair counts of one block of rows, of all documents or of one half.
 
-        float32 is what fits take; float64 serves as reference. Half 0 is the even one, 1 the odd
-        one; the scales are still those of all documents. Raises InvalidInput for a half of
-        statistics without halves. With `leading` only pairs among so many first words, which are in
-        the core.
+        Fits use float32; float64 is a reference. Half 0 is even, 1 odd; the scales are those of all
+        documents. Raises InvalidInput for a half of statistics without halves. With `leading` only
+        pairs among that many first words, which are in the core.
 
         Examples
         --------
@@ -107,10 +107,10 @@ array([3], dtype=int32), array([1.], dtype=float32))
         right: NDArray[np.float64],
         expected: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """(r, k) `R right` with `R = P / (left right')`, 0 where P is; R is never held.
+        """(r, k) `R right` with `R = P / (left right')`, 0 where P is 0; R is never held.
 
-        Both sides are divided by the frequencies expected of the words before they are rounded, so
-        that likelihoods are near 1 whatever the words.
+        Both sides are divided by the expected frequencies of the words before rounding, so that all
+        likelihoods are near 1.
 
         left : (r, k) float64, rows of the words of the block
         right : (core, k) float64, rows of the core words
@@ -142,9 +142,9 @@ array([3], dtype=int32), array([1.], dtype=float32))
     def products(
         self, right: NDArray[np.float64], expected: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """(r, k) `P right`, of core words that are expected to occur; arguments as of `ratios`.
+        """(r, k) `P right` over core words that are expected to occur; arguments as for `ratios`.
 
-        They are its sums where a first column expects words to be independent.
+        For a model of independent words these are the sums of `ratios`.
         """
         own, core = expected[self.block.rows], len(right)
         left = np.zeros((own.size, right.shape[1] + 1))
@@ -158,7 +158,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
         right: NDArray[np.float64],
         expected: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """(r, 2): the sum of `P log(left right')` over each row, and of P; as of `ratios`."""
+        """(r, 2): sums of `P log(left right')` and of P over each row; arguments as `ratios`."""
         own = expected[self.block.rows]
         lefts, rights, columns = self._sides(left, right, expected)
         offsets, known = np.log(np.where(expected > 0, expected, 1.0)), own > 0
@@ -193,7 +193,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
 def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> NDArray[Any]:
     """(r, core) pair counts of one half of the documents, 0 the even and 1 the odd one.
 
-    The statistics are one block of rows. Raises InvalidInput if they keep no halves.
+    The statistics are one block of rows. Raises InvalidInput if they have no halves.
 
     Examples
     --------
@@ -206,8 +206,8 @@ def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> 
     even = statistics.even_pair_counts
     if even is None:
         raise InvalidInput(
-            "the statistics keep no halves of the documents, which this compares; gather them with "
-            "halves=True, or rebase a store that was made before there were any or with --no-halves"
+            "the statistics have no halves of the documents to compare; gather them with "
+            "halves=True, or rebase a store that was created without halves"
         )
     return statistics.pair_counts[rows] - even[rows] if half else even[rows]
 
@@ -219,6 +219,6 @@ def _pairs(statistics: Statistics, half: int | None, rows: slice, core: int) -> 
 
 
 def _within(places: NDArray[np.int64], rows: slice) -> slice:
-    """Which of some rising places are of those rows."""
+    """Which increasing indices are in a slice of rows."""
     first, last = np.searchsorted(places, [rows.start, rows.stop]).tolist()
     return slice(first, last)

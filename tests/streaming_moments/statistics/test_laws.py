@@ -98,7 +98,7 @@ def test_row_blocks_make_up_the_whole(sample, basis, step):
     whole = MomentStatistics.of(batch, basis)
     assert merge_blocks(blocks) == whole
     if step > 1:
-        with pytest.raises(ForeignStatistics, match="do not make up all rows"):
+        with pytest.raises(ForeignStatistics, match="are not a partition of all rows"):
             merge_blocks(blocks[1:])
 
 

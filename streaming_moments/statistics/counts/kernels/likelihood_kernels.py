@@ -1,7 +1,7 @@
-"""Numba kernels of the likelihood of word pairs: what each row of pair counts asks of the topics.
+"""Numba kernels of the likelihood of word pairs: gradients and scores for each row of pair counts.
 
-As those of `kernels`: serial, without the interpreter lock. Each row is worked out alone, so its
-bits depend on no other row. Numbers are of the type of the counts, sums over a row float64.
+As those of `kernels`: serial, without the interpreter lock. Each row is computed alone, so its bits
+depend on no other row. Numbers have the type of the counts, sums over a row are float64.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from streaming_moments.numerics.kernel import kernel
 
 Real = NDArray[Any]
 
-# What is summed in the type of the counts: in float32 an error of some 1e-6, and it stays in cache.
+# Type of the sums in the type of the counts: in float32 an error of some 1e-6, and they stay in
+# cache.
 TILE = 512
-# Below it a likelihood is rounded to nothing, and nothing may be divided by it.
+# Likelihoods below this are rounded to it, to avoid divisions by zero.
 _LEAST = 1e-30
-# Sums may be taken in any order, which lets them be taken eight or sixteen at a time.
+# Allows any order of summation, so that the processor adds eight or sixteen numbers at a time.
 _MATH = {"contract", "reassoc", "nsz"}
 _NONE, _ONE, _TWO, _THREE, _FOUR = (np.uint64(number) for number in range(5))
 
@@ -40,10 +41,10 @@ def add_dense_ratios(
     right : (k, core); four topics at a time pass through the registers while a tile of the row
         stays in cache
     places : (rows,) int64, of the rows in `left` and `sums`
-    ratios : (TILE,), room
+    ratios : (TILE,), work space
     sums : (r, k) float64, added to
 
-    Places are unsigned, so that Numba wraps none around.
+    Indices are unsigned, which spares Numba the check for negative ones.
     """
     core, k = right.shape[1], np.uint64(right.shape[0])
     whole = np.uint64(right.shape[0] - right.shape[0] % 4)
@@ -101,13 +102,13 @@ def add_sparse_ratios(
     gathered: Real,
     sums: NDArray[np.float64],
 ) -> None:
-    """As `add_dense_ratios`, for rows of which only the counts above 0 are held.
+    """Same as `add_dense_ratios`, for rows that store only the positive counts.
 
-    starts : (rows + 1,) int64, of the entries of each row
-    words, counts : (entries,), core word and P of each
-    left : (r, wide), as of dense rows, filled up with zeros
-    right : (core, wide), a row for each word, filled up to whole registers
-    gathered : (wide,), room
+    starts : (rows + 1,) int64, start of the entries of each row
+    words, counts : (entries,), core word and P of each entry
+    left : (r, wide), as for dense rows, padded with zeros
+    right : (core, wide), a row for each word, padded to whole registers
+    gathered : (wide,), work space
     """
     wide, k = np.uint64(right.shape[1]), np.uint64(sums.shape[1])
     least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
@@ -173,7 +174,7 @@ def add_sparse_logarithms(
     places: NDArray[np.int64],
     sums: NDArray[np.float64],
 ) -> None:
-    """As `add_dense_logarithms`, of rows as `add_sparse_ratios` has them."""
+    """Same as `add_dense_logarithms`, for rows as in `add_sparse_ratios`."""
     wide = np.uint64(right.shape[1])
     least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
     for row in range(np.uint64(places.size)):
@@ -195,7 +196,7 @@ def copy_rows(
     words: NDArray[np.int32],
     counts: Real,
 ) -> None:
-    """The entries above 0 of the rows at `places`, one row after another."""
+    """Positive entries of the rows at `places`, one row after another."""
     for row in range(places.size):
         entry = starts[row]
         source = pairs[places[row]]

@@ -1,6 +1,7 @@
-"""Numba kernels that count pairs in cells: all that is summed of two words, in 64 bits.
+"""Numba kernels that count pairs in cells: all sums of two words in 64 bits.
 
-As those of `kernels`: serial, without the interpreter lock, adding into arrays of their caller.
+Like all `kernels` they are serial, run without the interpreter lock, and add to arrays of the
+caller.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# Entries ahead that a document is asked for: waiting for them took a third of the time.
+# Entries ahead to prefetch documents: waiting for them took a third of the time.
 _AHEAD = 4
 _LINE = 8  # cells
 _prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
@@ -21,7 +22,7 @@ _prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
 
 @dataclass(frozen=True)
 class CellFields:
-    """What the bits of a cell hold: sums of products, of each half or of both, and documents.
+    """Bit fields of a cell: sums of products, of each half or of both, and number of documents.
 
     Examples
     --------
@@ -34,14 +35,14 @@ class CellFields:
 
     @property
     def bits(self) -> int:
-        """Of a sum of products, which outgrows the number of documents some 30 times."""
+        """Bits of a sum of products, which is some 30 times larger than the number of documents."""
         if self.halves:
             return 23 if self.codocuments else 32
         return 44 if self.codocuments else 63
 
     @property
     def largest(self) -> tuple[int, int]:
-        """Sum of products, and number of documents, that fields can hold."""
+        """Largest sum of products, and number of documents, in the fields."""
         left = 64 - self.bits * (1 + self.halves)
         return (1 << self.bits) - 1, (1 << left) - 1 if self.codocuments else 1 << 62
 
@@ -64,9 +65,9 @@ def add_to_cells(
 ) -> None:
     """All that `add_pairs_together` adds, into fields of (rows, core) cells of 64 bits.
 
-    The low `bits` sum products of the odd half, the next ones of the even half, the others count
-    documents; without `halves` the low ones are of both, and what is not `together` counts none.
-    The caller makes sure that no field of the chosen rows outgrows its bits.
+    The low `bits` sum products of the odd half, the next ones those of the even half, the others
+    count documents. Without `halves` the low bits sum both halves; without `together` no documents
+    are counted. The caller ensures that no field of the chosen rows overflows.
     """
     core = cells.shape[1]
     next_one, two, from_even = np.uint64(1), np.uint64(2), np.uint64(bits if halves else 0)
@@ -111,10 +112,10 @@ def split_cells(
     even_pairs: NDArray[np.int64],
     codocuments: NDArray[np.int64],
 ) -> None:
-    """Read off the chosen rows what `add_to_cells` has added to them.
+    """Split the cells of the chosen rows into sums.
 
-    Into arrays of as many rows, of `even_pairs` and `codocuments` of none where they are not
-    gathered. `pairs` may lie where the cells do.
+    The arrays have as many rows; `even_pairs` and `codocuments` have none if not gathered. `pairs`
+    can share the memory of the cells.
     """
     core, halves = cells.shape[1], even_pairs.shape[0] > 0
     low, from_even = (np.uint64(1) << np.uint64(bits)) - np.uint64(1), np.uint64(bits)

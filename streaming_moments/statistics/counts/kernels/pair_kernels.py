@@ -1,6 +1,7 @@
-"""Numba kernels of pairs: how often two words are together in documents.
+"""Numba kernels of pairs: how often two words occur in the same documents.
 
-As those of `kernels`: serial, without the interpreter lock, adding into arrays of their caller.
+Like all `kernels` they are serial, run without the interpreter lock, and add to arrays of the
+caller.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from streaming_moments.numerics.kernel import kernel
 from streaming_moments.numerics.read_only import read_only
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# Entries ahead that a document is asked for: waiting for them took a third of the time.
+# Entries ahead to prefetch documents: waiting for them took a third of the time.
 _AHEAD = 4
 _prefetch = prefetching(lines=4)
 
@@ -32,8 +33,8 @@ def add_pairs(
 ) -> None:
     """`P += X' X[:, :core] - diag(sum x)` for the block's rows, (rows, core) int64.
 
-    X is of the documents of each word from `starts` to before `stops`. One word's row of P at a
-    time: 8 bytes x core stay in the cache while the documents that hold the word stream by.
+    X has the documents of each word from `starts` up to `stops`. Works on one word's row of P at a
+    time: its 8 bytes x core stay in the cache while the documents of the word are read.
     """
     core = pairs.shape[1]
     for row in range(pairs.shape[0]):
@@ -78,11 +79,11 @@ def add_codocuments(
 def pack_core(
     indptr: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[np.int32], core: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """Core entries of each document: its words of count 1, then word and count of each other one.
+    """Core entries of each document: words with count 1, then word and count of all others.
 
-    For words and counts below 2^16. `(documents + 1, 2)` starts of the former and of the latter,
-    and the numbers. `add_pairs_together` reads every document once for each of its words: a
-    quarter of the bytes of two int32 for most, and neither shifts nor a product.
+    For words and counts below 2^16. Returns `(documents + 1, 2)` starts of both parts, and the
+    numbers. `add_pairs_together` reads a document once for each of its words: this takes a quarter
+    of the bytes of two int32 for most entries, without shifts or products.
     """
     inside = words < core
     once = np.count_nonzero(inside & (counts == 1))
@@ -140,16 +141,15 @@ def add_pairs_together(
     even_pairs: NDArray[np.int64],
     codocuments: NDArray[np.int64],
 ) -> None:
-    """`add_pairs` and `add_codocuments` in one sweep, and `add_pairs` of the even half on the way.
+    """`add_pairs`, `add_codocuments`, and `add_pairs` of the even half, in one sweep.
 
-    Of the chosen rows, (rows,) bool. No rows of `even_pairs` or `codocuments`, none are added. The
-    documents of the even half come first, so that what they have is read off in the middle and
-    nothing is added twice.
+    For the chosen rows, (rows,) bool. If `even_pairs` or `codocuments` have no rows they are
+    skipped. Documents of the even half come first, so their sums are copied halfway and nothing is
+    added twice.
 
-    The high bits of a 64-bit cell count documents, as many as these need, the others sum products,
-    so one addition into a row that stays in the cache does both. The caller makes sure that no
-    word's products need more in the batch. Places are unsigned: Numba wraps negative ones around,
-    which is a third of the instructions of the inner loops.
+    The high bits of a 64-bit cell count documents, the others sum products, so one addition into a
+    cached row does both. The caller ensures that the products of no word overflow. Indices are
+    unsigned, as Numba's check for negative ones is a third of the instructions of the inner loops.
     """
     core = pairs.shape[1]
     next_one, two, high = np.uint64(1), np.uint64(2), np.uint64(64 - count_bits)
