@@ -62,8 +62,8 @@ class SecondStart:
 
         Examples
         --------
-        >>> SecondStart(1, gain=0.002, noise=0.001).sentence
-        '1 topic repeated another: kept a second start, +0.0020 a pair held out'
+        >>> print(SecondStart(1, gain=0.002, noise=0.001).sentence)
+        1 topic was a near-duplicate: used a second start, +0.0020 held-out log-likelihood per pair
         """
         topics = (
             "1 topic was a near-duplicate"

@@ -52,7 +52,7 @@ def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
 
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """64 bits, each of which depends on all bits of a number."""
+    """64 bits that each depend on all bits of a number."""
     for shift in (half_kernels.FIRST_SHIFT, half_kernels.SECOND_SHIFT):
         numbers = (numbers ^ (numbers >> shift)) * half_kernels.MULTIPLIER
     return numbers

@@ -110,7 +110,7 @@ class NumberSearch:
         >>> curve = {number: HeldOut(mean, mean) for number, mean in alike.items()}
         >>> print(NumberSearch(curve, of="states", more="--topics 5-10").sentence())
         chose 3 states: one more gains less than a quarter of the mean gain in held-out \
-likelihood; 5 predict best, the most that were tried (try --topics 5-10); gain of each: 2 +0.4, 3 \
+likelihood; 5 predict best, the most tried (try --topics 5-10); gain of each: 2 +0.4, 3 \
 +0.4, 5 +0.025
         """
         if not self.curve:

@@ -226,12 +226,12 @@ class CountsFoundation:
             )
         if (statistics.codocuments is not None) != self.codocuments:
             raise ForeignStatistics(
-                f"co-document counts are {'' if self.codocuments else 'not '}kept in the store; "
+                f"co-document counts are {'' if self.codocuments else 'not '}in the store; "
                 f"gather the statistics with codocuments={self.codocuments}"
             )
         if (statistics.even_pair_counts is not None) != self.halves:
             raise ForeignStatistics(
-                f"halves of the documents are {'' if self.halves else 'not '}kept in the store; "
+                f"halves of the documents are {'' if self.halves else 'not '}in the store; "
                 f"gather the statistics with halves={self.halves}"
             )
 

@@ -213,7 +213,7 @@ def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> 
 
 
 def _pairs(statistics: Statistics, half: int | None, rows: slice, core: int) -> NDArray[Any]:
-    """Some rows of some words: of the odd half a difference, of which few are held at a time."""
+    """Some rows of some words; the odd half is a difference, so few rows are held at a time."""
     pairs = statistics.pair_counts[rows] if half is None else half_pairs(statistics, half, rows)
     return np.ascontiguousarray(pairs[:, :core])
 

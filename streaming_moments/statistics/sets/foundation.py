@@ -92,7 +92,7 @@ class SetsFoundation:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of features and sketch, and of whether halves are kept."""
+        """SHA-256 of features and sketch, and of whether halves are stored."""
         content = f"sets {self.features.fingerprint} {self.basis.fingerprint} {self.halves}"
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -112,7 +112,7 @@ class SetsFoundation:
         return {"features": self.features}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q, the features, and whether halves are kept."""
+        """Q, the features, and whether halves are stored."""
         attributes = {"features": describe_words(self.features), "halves_kept": self.halves}
         return {"Q": self.basis.matrix}, attributes
 

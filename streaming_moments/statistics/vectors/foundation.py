@@ -149,7 +149,7 @@ class VectorsFoundation:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the grid, the sketch, and which sums are kept."""
+        """SHA-256 of the grid, the sketch, and which sums are stored."""
         grid = self.grid
         head = f"vectors {grid.dimension} {grid.step.hex()} {grid.radius} {grid.whole}"
         kept = f" {self.columns} {self.squares} {self.fourth} {self.halves} "

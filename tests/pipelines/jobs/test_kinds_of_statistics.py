@@ -276,7 +276,10 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         (("select", sequence_store, "--topics", "2", "--alpha0", "1"), "--alpha0 is of topics"),
         (("rebase", view_store), "a store of their own, by `streaming-moments create`"),
         (("grow", view_store, views), "holds statistics of kind 'views'"),
-        (("polish", view_store, views), "model views has no passes over records; polish a model of"),
+        (
+            ("polish", view_store, views),
+            "model views has no passes over records; polish a model of",
+        ),
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (2, ""), (arguments, out, err)

@@ -86,7 +86,7 @@ class LengthHistogram:
     def _combine(self, other: LengthHistogram, sign: int) -> LengthHistogram:
         if self.weights != other.weights:
             raise ForeignStatistics(
-                "documents of other length weights cannot be added or taken away; gather both with "
+                "documents of other length weights cannot be added or subtracted; gather both with "
                 "one basis"
             )
         both = np.concatenate([self.lengths, other.lengths])

@@ -101,7 +101,7 @@ class LengthWeights:
         Examples
         --------
         >>> POOLED.sentence
-        'documents count once, whatever their length'
+        'all documents have weight 1'
         """
         if self.is_pooled:
             return "all documents have weight 1"
