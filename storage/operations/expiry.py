@@ -1,4 +1,4 @@
-"""Expiry: old versions that are no longer kept, and what only they hold."""
+"""Expiry: deletion of old versions, and of files that only they need."""
 
 from __future__ import annotations
 

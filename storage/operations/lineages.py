@@ -100,7 +100,7 @@ def stage(
 def stage_on(
     store: MomentStore, foundation: Foundation, pilot: Mapping[str, Any], message: str = ""
 ) -> MomentStore:
-    """Begin a lineage aside on a foundation of the store's kind; arguments and errors as `stage`.
+    """Begin a lineage aside on a foundation of the store's kind; arguments and errors as for `stage`.
 
     Its words, where it has any, are written already.
     """

@@ -252,7 +252,7 @@ class MomentTopics(SparseInput, MomentTransformer):
             self.scale_ = 1 if whole else _PARTS
             if not whole:
                 warnings.warn(
-                    f"counts are fractional and were rounded to {_PARTS}ths; give word counts, as "
+                    f"counts are fractional and are counted in {_PARTS}ths; give word counts, as "
                     "from CountVectorizer",
                     stacklevel=4,
                 )

@@ -217,7 +217,7 @@ def test_what_transforms_gives_frames(name, given):
     assert len(set(frame.columns)) == plain.shape[1]
 
 
-SAID = "has no statistics.*keep_statistics=True, or by partial_fit"
+SAID = "without its statistics.*keep_statistics=True, or by partial_fit"
 
 
 def pickled(estimator):

@@ -92,7 +92,7 @@ def test_factors_are_found_and_turned_back() -> None:
 
 def test_factors_of_noise_are_warned_of() -> None:
     rows = np.random.default_rng(0).normal(size=(500, 5))
-    with pytest.warns(UserWarning, match="cumulant of third order"):
+    with pytest.warns(UserWarning, match="cumulants of third order"):
         MomentFactors(2).fit(rows)
     drawn = factor_rows(20_000, 6, 2, noise=0.05, seed=2)
     with warnings.catch_warnings():

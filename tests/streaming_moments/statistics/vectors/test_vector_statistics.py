@@ -285,7 +285,7 @@ def test_fourth_moments_of_a_wide_sketch_are_refused():
 def test_statistics_of_others_and_beyond_the_bounds_are_refused():
     foundation, batch = made(), drawn(0)
     found = foundation.of_vectors(batch)
-    with pytest.raises(ForeignStatistics, match="gathered on"):
+    with pytest.raises(ForeignStatistics, match="have foundation"):
         found + made(step=0.5).of_vectors(batch)
     with pytest.raises(ForeignStatistics, match="rows of 3 numbers"):
         foundation.prepared(VectorBatch.of(np.ones((2, 3))))
