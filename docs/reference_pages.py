@@ -56,6 +56,7 @@ def write(folder: Path) -> list[Path]:
         "commands.md": commands_page(),
         "http.md": http_page(),
         "configuration.md": configuration_page(),
+        "metrics.md": metrics_page(),
         **dict(api_pages()),
     }
     generated = folder / "generated"
@@ -205,6 +206,52 @@ def http_page() -> str:
         )
         lines += [f"Answers: {answers}.", ""]
     return "\n".join(lines) + "\n"
+
+
+def metrics_page() -> str:
+    """All metrics, by their names and help in Prometheus' format."""
+    from streaming_moments.pipelines.reports.metrics import RunMetrics, metrics_registry
+    from streaming_moments.pipelines.service.gauges import LIVE, Gauges
+
+    numbers = {one.name: 0 for one in fields(RunMetrics)} | {"store": "", "step_seconds": {"": 0}}
+    written = [
+        (metric.name, metric.documentation, sorted(metric.samples[0].labels))
+        for metric in metrics_registry(RunMetrics(**numbers)).collect()
+    ]
+    served = [(f"streaming_moments_{one.name}", one.says, []) for one in LIVE]
+    served += [
+        # counters have this ending where they are read
+        (metric.name + "_total" * (metric.type == "counter"), metric.documentation, [])
+        for metric in Gauges.new().registry.collect()
+    ]
+    lines = [
+        "# Metrics",
+        "",
+        "All metrics are in the text format of Prometheus. Times are Unix seconds.",
+        "",
+        "## After a night",
+        "",
+        "The section `[metrics]` of a night names a file for the text file collector of the node",
+        "exporter. Each night replaces the file.",
+        "",
+        *_metrics(written),
+        "## Of the service",
+        "",
+        "`GET /metrics` answers with these. The metric `streaming_moments_step_failures` has a",
+        "label `step`: consecutive failures of each step of the accumulator.",
+        "",
+        *_metrics(served),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _metrics(rows: list[tuple[str, str, list[str]]]) -> list[str]:
+    lines = ["| metric | labels | meaning |", "| --- | --- | --- |"]
+    lines += [
+        f"| {_code(name)} | {', '.join(map(_code, labels))} | {_cell(meaning)} |"
+        for name, meaning, labels in rows
+    ]
+    return [*lines, ""]
 
 
 def configuration_page() -> str:

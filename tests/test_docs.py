@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 import reference_pages
 import requests
+from page_scripts import LONGEST, commands_of, printed_by
 from s3_server import S3Server
 
 from streaming_moments.pipelines.command_line.demo import write_decades
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.service.http.routes import CALLS
 
@@ -34,6 +34,10 @@ PAGES = {
     if not BUILT & set(path.relative_to(DOCS).parts) and path.name != "README.md"
 }
 GALLERY = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("gallery/*.py")}
+TEMPLATES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in (ROOT / "pipelines" / "reports" / "templates").glob("*.html")
+}
 # what a page says of a block before it: "Output:" and a block of text
 OUTPUT = re.compile(
     r"^```python\n(.*?)^```\n\nOutput:\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE
@@ -41,7 +45,6 @@ OUTPUT = re.compile(
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 RUN = {name for name, text in PAGES.items() if re.search(r"^```(python|sh)$", text, re.MULTILINE)}
 ADDRESSES = 4  # of a decade, so that pages take seconds
-LONGEST = 300  # seconds, on a machine that others use
 MOST_WORDS = 30
 
 # What language.md of the design gave up, with the word to write in its place.
@@ -117,26 +120,6 @@ def bucket(shards):
         server.stop()
 
 
-# What a shell makes of each line of a script, arguments ended by zeros.
-WORDS = "streaming-moments() { printf '%s\\0' \"$@\"; echo; }\n"
-
-
-def commands_of(script):
-    """The arguments of each command of a script, which holds nothing else."""
-    assert all(line.startswith("streaming-moments ") for line in script.splitlines()), script
-    shell = ["bash", "-euo", "pipefail", "-c", WORDS + script]
-    asked = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
-    return [line.split("\0")[:-1] for line in asked.splitlines()]
-
-
-def in_process(script):
-    """Run commands in this process, which has loaded what each process would load again."""
-    for command in commands_of(script):
-        with pytest.raises(SystemExit) as ended:
-            main(command)
-        assert ended.value.code == 0, command
-
-
 EACH_COMMAND = """
 import json, sys
 from streaming_moments.pipelines.command_line.entry import main
@@ -199,7 +182,7 @@ def run_block(language, text, names, environment):
         if environment:
             in_process_of_its_own(text, environment)
         else:
-            in_process(text)
+            print(printed_by(text), end="")
     else:
         assert language == "text", f"a block of {language} does not run; call it text"
 
@@ -283,10 +266,22 @@ def prose_of_example(script):
     return prose("\n\n".join([title, *(re.sub(r"^# ", "", one, flags=re.M) for one in paragraphs)]))
 
 
+def prose_of_template(template):
+    """What a template shows: its text, and the strings in its expressions."""
+    silent = r"\{#.*?#\}|\{%.*?%\}|<style>.*?</style>|<pre.*?</pre>|<code>.*?</code>"
+    text = re.sub(silent, " ", template, flags=re.DOTALL)
+    strings = re.compile(r'"([^"]*)"')
+    text = re.sub(r"\{\{(.*?)\}\}", lambda one: ". ".join(strings.findall(one[1])) or "X", text)
+    text = re.sub(r"</?(span|strong|time|em)\b[^>]*>", "", text)
+    return prose(re.sub(r"<[^>]*>", "\n\n", text))
+
+
 def read_by_people():
-    return {name: prose(text) for name, text in PAGES.items()} | {
-        name: prose_of_example(text) for name, text in GALLERY.items()
-    }
+    return (
+        {name: prose(text) for name, text in PAGES.items()}
+        | {name: prose_of_example(text) for name, text in GALLERY.items()}
+        | {name: prose_of_template(text) for name, text in TEMPLATES.items()}
+    )
 
 
 def test_sentences_are_short():
@@ -345,6 +340,8 @@ def test_the_checks_of_language_see_what_they_look_for():
         "A b.",
         "C d.",
     ]
+    shown = '{% set kept = 1 %}<p class="a">One {{ "is kept" if kept else x }}.</p><pre>kept</pre>'
+    assert prose_of_template(shown) == ["One is kept."]
 
 
 # Looks for what is public.
@@ -360,6 +357,9 @@ def test_links_and_tables_of_contents_lead_to_pages(tmp_path):
         for entries in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
             links += [one for one in entries.split("\n") if one and not one.startswith(":")]
         for link in (one for one in links if not one.startswith("http")):
+            if link.endswith(".png"):
+                assert (here / link).is_file(), f"{name}: {link}"
+                continue
             target = os.path.relpath(here / link, DOCS).removesuffix(".md")
             assert target in known, f"{name}: {link}"
     listed = {os.path.relpath(DOCS / name, DOCS) for name in generated}

@@ -25,7 +25,7 @@ TITLES: Mapping[int, str] = {
     400: "The request cannot be read",
     401: "A token is missing, or is none",
     403: "The token is not for this",
-    404: "There is no such thing",
+    404: "Not found",
     405: "The address does not take this method",
     408: "The body came too slowly",
     409: "The store does not allow this",

@@ -199,6 +199,15 @@ def test_time_shows_shares_of_days_weeks_and_months(store, serve_days, seen, wid
         whiskers = page.locator("#periods path.whisker")
         assert whiskers.count() == 12
         assert min(mark.bounding_box()["height"] for mark in whiskers.all()) > 4, "they are seen"
+        assert page.locator("#periods rect.range").count() == 4
+        height = page.locator("#periods svg").first.bounding_box()["height"]
+        page.get_by_role("button", name="Enlarge").nth(1).focus()
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.textContent") == "Reduce"
+        large = page.locator("#periods .panel.large svg")
+        assert large.bounding_box()["height"] > 1.5 * height
+        page.keyboard.press("Enter")
+        assert large.count() == 0
         assert NASTY in shown[3]
         in_columns(page, "#sums", 4, width)
         fits(page, width)
@@ -237,8 +246,10 @@ def test_numbers_of_topics_are_compared_beside_all_requests(
         known = [one for one in compared.selection.candidates if one.npmi is not None]
         for width, scheme in WIDTHS:
             page = seen(client, "/choice", width, scheme)
-            why = page.locator("#why").inner_text()
+            why = page.locator("#why").text_content()
             assert why == compared.why
+            taken = compared.selection.taken.n_topics
+            assert f"Chosen: {taken} topics" in page.locator("#chosen").inner_text()
             assert why.startswith(compared.selection.why_separable)
             assert "pairs held out take" in why
             tried = len(compared.selection.candidates)
