@@ -123,7 +123,7 @@ class ShardFormat:
         Raises
         ------
         ShardError
-            A suffix that is not known, or a folder where the kind asks for files.
+            The suffix is unknown, or the shard is a folder but the kind needs files.
         """
         if url.startswith(PARTITIONS):
             return "jsonl"

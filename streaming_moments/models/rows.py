@@ -59,7 +59,7 @@ class Rows(Protocol):
         """Rows whose steps get `function(statistics)` instead of the statistics.
 
         The function is called once for each block if memory allows, otherwise again in every step.
-        Without `halves` the statistics may lack halves, as in other steps.
+        Without `halves` the statistics may lack the sums of halves.
         """
 
     def brought(

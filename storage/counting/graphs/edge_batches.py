@@ -99,7 +99,7 @@ class EdgeReader:
 
 @dataclass
 class _Seen:
-    """Edges of a shard so far, in runs of rising keys, each more than twice as long as the next."""
+    """Edges of a shard so far, in runs of increasing keys, each over twice as long as the next."""
 
     runs: list[NDArray[np.int64]] = field(default_factory=list)
     size: int = 0
