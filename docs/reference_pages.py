@@ -18,6 +18,7 @@ import click
 
 from streaming_moments import __version__
 from streaming_moments.lazy_imports import exports_of
+from streaming_moments.pipelines.command_help import GroupedCommand
 
 # Packages whose exports people use, each with the title of its page. What an earlier page has is
 # linked from a later one.
@@ -161,14 +162,12 @@ def _command(name: str, command: Any, parent: click.Context, heading: str) -> li
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [f"{heading} {name}", "", _prose(command.help), ""]
     lines += ["```text", f"streaming-moments {name} {usage}", "```", ""]
-    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
-    if options:
-        lines += ["| option | meaning |", "| --- | --- |"]
-        for one in options:
-            record = one.get_help_record(context)
-            if record is not None:
-                lines.append(f"| {_code(record[0])} | {_cell(record[1])} |")
-        lines.append("")
+    if isinstance(command, GroupedCommand):
+        for section, records in command.sections(context).items():
+            lines += [f"| {_cell(section)} | meaning |", "| --- | --- |"]
+            lines += [f"| {_code(flags)} | {_cell(told)} |" for flags, told in records]
+            lines.append("")
+        lines += ["Examples:", "", "```text", *command.examples, "```", ""]
     return lines
 
 

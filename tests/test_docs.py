@@ -329,9 +329,49 @@ def test_no_word_that_was_given_up_in_docstrings_and_errors():
     assert not found, "\n".join(found)
 
 
+def messages():
+    """Place and text of each text of three words or more in the folders of commands, jobs, service.
+
+    They are messages and help; docstrings are not. Values of f-strings are left out.
+    """
+    for folder in ("command_line", "jobs", "service"):
+        for path in sorted((ROOT / "pipelines" / folder).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            within = set()
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                    within.add(id(node.value))
+                elif isinstance(node, ast.JoinedStr):
+                    within |= {id(part) for part in node.values}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.JoinedStr):
+                    parts = (getattr(part, "value", None) for part in node.values)
+                    text = "".join(part if isinstance(part, str) else "CODE" for part in parts)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    text = node.value
+                else:
+                    continue
+                if id(node) not in within and len(text.split()) > 2:
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", text
+
+
+def test_no_word_that_was_given_up_is_in_messages_or_help():
+    help_of_commands = (("help", one) for one in prose(reference_pages.commands_page()))
+    found = [
+        f"{place}: {text!r}: write {better}"
+        for place, text in (*messages(), *help_of_commands)
+        for pattern, better in GIVEN_UP.items()
+        if re.search(pattern, text, re.IGNORECASE)
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_the_checks_of_language_see_what_they_look_for():
     code = 'def f(x):\n    """It is `kept`.\n\n    >>> kept\n    """\n    raise E(f"{x} kept")\n'
     assert list(said_by_code(code)) == ["", "It is CODE.", " kept"]
+    texts = dict(messages()).values()
+    assert len(texts) > 400
+    assert any("CODE cannot be read (CODE); create it by" in text for text in texts)
     page = "# Title\n\nOne. Two three\nfour.\n\n| a | b c |\n"
     page += "\n```sh\nkept\n```\n\n[It](kept.md) is `kept`."
     assert prose(page) == ["# Title", "One.", "Two three four.", "a", "b c", "[It] is CODE."]

@@ -63,7 +63,7 @@ class StoredModel:
     """Base of all models: the data of the fit, and how a store saves the fields.
 
     By their annotations, arrays become arrays of a store and other values its attributes. Fields
-    that are None are left out. Arrays of a model are read-only.
+    that hold None are left out. Arrays of a model are read-only.
 
     Parameters
     ----------

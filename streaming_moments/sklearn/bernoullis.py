@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture, BernoulliOptions
-from streaming_moments.models.bernoullis.passes import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.estimator import MomentMixture
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values, is_sparse
@@ -38,9 +37,10 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         Number of components k; "auto" chooses the largest number whose components are all found in
         both halves of the rows, "predict" the fewest with the best held-out log-likelihood of pairs
         of features.
-    polish : int
-        Passes of expectation maximisation over the rows after the fit; only in `fit`, as
-        `partial_fit` does not have all rows.
+    polish : int or "auto"
+        Passes of expectation maximisation over the rows after the fit; "auto": until one changes
+        components by less than a twentieth of their error bars. Only in `fit`, as `partial_fit`
+        does not have all rows.
     binarize : float, optional
         Threshold above which a value is a feature; None accepts only 0 and 1.
     sketch_columns : int, optional
@@ -82,7 +82,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         self,
         n_components: int | Literal["auto", "predict"] = 2,
         *,
-        polish: int = 0,
+        polish: int | Literal["auto"] = 0,
         binarize: float | None = 0.0,
         sketch_columns: int | None = None,
         random_state: int = 0,
@@ -110,7 +110,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
 
     def _finish(self, records: CountBatch) -> None:
         if self.polish:
-            self._shown(polished(self.model_, records, self.polish))
+            self._shown(self._polished(records))
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         k = self._number(statistics, BernoulliMixture, seed=self.random_state)

@@ -11,10 +11,10 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
     GaussianMixture,
     MixtureOptions,
 )
-from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.estimator import MomentMixture
 from streaming_moments.sklearn.vectors import VectorEstimator
+from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 
@@ -32,9 +32,10 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         along their directions.
     covariance_type : {"spherical", "tied-spherical", "diag", "tied-diag"}
         One variance for each component, or one for all; "diag" has one for each coordinate.
-    polish : int
-        Passes of expectation maximisation over the rows after the fit; only in `fit`, as
-        `partial_fit` does not have all rows.
+    polish : int or "auto"
+        Passes of expectation maximisation over the rows after the fit; "auto": until one changes
+        means by less than a twentieth of their error bars. Only in `fit`, as `partial_fit` does
+        not have all rows.
     sketch_columns : int, optional
         Columns of the sketch of the rows: by default all for up to 64, else one and a half for each
         component plus two.
@@ -75,7 +76,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         n_components: int | Literal["auto", "predict"] = 2,
         *,
         covariance_type: str = "spherical",
-        polish: int = 0,
+        polish: int | Literal["auto"] = 0,
         sketch_columns: int | None = None,
         random_state: int = 0,
         keep_statistics: bool = False,
@@ -92,7 +93,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
 
     def _finish(self, records: NDArray[Any]) -> None:
         if self.polish:
-            self._shown(polished(self.model_, [records], self._foundation.grid, self.polish))
+            self._shown(self._polished(VectorBatch(records)))
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)

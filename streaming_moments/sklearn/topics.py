@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from numba import get_num_threads
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_non_negative
@@ -18,8 +17,6 @@ from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.fit import fit_by, search_topics
-from streaming_moments.models.passes.documents import polished
-from streaming_moments.models.passes.families import AUTO
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
@@ -56,8 +53,8 @@ class MomentTopics(SparseInput, MomentTransformer):
     alpha : {"given", "auto"}
         Prior for reading documents, as in `fit_by`.
     polish : int or "auto"
-        Passes over the documents after the fit, as in `polished`; only in `fit`, as `partial_fit`
-        and `+` do not have all documents. "auto" uses all threads.
+        Passes over the documents after the fit, as in `polished`, with all threads; only in `fit`,
+        as `partial_fit` and `+` do not have all documents.
     max_components : int, optional
         Most topics that can be requested after `partial_fit`; by default `n_components`, or 32 if
         that is "auto" or "predict".
@@ -202,8 +199,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         return MomentStatistics.of(records, self._basis)
 
     def _finish(self, records: CountBatch) -> None:
-        threads = get_num_threads() if self.polish == AUTO else 1
-        self._shown(polished(self.model_, records, self.polish, threads=threads))
+        if self.polish:
+            self._shown(self._polished(records))
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         k = self.n_components

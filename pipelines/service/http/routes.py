@@ -104,9 +104,7 @@ TOPIC = Parameter(
     "number of a topic, state, cluster or factor",
     {"type": "integer", "minimum": 0},
 )
-VERSION_KEPT = Parameter(
-    "version", "path", "a version that is kept", {"type": "integer", "minimum": 0}
-)
+VERSION_KEPT = Parameter("version", "path", "a stored version", {"type": "integer", "minimum": 0})
 VERSION = {"type": "integer", "minimum": 1, "maximum": LARGEST}
 LIMIT = Parameter(
     "limit",

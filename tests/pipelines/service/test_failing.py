@@ -11,7 +11,7 @@ WIDTHS = (1280, 390)
 @pytest.mark.parametrize(
     ("method", "path", "status", "said"),
     [
-        ("GET", "/nothing", 404, "no such address"),
+        ("GET", "/nothing", 404, "no such path"),
         ("GET", "/topics/99", 404, "99"),
         ("GET", "/topics/x", 404, "x"),
         ("GET", "/v1/receipts/none", 422, "none"),
@@ -74,7 +74,7 @@ def test_the_page_of_an_error_fits_and_leads_back(client, chromium, examined):
     try:
         page.goto(f"http://127.0.0.1:{client.port}/nothing")
         assert page.locator("h1").inner_text() == "Not found"
-        assert "no such address" in page.locator("#detail").inner_text()
+        assert "no such path" in page.locator("#detail").inner_text()
         assert page.locator("main li a").count() == page.locator("nav a").count()
         examined(page, "not-found")
         page.get_by_text("Back to the first page").click()

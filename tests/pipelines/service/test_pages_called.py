@@ -517,7 +517,7 @@ def test_choice_shows_what_was_compared_last(caller, values):
 def test_of_some_stores_no_numbers_are_compared(archived):
     assert why_not_compared(MomentStore.open(str(archived("night")))) == ""
     refused = why_not_compared(MomentStore.open(str(archived("tables_4"))))
-    assert refused.startswith("no halves tell how many states latent_tree should have")
+    assert refused.startswith("held-out data cannot choose the number of states of latent_tree")
 
 
 def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monkeypatch):

@@ -287,7 +287,7 @@ def test_statistics_of_others_and_beyond_the_bounds_are_refused():
     found = foundation.of_vectors(batch)
     with pytest.raises(ForeignStatistics, match="have foundation"):
         found + made(step=0.5).of_vectors(batch)
-    with pytest.raises(ForeignStatistics, match="rows of 3 numbers"):
+    with pytest.raises(ForeignStatistics, match="rows have 3 numbers"):
         foundation.prepared(VectorBatch.of(np.ones((2, 3))))
     with pytest.raises(InvalidInput, match="never added"):
         found - foundation.of_vectors(drawn(1, rows=30))
