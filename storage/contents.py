@@ -1,4 +1,4 @@
-"""Contents: what a shard was marked by, so that nothing else is read in its place."""
+"""Contents: marks of a shard's content, so that changed content is detected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True)
 class FileContent:
-    """The content of one file, as it was marked.
+    """Marks of the content of one file.
 
     `etag` is the storage's own mark, where it has one. Without one, `digests` holds the digest of
     each block of `block_bytes` bytes, concatenated.
@@ -42,20 +42,20 @@ class FileContent:
 class ShardContent:
     """The fingerprint of a shard and its files by path.
 
-    `files` is empty where `mark` is the storage's own mark of the shard.
+    `files` is empty if `mark` is the storage's own mark of the shard.
     """
 
     mark: str
     files: tuple[FileContent, ...] = ()
 
     def find(self, path: str) -> FileContent | None:
-        """A file as it was marked."""
+        """Marks of a file by path."""
         place = bisect_left(self.files, path, key=lambda file: file.path)
         file = self.files[place] if place < len(self.files) else None
         return file if file is not None and file.path == path else None
 
     def is_of(self, states: Sequence[FileState]) -> bool:
-        """Whether files that are listed now may be those that were marked."""
+        """Whether the files listed now can be the marked ones."""
         marked = [(file.path, file.size, file.etag) for file in self.files]
         return not marked or marked == [(s.path, s.size, s.etag) for s in states]
 
@@ -92,7 +92,7 @@ def content_of(shard: Shard, storage_options: Mapping[str, object] | None = None
 
 @dataclass(frozen=True)
 class MarkedFiles:
-    """A file system of which only marked content is read.
+    """A file system that reads only marked content.
 
     Without `files` in `content` all content is read, as the storage's own mark detects a change.
     """
@@ -102,7 +102,7 @@ class MarkedFiles:
     url: str
 
     def open(self, path: str, mode: str = "rb") -> IO[bytes]:
-        """A file to be read; a block with other content than marked is a ShardError."""
+        """Open a file for reading; a block with changed content is a ShardError."""
         stored: IO[bytes] = self.fs.open(path, mode)
         if not self.content.files:
             return stored
@@ -117,12 +117,12 @@ class MarkedFiles:
         return self.fs.find(path, detail=detail)
 
     def info(self, path: str) -> Any:
-        """What the file system says of a file."""
+        """Information of the file system on a file."""
         return self.fs.info(path)
 
 
 class _MarkedFile(io.RawIOBase):
-    """Bytes of a file, which are as marked."""
+    """Bytes of a file, checked against its marks."""
 
     def __init__(self, stored: IO[bytes], file: FileContent, url: str) -> None:
         self._stored, self._file, self._url = stored, file, url
@@ -173,7 +173,7 @@ class _MarkedFile(io.RawIOBase):
 
 
 def changed(url: str) -> ShardError:
-    """The error of a shard that is not what it was when its reading began."""
+    """Error of a shard that changed while it was read."""
     return ShardError(url, "changed while it was read; list and read it again")
 
 

@@ -45,7 +45,7 @@ class ShardTable(Sequence[Shard]):
 
     @classmethod
     def of(cls, shards: Iterable[Shard]) -> ShardTable:
-        """Table of shards, which are not kept."""
+        """Table of shards, without storing it."""
         if isinstance(shards, ShardTable):
             return shards
         batches, rows = [], list[Shard]()
@@ -58,7 +58,7 @@ class ShardTable(Sequence[Shard]):
 
     @classmethod
     def joined(cls, tables: Iterable[ShardTable]) -> ShardTable:
-        """The shards of several tables by URL, each once; of two the later is taken."""
+        """The shards of several tables by URL, each once; of two the later one is used."""
         columns = pa.concat_tables([_SCHEMA.empty_table(), *(one.columns for one in tables)])
         columns = columns.combine_chunks()
         names = _sources(columns)

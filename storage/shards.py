@@ -123,7 +123,7 @@ class ShardFormat:
         Raises
         ------
         ShardError
-            A suffix that is not known, or a folder where the kind asks for files.
+            The suffix is unknown, or the shard is a folder but the kind needs files.
         """
         if url.startswith(PARTITIONS):
             return "jsonl"
@@ -285,6 +285,6 @@ def require_kind(kind: str) -> None:
 
 
 def kind_by_suffix(url: str) -> str | None:
-    """Name of the format that a suffix tells; None where it tells none."""
+    """Name of the format of a suffix, or None."""
     form = formats.format_of(url)
     return None if form is None else form.name

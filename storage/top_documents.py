@@ -50,7 +50,7 @@ def beginning(text: str) -> str:
 def write_top_documents(
     folder: OutputFolder, best: Representatives, provenance: Provenance
 ) -> None:
-    """Write them into a folder of proportions; errors as `put_whole`."""
+    """Write them into a folder of proportions; raises as `put_whole`."""
     of = ModelRead(provenance.store, provenance.model, provenance.labels)
     _write(folder, of, asdict(best))
 
@@ -58,7 +58,7 @@ def write_top_documents(
 def write_near_rows(
     folder: OutputFolder, number: int, rows: Sequence[Sequence[NearRow]], of: ModelRead
 ) -> None:
-    """Write the rows nearest to each mean, up to a number of each; errors as `put_whole`."""
+    """Write the rows nearest to each mean, up to a number of each; raises as `put_whole`."""
     nearest = [[asdict(one) for one in some] for some in rows]
     _write(folder, of, {"number": number, "nearest": nearest})
 

@@ -1,13 +1,13 @@
 """Latent variable models by the method of moments, from mergeable integer statistics.
 
-What is added up and fitted is here, with numpy, scipy and numba only; `streaming_moments.storage`
-keeps the statistics, `streaming_moments.pipelines` gathers them with Dask.
+This package sums and fits with numpy, scipy and numba only. `streaming_moments.storage` stores the
+statistics; `streaming_moments.pipelines` gathers them with Dask.
 """
 
 import os
 from typing import TYPE_CHECKING
 
-# In a checkout storage and pipelines lie beside this folder; where it is installed, within it.
+# In a checkout, storage and pipelines are next to this folder; in an installation, inside it.
 if not os.path.isdir(os.path.join(__path__[0], "storage")):
     __path__.append(os.path.dirname(__path__[0]))
 

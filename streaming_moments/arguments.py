@@ -1,4 +1,4 @@
-"""Arguments: functions that users call first name the argument that is of a wrong type."""
+"""Type errors of users' calls, reported with the name of the wrong argument."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any, TypeVar, cast
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 
-# what code raises that is given something else than it was written for, beside the compiler's
+# what code raises for values of unexpected types, besides the errors of numba
 _OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError, OverflowError)
-_LOOKED_AT = 100  # of the values in a collection
+_LOOKED_AT = 100  # values checked in a collection
 
 D = TypeVar("D", bound=Callable[..., Any])
 
 
 def checked(door: D) -> D:
-    """Let a function, or the public methods that a class defines, name arguments of a wrong type.
+    """Make a function, or the public methods of a class, name arguments of the wrong type.
 
-    An error of a wrong type becomes an `InvalidInput`. Arguments are looked at only after a
-    failure: a door takes whatever its code can work with.
+    An error caused by a wrong type becomes an `InvalidInput`. Arguments are checked only after a
+    failure, so a function accepts every value that its code can handle.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def _naming_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def require_fitting(function: Callable[..., Any], **named: Any) -> None:
-    """Raise InvalidInput for arguments of the wrong type before a function works with them."""
+    """Raise InvalidInput for arguments of the wrong type before a function uses them."""
     refusal = _refusal(function, (), named)
     if refusal is not None:
         raise InvalidInput(refusal)
@@ -92,7 +92,7 @@ def _each(value: object) -> Iterable[object]:
 
 
 def _refused_field(one: Any) -> str | None:
-    """Which field of a dataclass, whose values nobody looked at, does not fit."""
+    """Message for a wrong field of a dataclass that does not check its own fields, or None."""
     if isinstance(one, type) or not is_dataclass(one):
         return None
     kind = type(one).__name__
@@ -109,7 +109,7 @@ def _refused_field(one: Any) -> str | None:
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Whether a value may be of a type, as far as that can be seen from outside.
+    """Whether a value can be of a type, judged without running its code.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Columns: what a model says of records, by name, as files, answers and frames are made of it.
+"""Columns by name: what a model computes for records, for files, answers and frames.
 
-pyarrow and pandas are imported where a table or a frame is asked for: no model needs them.
+pyarrow and pandas are imported only for a table or a frame: no model needs them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ else:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A value of each row: a number, a text, or a list of numbers.
+    """One value for each row: a number, a text, or a list of numbers.
 
     Parameters
     ----------
     array : (rows,) or (rows, width)
-        Numbers, or lists of one width; with `offsets` (numbers,) those of all lists.
+        Numbers, or lists of equal length; with `offsets`, the (numbers,) of all lists.
     unknown : (rows,) bool, optional
-        Rows that have no value.
+        Rows without a value.
     offsets : (rows + 1,) int64, optional
-        Where the list of each row begins, where they are of any length.
+        Start of each row's list, for lists of different lengths.
     texts : tuple of str, optional
-        `array` is places in these.
+        Texts that the numbers in `array` index.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Column:
 
     @property
     def number(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return len(self.array) if self.offsets is None else len(self.offsets) - 1
 
     @classmethod
@@ -75,7 +75,7 @@ class Column:
         return cls(np.array([0 if one is None else one for one in listed]), unknown)
 
     def among(self, kept: NDArray[np.bool_]) -> Column:
-        """Spread the values over the kept rows of more; not of lists of any length."""
+        """Spread the values over more rows, at the True entries of `kept`; not for ragged lists."""
         array = np.zeros((len(kept), *self.array.shape[1:]), self.array.dtype)
         array[kept] = self.array
         unknown = ~kept
@@ -84,7 +84,7 @@ class Column:
         return Column(array, unknown, texts=self.texts)
 
     def plain(self, digits: int | None = None) -> list[Any]:
-        """Values as JSON has them, lists as tuples, None where one is unknown."""
+        """Values as in JSON: lists as tuples, None for an unknown value."""
         rounded = self.array if digits is None else self.array.round(digits)
         values: list[Any] = rounded.tolist()
         if self.offsets is not None:
@@ -117,12 +117,12 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Columns(Mapping[str, Any]):
-    """Columns of the same rows, by name, in their order; a column may be `Columns` itself.
+    """Columns of the same rows by name, in order; a column may be `Columns` itself.
 
     Parameters
     ----------
     columns : mapping of str to Column or Columns
-        One at least.
+        At least one.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class Columns(Mapping[str, Any]):
 
     @classmethod
     def of(cls, **columns: NDArray[Any] | Column | Columns) -> Columns:
-        """Of columns, or of arrays whose rows are all known."""
+        """Make columns; arrays have no unknown rows."""
         made = {
             name: Column(one) if isinstance(one, np.ndarray) else one
             for name, one in columns.items()
@@ -158,15 +158,15 @@ class Columns(Mapping[str, Any]):
 
     @property
     def number(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return int(next(iter(self.columns.values())).number)
 
     def among(self, kept: NDArray[np.bool_]) -> Columns:
-        """Spread the columns over the kept rows of more, of which the others are unknown."""
+        """Spread the columns over more rows, at the True entries of `kept`; others are unknown."""
         return Columns({name: one.among(kept) for name, one in self.columns.items()})
 
     def plain(self, digits: int | None = None) -> list[dict[str, Any]]:
-        """Rows as JSON has them, their values by name."""
+        """Rows as in JSON, values by name."""
         values = [one.plain(digits) for one in self.columns.values()]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
@@ -246,7 +246,7 @@ def _pandas() -> Any:
 
 
 def likeliest(shares: NDArray[np.float64], unknown: NDArray[np.bool_] | None = None) -> Column:
-    """The largest of the (rows, k) shares of each row.
+    """Index of the largest of the (rows, k) shares of each row.
 
     Examples
     --------

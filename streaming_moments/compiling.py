@@ -1,4 +1,4 @@
-"""Compiling: the line that says that kernels are compiled, which a new installation waits for."""
+"""Compiling: the notice that kernels are being compiled, which delays the first run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMPILING = "compiling kernels (once): some seconds longer"
 
 @cache
 def say_compiling() -> None:
-    """Log it, and where nobody reads the log tell who sits before a terminal or a notebook."""
+    """Log the notice; print it in a terminal or notebook if logging has no handler."""
     logger = logging.getLogger(LOGGER)
     logger.info(COMPILING)
     watched = hasattr(sys, "ps1") or (sys.stderr is not None and sys.stderr.isatty())

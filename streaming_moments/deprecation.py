@@ -1,4 +1,4 @@
-"""Deprecation: a name or an option works for one more minor release, and says what to use."""
+"""Deprecation: an old name or option works for one more minor release and names its replacement."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ C = TypeVar("C", bound=type[Any])
 
 
 class Deprecated(DeprecationWarning):
-    """Something of this package that a later release lacks."""
+    """A name or option that a later release removes."""
 
 
 def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level: int = 2) -> None:
-    """Warn, at the caller's caller, that something goes.
+    """Warn the caller's caller that a name or option will be removed.
 
-    A test fails once `removed_in` is the version of the package and the warning is still there.
+    A test fails if the warning still exists when the package reaches version `removed_in`.
 
     what : the name or option, as users write it
-    since : version that warned first
+    since : first version that warned
     removed_in : first version without it, at least the minor release after
     instead : what to use
-    level : frames between here and the line to name
+    level : frames from here to the line that the warning names
 
     Examples
     --------
@@ -38,10 +38,10 @@ def warn_deprecated(what: str, since: str, removed_in: str, instead: str, level:
 
 
 def renamed_fields(since: str, removed_in: str, **names: str) -> Callable[[C], C]:
-    """Let a dataclass be made and read by the old names of some of its fields, with a warning.
+    """Accept the old names of some fields of a dataclass, with a warning.
 
-    Where a value is given by both names the old one holds, as `dataclasses.replace` gives each
-    field that it is not told beside it.
+    If both names are given, the value of the old one is used, as `dataclasses.replace` passes all
+    other fields under their new names.
 
     since, removed_in : as of `warn_deprecated`
     names : the name of the field, by its old name

@@ -1,4 +1,4 @@
-"""The error tree: every error of ours names the values and the remedy in one line."""
+"""Error classes: each message names the values and the remedy in one line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ _SHOWN = 20
 
 
 class StreamingMomentsError(Exception):
-    """Base of all errors a caller can mend; the command line exits with 2, or 4 on `Unfinished`."""
+    """Base of all errors that a caller can fix; commands exit with 2, `Unfinished` with 4."""
 
 
 class InvalidInput(StreamingMomentsError, ValueError):
-    """An argument, a document or a count is not what the function takes."""
+    """An argument, a document or a count is invalid."""
 
 
 class ForeignStatistics(StreamingMomentsError):
@@ -18,15 +18,15 @@ class ForeignStatistics(StreamingMomentsError):
 
 
 class BoundExceeded(StreamingMomentsError):
-    """An integer, or the memory, would pass its stated bound."""
+    """An integer, or the memory, would exceed its stated bound."""
 
 
 class SumExceeded(BoundExceeded):
-    """A sum of statistics could pass the 2^62 that its integer holds."""
+    """A sum of statistics could exceed the 2^62 of its integer type."""
 
 
 class NotIdentifiable(StreamingMomentsError):
-    """The statistics do not hold the number of topics asked for."""
+    """The statistics do not identify the requested number of topics."""
 
 
 class ShardError(StreamingMomentsError):
@@ -50,20 +50,20 @@ class ShardError(StreamingMomentsError):
 
 
 class NoRoom(ShardError):
-    """A shard can be read, but the sums of the store have no room for its documents."""
+    """A shard is readable, but the sums of the store have no room for its documents."""
 
 
 class KillsWorkers(ShardError):
-    """A shard killed each worker that read it while nothing else ran there."""
+    """A shard killed every worker that read it while nothing else ran there."""
 
 
 class PiecesOverlap(InvalidInput):
-    """Pieces of a sequence hold the same place of it; `shards` are those that bring them, if known.
+    """Pieces of a sequence overlap; `shards` holds these pieces, if known.
 
     Parameters
     ----------
     reason : str
-        Which pieces and what to do, without the shards.
+        The pieces and the remedy, without the shards.
     shards : tuple of str
         URLs.
     """
@@ -80,23 +80,23 @@ class PiecesOverlap(InvalidInput):
 
 
 class StoreError(StreamingMomentsError):
-    """A store is absent, present where it must not be, damaged or of another format."""
+    """A store is missing, exists where it must not, is damaged, or has another format."""
 
 
 class Unfinished(StreamingMomentsError):
-    """Part of the work is committed and the rest is not done: the same call finishes it.
+    """Part of the work is committed; the same call finishes the rest.
 
     The command line exits with 4 on it.
     """
 
 
 def short(fingerprint: str) -> str:
-    """The first 12 digits of a fingerprint, as messages show it."""
+    """First 12 digits of a fingerprint, as in messages."""
     return fingerprint[:12] or "(none)"
 
 
 def printable(text: str) -> str:
-    r"""A text as a terminal may show it: control characters, and what else has no shape, escaped.
+    r"""A text that is safe to print: control characters and characters without a glyph are escaped.
 
     Examples
     --------

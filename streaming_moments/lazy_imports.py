@@ -1,4 +1,4 @@
-"""Lazy imports: a package imports an exported name when someone first asks for it."""
+"""Lazy imports: a package imports an exported name at its first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXPORT = re.compile(r"^    from ([\w.]+) import \(?\s*(\w+) as \2\b", re.MULTIL
 
 
 class LazyModule(ModuleType):
-    """A module that is loaded at the first access to one of its names.
+    """Module that is loaded at the first access to one of its names.
 
     Examples
     --------
@@ -24,8 +24,8 @@ class LazyModule(ModuleType):
     """
 
     def __getattr__(self, name: str) -> object:
-        # importlib.util.LazyLoader is not thread-safe before Python 3.12. A module that is loaded
-        # while another thread still loads its package may not find the package: parents go first.
+        # importlib.util.LazyLoader is not thread-safe before Python 3.12. While another thread
+        # still loads the package, a module may not find it: parents load first.
         module = vars(self).get("_loaded")
         if module is None:
             for parent in accumulate(self.__name__.split("."), "{}.{}".format):
@@ -39,7 +39,7 @@ def attach(
     modules: Sequence[str] = (),
     needs: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Give a package its exports, each imported at its first use; `dir` and `help` list them.
+    """Define the exports of a package, each imported at its first use; `dir` and `help` list them.
 
     The exports are the imports `from MODULE import NAME as NAME` in the `if TYPE_CHECKING:` block
     of its `__init__.py`. Type checkers, editors and import-linter read the same lines.
@@ -49,11 +49,11 @@ def attach(
     package : str
         Its `__name__`; the package may still be loading.
     modules : sequence of str
-        Modules within it that `from package import module` gives as a `LazyModule`, such as those
-        of kernels: numba is loaded when a kernel first runs.
+        Modules that `from package import module` returns as a `LazyModule`, such as kernels: numba
+        is then loaded when a kernel first runs.
     needs : mapping
-        Packages that some installations lack, by the folder whose exports need them. `dir` and
-        `__all__` leave out what cannot be imported, so that `help` and `import *` work.
+        Optional dependencies, by the folder whose exports need them. `dir` and `__all__` omit
+        exports that cannot be imported, so that `help` and `import *` work.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def attach(
         return exports_of(package)
 
     def installed() -> list[str]:
-        from importlib.util import find_spec  # which commands do not need
+        from importlib.util import find_spec  # most commands do not need it
 
         absent = tuple(
             f"{package}.{folder}." for folder, need in needs.items() if find_spec(need) is None
@@ -82,7 +82,7 @@ def attach(
             return installed()
         if name in modules:
             return LazyModule(f"{package}.{name}")
-        # Python looks for names such as __wrapped__ in every module
+        # Python looks up names such as __wrapped__ in every module
         if name.startswith("__") or name not in exports():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return _imported(package, exports()[name], name)
@@ -95,7 +95,7 @@ def attach(
 
 
 def exports_of(package: str) -> dict[str, str]:
-    """Each name that a package exports, and the module that defines it.
+    """Names that a package exports, with the module that defines each.
 
     Raises ImportError if the package is installed without its source.
     """

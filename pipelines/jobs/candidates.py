@@ -223,7 +223,7 @@ class Selection:
         >>> candidates = [Candidate(k, 0.1, held_out=HeldOut(one, one)) for k, one in curve.items()]
         >>> print(Selection(tuple(candidates), 0.0).why_separable)
         chose 3 topics, alpha0 0.1: one more gains less than a quarter of the mean gain in \
-held-out likelihood; 5 predict best, the most that were tried (try --topics 5-10); gain of each: 2 \
+held-out likelihood; 5 predict best, the most tried (try --topics 5-10); gain of each: 2 \
 +0.4, 3 +0.4, 5 +0.025
         """
         apart = self.separable

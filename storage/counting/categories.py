@@ -41,7 +41,7 @@ class CategoryIndex:
         return count_rows(rows, self)
 
     def counted(self, rows: pa.Table) -> CountedPassages:
-        """As `count_rows`, with what lies outside by row, each of which is one passage."""
+        """Same as `count_rows`, with the values outside by row; each row is one passage."""
         vocabulary = self.vocabulary
         words = coded(rows, lambda term: vocabulary.index.get(term, _UNKNOWN))
         starts = np.arange(len(words) + 1) * words.shape[1]

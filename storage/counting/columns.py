@@ -33,7 +33,7 @@ class Values:
     texts: pa.Array
 
     def places(self, words: pa.LargeStringArray) -> NDArray[np.int32]:
-        """(values,) int32 place of each among words, -1 where it is none of them."""
+        """(values,) int32 index of each value among words, or -1."""
         held = self.texts
         if pa.types.is_dictionary(held.type):
             kinds = np.asarray(pc.fill_null(pc.index_in(held.dictionary, value_set=words), -1))

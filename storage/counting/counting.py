@@ -31,7 +31,7 @@ _LARGEST_DOCUMENT = 2 * np.iinfo(np.int32).max
 class CountedPassages:
     """Counts of the passages of some documents.
 
-    batch : (passages, n) counts; all passages of a document are of the half that it is of
+    batch : (passages, n) counts; passages have the half of their document
     outside : (passages,) int64, tokens of each that are not in the vocabulary
     passages : (documents,) int64, passages of each document, at least 1
 
@@ -49,23 +49,23 @@ class CountedPassages:
 
     @property
     def documents(self) -> int:
-        """How many they are."""
+        """Number of documents."""
         return int(self.passages.size)
 
     def odd(self, n_words: int | None = None) -> NDArray[np.bool_]:
-        """(documents,) whether each is of the odd half, by its counts of the first so many words.
+        """(documents,) mask of the odd half, by the counts of the first `n_words` words.
 
         See `odd_documents`.
         """
         return odd_documents(self.batch, self.passages, n_words)[self.begins]
 
     def halved(self, odd: NDArray[np.bool_]) -> CountedPassages:
-        """The same documents, (documents,) of them of the odd half."""
+        """The same documents with a given (documents,) mask of the odd half."""
         return replace(self, batch=replace(self.batch, halves=np.repeat(odd, self.passages)))
 
     @functools.cached_property
     def begins(self) -> NDArray[np.int64]:
-        """(documents,) the first passage of each."""
+        """(documents,) first passage of each document."""
         return np.cumsum(self.passages) - self.passages
 
     def summed(self, numbers: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Halves: which half of the records a row of a table belongs to, where they are of both in turn."""
+"""Halves: half of each row of a table, for records that alternate between halves."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class IdIndex:
         return count_ids(chunk, self)
 
     def counted(self, chunk: IdChunk) -> CountedPassages:
-        """As `count_ids`, with what lies outside by document, each of which is one passage."""
+        """Same as `count_ids`, with tokens outside by document, each of which is one passage."""
         batch, _ = count_ids(chunk, self)
         counts = np.ones(chunk.ids.size, np.int64) if chunk.counts is None else chunk.counts
         tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[chunk.offsets])

@@ -184,7 +184,7 @@ class CountReader:
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[CountBatch]]:
-        """Batches of a shard from a position on; errors as `read_indexed`."""
+        """Batches of a shard from a position on; raises as `read_indexed`."""
         options, halves = self.storage_options, self.halves
         return read_indexed(
             shard, self.form, self.index, self.limits, options, start, content, halves

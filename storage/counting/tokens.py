@@ -60,7 +60,9 @@ class TokenPolicy:
         if self.passage_words is not None and self.passage_words < 1:
             raise InvalidInput(f"passages have {self.passage_words} words; give at least 1 or none")
         if list(self.stop_words) != sorted(set(self.stop_words)):
-            raise InvalidInput("the stop words do not rise; make the policy with for_languages")
+            raise InvalidInput(
+                "the stop words are not in increasing order; make the policy with for_languages"
+            )
         for word in self.stop_words:
             if words(word) != [word]:
                 raise InvalidInput(

@@ -180,7 +180,7 @@ def sample_vectors(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> NumberRows:
-    """Draw rows of a shard, each equally likely, in one pass; errors as `sample_rows`."""
+    """Draw rows of a shard, each equally likely, in one pass; raises as `sample_rows`."""
     table = sample_rows(
         shard, form, vectors.columns, quota, seed, limits, storage_options, even=True
     )

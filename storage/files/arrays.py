@@ -117,7 +117,7 @@ class StoredGroup:
         return self._entries(name, slice(index, index + 1))
 
     def whole(self, name: str) -> NDArray[Any]:
-        """All entries of an array; errors as `chunk`."""
+        """All entries of an array; raises as `chunk`."""
         found = self.attempt(lambda: _whole(self.files, name))
         return self._entries(name, slice(None)) if found is None else found
 
@@ -144,7 +144,7 @@ class StoredGroup:
 
     @cached_property
     def group(self) -> zarr.Group:
-        """As Zarr reads it; errors as `decode`."""
+        """As Zarr reads it; raises as `decode`."""
         return decode(self.files, self.where)
 
 

@@ -50,7 +50,7 @@ class FileState:
 
 
 def files_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> list[FileState]:
-    """Files in a folder and below, by path, without hidden ones; errors as `each_file_under`."""
+    """Files in a folder and below, by path, without hidden ones; raises as `each_file_under`."""
     return sorted(each_file_under(fs, path, url), key=lambda state: state.path)
 
 

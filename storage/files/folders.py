@@ -111,7 +111,7 @@ class Folder:
             raise StoreError(str(error)) from error
 
     def find(self, name: str) -> bytes | None:
-        """Content of a file; None where there is none.
+        """Content of a file; None if there is none.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class Folder:
         Raises
         ------
         StoreError
-            The folder cannot be listed, or the storage tells no times.
+            The folder cannot be listed, or the storage has no modification times.
         """
         with self._errors("list", name):
             root = self._place(name)
@@ -221,7 +221,7 @@ class Folder:
         Raises
         ------
         StoreError
-            The storage cannot be written, or tells no times.
+            The storage cannot be written, or has no modification times.
         """
         with self._errors("write", CLOCK):
             place = self._place(CLOCK)

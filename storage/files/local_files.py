@@ -34,7 +34,7 @@ def write_whole(path: str, content: bytes) -> None:
 
 
 def copy_whole(source: str, path: str) -> None:
-    """Copy a local file under another name, where it is seen whole; errors as `write_whole`.
+    """Copy a local file under another name, where it is seen whole; raises as `write_whole`.
 
     A process that is killed leaves a hidden file beside it, which readers of folders pass over.
     """

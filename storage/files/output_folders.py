@@ -124,13 +124,13 @@ class OutputFolder:
 
 
 def read_note(folder: Folder) -> OutputNote | None:
-    """Read the note in an output folder; None where there is none."""
+    """Read the note in an output folder; None if there is none."""
     content = folder.find(NOTE)
     return None if content is None else _note_in(content, folder)
 
 
 def create_note(folder: Folder, note: OutputNote) -> OutputNote:
-    """Write a note unless there is one, and give that which is there; errors as `read_note`."""
+    """Write a note unless there is one, and give that which is there; raises as `read_note`."""
     there = create_once(folder, NOTE, note.sealed())
     return note if there is None else _note_in(there, folder)
 

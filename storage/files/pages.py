@@ -85,7 +85,7 @@ def _time_of(text: Any) -> datetime:
 
 
 def _above(name: str, told: set[str]) -> Iterator[str]:
-    """Folders of a name that were not told yet."""
+    """Parent folders that were not reported yet."""
     folder = name.rpartition("/")[0]
     while folder not in told and "/" in folder:
         told.add(folder)

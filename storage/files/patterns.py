@@ -116,7 +116,7 @@ def _below_names(fs: fsspec.AbstractFileSystem, path: str) -> str:
 
 
 def _info(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, Any] | None:
-    """What lies at a path; None where nothing does, or nothing can have such a name."""
+    """Information on a path; None if it does not exist or cannot exist."""
     if any(sign in path.split("/", 1)[0] for sign in "*?["):
         return None  # no bucket's name has them
     try:

@@ -140,7 +140,7 @@ query; give credentials in the storage options
 
 
 def is_signed(url: str) -> bool:
-    """Whether a URL holds a signature that is no part of its name.
+    """Whether a URL contains a signature, which is not part of its name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Compressions: files decompressed as their suffix tells, in bounded memory."""
+"""Compressions: files decompressed by their suffix, in bounded memory."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ COMPRESSIONS = (
 
 
 def compression_of(url: str) -> Compression | None:
-    """Compression that a suffix tells.
+    """Compression of a suffix.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def uncompressed_name(url: str) -> str:
 
 @contextmanager
 def opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
-    """The content of a file, decompressed as its suffix tells."""
+    """The content of a file, decompressed by its suffix."""
     compression = compression_of(path)
     with fs.open(path, "rb") as stored:
         yield stored if compression is None else compression.decompressed(stored)

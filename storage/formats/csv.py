@@ -1,4 +1,4 @@
-"""CSV: records of fields under a header, the document one of them; blank lines are none.
+"""CSV: records of fields under a header, the document one of them; blank lines are skipped.
 
 Arrow's incremental reader reads 32 blocks ahead, takes no record longer than a block and does not
 tell where one lies. So blocks of whole records are found here; Arrow's parser reads each of them.

@@ -1,4 +1,4 @@
-"""JSON Lines: an object a line, the document one of its fields or several; blank lines are none.
+"""JSON Lines: an object a line, the document one of its fields or several; blank lines are skipped.
 
 Token ids are a list in a field, with or without one of their counts.
 """

@@ -31,7 +31,7 @@ _LINE = re.compile(rb"\s*\d{1,18}(?:\s+\d{1,18}:\d{1,18})*\s*")
 
 
 class LdaC(Format):
-    """Token ids and their counts, a document a line; blank lines are none."""
+    """Token ids and their counts, a document a line; blank lines are skipped."""
 
     name = "lda-c"
     suffixes = (".ldac", ".lda-c", ".dat")

@@ -35,7 +35,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType({form.name: form for form in _A
 
 
 def format_of(url: str) -> Format | None:
-    """Format that the suffix of a file tells, or of a folder where the URL ends in "/".
+    """Format that the suffix of a file determines, or of a folder where the URL ends in "/".
 
     Examples
     --------

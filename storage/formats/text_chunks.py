@@ -81,7 +81,7 @@ def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
-    """Bytes of each text, all of which are UTF-8 within the bound; errors as `in_chunks`."""
+    """Bytes of each text, all of which are UTF-8 within the bound; raises as `in_chunks`."""
     sizes = np.asarray(pc.binary_length(piece.texts), dtype=np.int64)
     try:
         piece.texts.validate(full=True)

@@ -39,7 +39,7 @@ Beat: TypeAlias = Callable[[int, int], None]
 
 
 def _unheard(done: int, total: int) -> None:
-    """Progress that nobody is told."""
+    """Progress that nobody sees."""
 
 
 @dataclass(frozen=True)
@@ -394,7 +394,7 @@ def note_gone(
 
 
 def documents_left(folder: Folder, shard: SealedShard) -> int:
-    """How many documents deletions have left in a shard; errors as `read_gone`."""
+    """How many documents deletions have left in a shard; raises as `read_gone`."""
     return shard.documents - len(read_gone(folder, shard.path).lines)
 
 

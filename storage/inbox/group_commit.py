@@ -110,7 +110,7 @@ class GroupCommit:
         return one.done
 
     def close(self) -> None:
-        """Write what waits, and take no more."""
+        """Write pending batches, and accept no more."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

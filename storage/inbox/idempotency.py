@@ -97,7 +97,7 @@ class Claims:
         return mine if found is None else Claim.unsealed(found, f"{self.folder.url}/{name}")
 
     def renew(self, receipt: str, claim: Claim) -> None:
-        """Let a claim that there is say a later seal before that of its key; errors as `claim`."""
+        """Let a claim that there is say a later seal before that of its key; raises as `claim`."""
         self.folder.write(claim_file(receipt), claim.sealed())
 
     def claims_of(self, receipts: Sequence[str]) -> dict[str, Claim | None]:

@@ -49,7 +49,7 @@ class PendingBatch:
 
 @dataclass(frozen=True)
 class Backlog:
-    """What waits to be counted.
+    """Pending documents and batches.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Inbox(Claims):
         storage_options: Mapping[str, Any] | None = None,
         owner: Owner | None = None,
     ) -> Inbox:
-        """The inbox at a URL, made if there is none.
+        """The inbox at a URL, created if missing.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class Inbox(Claims):
         return sorted(found, key=lambda batch: (batch.arrived, batch.name))
 
     def backlog(self) -> Backlog:
-        """How much waits, and for how long; errors as `pending`."""
+        """How much waits, and for how long; raises as `pending`."""
         found = self.pending()
         if not found:
             return Backlog()

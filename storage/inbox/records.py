@@ -31,7 +31,7 @@ class Unreadable:
 
 
 class RecordRefused(InvalidInput):
-    """A document is not what is taken.
+    """A document is invalid.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class RecordRefused(InvalidInput):
     field : str
         Which of its fields; empty for the document itself.
     reason : str
-        What it is and what is taken.
+        What is wrong with it, and what is accepted.
     id : str, optional
         Under which the document was sent.
     """

@@ -17,7 +17,7 @@ _AT_ONCE = 64  # notes that are fetched together
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A document that was not taken.
+    """A rejected document.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class LeftOut:
     field : str
         Which of its fields; empty for the document itself.
     reason : str
-        What it is, and what is taken.
+        What is wrong with it, and what is accepted.
     id : str, optional
         Under which it was sent: a deletion of that id deletes this, too.
     """

@@ -101,7 +101,7 @@ class SealLog:
         return number
 
     def expired(self) -> int:
-        """Number of a seal up to which none is kept; errors as `latest`."""
+        """Number of a seal up to which none is kept; raises as `latest`."""
         return self._noted(EXPIRED)
 
     def read(self, number: int) -> Seal:
@@ -110,22 +110,22 @@ class SealLog:
         Raises
         ------
         StoreError
-            There is none of that number, or it is damaged.
+            No seal has that number, or it is damaged.
         """
         held = self._held.get(number)
         return self.read_anew(number) if held is None else held
 
     def read_anew(self, number: int) -> Seal:
-        """A seal as it is in its file, which a purge may have written since; errors as `read`."""
+        """A seal as it is in its file, which a purge may have written since; raises as `read`."""
         return self._remembered(*self._read_several([number]))
 
     def each(self, numbers: Sequence[int]) -> Iterator[Seal]:
-        """Some seals in turn, of which few are in memory at a time; errors as `read`."""
+        """Some seals in turn, few of them in memory at a time; raises as `read`."""
         for start in range(0, len(numbers), _AT_ONCE):
             yield from self._read_several(numbers[start : start + _AT_ONCE])
 
     def holds(self, path: str) -> bool:
-        """Whether a shard is in its seal, as its file is now; errors as `read`."""
+        """Whether a shard is in its seal, as its file is now; raises as `read`."""
         return path in self._shards_now(seal_of_shard(path))
 
     def _shards_now(self, number: int) -> set[str]:
@@ -145,7 +145,7 @@ class SealLog:
         return self.find_all({receipt: after}, last).get(receipt)
 
     def find_all(self, receipts: Mapping[str, int], last: int) -> dict[str, Seal]:
-        """The seals that have some of the receipts, in one pass; errors as `read`.
+        """The seals that have some of the receipts, in one pass; raises as `read`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Seals: which submissions of which batches make which shards."""
+"""Seals: assignment of submissions of batches to shards."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def find_set_aside(folder: Folder, path: str) -> SetAside | None:
 
 
 def all_set_aside(folder: Folder) -> tuple[SetAside, ...]:
-    """The notes of all shards that are set aside, by seal; errors as `find_set_aside`."""
+    """The notes of all shards that are set aside, by seal; raises as `find_set_aside`."""
     found = []
     for name in sorted(folder.names(SET_ASIDE)):
         place = f"{SET_ASIDE}/{name}"

@@ -43,7 +43,7 @@ class StoredKind:
         None of a kind that a service does not take
     columns : columns of the records of a store; none if they are texts
     may_grow : whether what comes to a counted file is records of its own
-    takes_texts : whether a record is a text of which words are counted
+    takes_texts : whether a record is a text whose words are counted
     """
 
     foundation: Any

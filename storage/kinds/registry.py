@@ -52,5 +52,5 @@ def may_grow(store: Snapshot) -> bool:
 
 
 def takes_texts(store: Snapshot) -> bool:
-    """Whether documents are texts of which words are counted."""
+    """Whether documents are texts whose words are counted."""
     return STORED_KINDS[store.kind].takes_texts(store)

@@ -70,7 +70,7 @@ class Lineage(Extensible):
     halves_by_content : bool
         Whether halves, of any kind, follow from what records hold; else from their places.
     unknown : mapping
-        Keys of later versions, kept.
+        Keys of later versions, preserved.
     """
 
     vocabulary: Digest | Literal[""]
@@ -124,13 +124,13 @@ class SegmentReference(Extensible):
     largest : int
         No entry of its arrays is of larger magnitude.
     sign : int
-        1 if its statistics are added, -1 if they are taken away.
+        1 if its statistics are added, -1 if they are subtracted.
     dates : DateRange, optional
         Days of its documents, where they are known.
     words : int, optional
         Words of the era it was counted in; None: all words of the lineage.
     unknown : mapping
-        Keys of later versions, kept.
+        Keys of later versions, preserved.
     """
 
     id: Identity
@@ -237,7 +237,7 @@ class Commit(Extensible):
         Sums of its segments. Those of segments that it has no longer, which writers of before
         there were any leave in it, are as if they were not there: see `live_sums`.
     unknown : mapping
-        Keys of later versions, kept.
+        Keys of later versions, preserved.
     """
 
     always: ClassVar[frozenset[str]] = frozenset({"segments", "models", "skipped"})

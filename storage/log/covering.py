@@ -37,7 +37,7 @@ def reference_of(part: Part) -> SegmentReference:
 
 
 def added(part: Part) -> Part:
-    """A part with the numbers that it holds, whether they are added or taken away."""
+    """A part with the numbers that it holds, whether they are added or subtracted."""
     if isinstance(part, Summed):
         return Summed(replace(part.reference, sign=1), tuple(added(one) for one in part.of))
     return replace(part, sign=1)

@@ -48,7 +48,7 @@ class StoreFormat(Extensible):
     install : str
         Version of the package that knows these formats, for one that does not; empty if unknown.
     unknown : mapping
-        Keys of later versions, kept.
+        Keys of later versions, preserved.
     """
 
     always: ClassVar[frozenset[str]] = frozenset(
@@ -133,7 +133,7 @@ def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
 
 
 def raise_writer(folder: Folder) -> None:
-    """Keep out writers that would count again what was forgotten; errors as `raise_format`."""
+    """Keep out writers that would count again what was forgotten; raises as `raise_format`."""
     before = read_format(folder)
     raised = before.for_careful_writers()
     if raised != before:

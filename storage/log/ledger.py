@@ -138,7 +138,7 @@ class Ledger:
     tables : mapping
         Arrow table of the records of each segment, by the segment's id.
     removed : frozenset of str
-        Identifiers of the segments that are taken away; so are their records.
+        Identifiers of the segments that are subtracted, with their records.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class Ledger:
         return bool(pc.any(pc.is_in(column, pa.array(list(urls), pa.string()))).as_py())
 
     def held(self, segment: str, urls: Iterable[str]) -> set[str]:
-        """Those of some URLs of which a segment, by its identifier, has a record."""
+        """URLs for which a segment, by its identifier, has a record."""
         column = self.tables[segment]["url"]
         return set(column.filter(pc.is_in(column, pa.array(list(urls), pa.string()))).to_pylist())
 

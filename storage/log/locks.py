@@ -34,7 +34,7 @@ _SKEW = timedelta(minutes=1)  # by which machines of one storage may differ abou
 
 
 class LockHeld(StoreError):
-    """Another run holds the lock, or has taken it over."""
+    """Another run holds the lock, or took it over."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Lock:
         return self._next()
 
     def release(self) -> None:
-        """Let the next one have it; errors as `renewed`."""
+        """Let the next one have it; raises as `renewed`."""
         self._next(released=True)
 
     def _next(self, released: bool = False) -> Lock:

@@ -1,4 +1,4 @@
-"""Schema: what the JSON of a store must be, whoever wrote it; keys of later versions are kept."""
+"""Schema: required form of the JSON of a store; keys of later versions are preserved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expiry: old versions that are no longer kept, and what only they hold."""
+"""Expiry: deletion of old versions, and of files that only they need."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _expiry(head: Commit, keep: int, past: Iterable[int], models: bool) -> Expir
 
 
 def _long_past(folder: Folder, older_than: timedelta) -> set[int]:
-    """Versions since whose successor a time has gone by, by the clock of the storage."""
+    """Versions that were superseded before a time, by the clock of the storage."""
     if older_than < timedelta(0):
         raise InvalidInput(f"versions older than {older_than} are none; give at least 0")
     files = {file.path.removesuffix(".json"): file.modified for file in folder.files(COMMITS)}

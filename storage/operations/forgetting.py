@@ -1,4 +1,4 @@
-"""Forgetting: documents taken away again, as if they had never come."""
+"""Forgetting: subtraction of documents, as if they had never been counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def require_non_negative(
 ) -> None:
     """Refuse segments whose sum has counts below zero in a row block; holds two blocks in memory.
 
-    The InvalidInput names the arrays: the documents taken away were never added.
+    The InvalidInput names the arrays: the documents subtracted were never added.
     """
     sum_block(folder, parts, layout, index).require_non_negative()
 
@@ -43,7 +43,7 @@ def commit_recount(
     Raises
     ------
     InvalidInput
-        A shard is not counted as it is taken away, or a count would fall below zero.
+        A shard to subtract is not counted, or a count would fall below zero.
     StoreError
         A segment that is dropped is in the latest version no longer; or as `MomentStore.append`.
     ShardsAlreadyCounted

@@ -1,4 +1,4 @@
-"""Labels: what people call topics, kept with the model and carried to the models after it."""
+"""Labels: names of topics from people, stored with the model and carried to later models."""
 
 from __future__ import annotations
 

@@ -100,9 +100,9 @@ def stage(
 def stage_on(
     store: MomentStore, foundation: Foundation, pilot: Mapping[str, Any], message: str = ""
 ) -> MomentStore:
-    """Begin a lineage aside on a foundation of the store's kind; arguments and errors as `stage`.
+    """Stage a lineage on a foundation of the store's kind; arguments and errors as `stage`.
 
-    Its words, where it has any, are written already.
+    Its words, if any, are already written.
     """
     write_foundation(store.folder, foundation)
     store.folder.sync("")

@@ -113,6 +113,6 @@ class PolishingFolder:
         return total
 
     def delete(self) -> None:
-        """Delete the sums, of which a committed model was made."""
+        """Delete the sums that gave a committed model."""
         place = f"{POLISHING}/{self.polishing}"
         self.folder.delete([f"{place}/{file.path}" for file in self.folder.files(place)])

@@ -1,4 +1,4 @@
-"""Purging: nothing of some shards is kept, in no version, no model and no file of the store."""
+"""Purging: removal of all traces of some shards from every version, model and file of a store."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Purge:
 
 
 def ledger_of_all(folder: Folder, log: Iterable[Commit], known: Ledger = Ledger({})) -> Ledger:
-    """Shards of all segments that some versions name; errors as `read_ledger`."""
+    """Shards of all segments that some versions name; raises as `read_ledger`."""
     parts = {part.id: part for commit in log for part in _segments_of(commit)}
     return read_ledger(folder, list(parts.values()), known)
 

@@ -18,7 +18,7 @@ _OTHER_SEGMENTS = frozenset({"compact", "rebase", "purge"})
 class Staleness:
     """How far a model is behind what its store counts now.
 
-    `counted` and `forgotten` are documents counted and taken away since `version`, net for each
+    `counted` and `forgotten` are documents added and subtracted since `version`, net for each
     shard, or None where versions since are no longer stored. Both include all documents of a shard
     whose content changed but not its number of documents.
     """
@@ -57,9 +57,9 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
 
 
 def forgotten_since(store: MomentStore, model: str | None = None) -> int | None:
-    """Documents taken away since a model was fitted, those among them that came since as well.
+    """Documents subtracted since a model was fitted, those among them that came since as well.
 
-    None where versions since are no longer kept; arguments and errors as of `staleness`.
+    None if versions since were expired; arguments and errors as of `staleness`.
     """
     name = model_called(store.commit, model)
     commits = _commits_since(store, store.models[name].version)
@@ -67,7 +67,7 @@ def forgotten_since(store: MomentStore, model: str | None = None) -> int | None:
 
 
 def _commits_since(store: MomentStore, version: int) -> tuple[Commit, ...] | None:
-    """All commits from a version on, the latest first; None where one is no longer kept."""
+    """All commits from a version on, the latest first; None if one was expired."""
     commits = store.log(version)
     return None if len(commits) <= store.version - version else tuple(commits)
 
@@ -109,5 +109,5 @@ def _changed(before: Commit, after: Commit) -> tuple[int, int]:
 
 
 def _segments(commit: Commit) -> dict[tuple[str, int], int]:
-    """Documents of each, negative where they are taken away."""
+    """Documents of each, negative if they are subtracted."""
     return {(part.id, part.sign): part.sign * part.documents for part in commit.segments}

@@ -60,7 +60,7 @@ class Window:
 
     @property
     def suffix(self) -> str:
-        """What tells models of windows apart by their names; empty for everything.
+        """Suffix of model names with a window; empty for everything.
 
         Examples
         --------
@@ -151,12 +151,12 @@ class WindowedStore:
 
     @property
     def codocuments(self) -> bool:
-        """Whether co-document counts are kept."""
+        """Whether co-document counts are stored."""
         return self.store.codocuments
 
     @property
     def halves(self) -> bool:
-        """Whether sums of half of the documents are kept apart."""
+        """Whether sums of half of the documents are stored separately."""
         return self.store.halves
 
     @property

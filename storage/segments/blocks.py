@@ -61,7 +61,7 @@ def read_rows(
 ) -> NDArray[np.int64]:
     """(n,) entries of a row array of one number a row, of one segment; none but its files are read.
 
-    n is the number of rows that were counted in the segment; errors as `read_stored_block`.
+    n is the number of rows that were counted in the segment; raises as `read_stored_block`.
     """
     place = segment_folder(reference.id)
     where = f"{folder.url}/{place}"
@@ -90,7 +90,7 @@ def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayo
 
 
 def sum_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Totals of the records of some segments, each with its sign; errors as `sum_block`."""
+    """Totals of the records of some segments, each with its sign; raises as `sum_block`."""
     total: Any = layout.foundation.totals({})
     for reference, own in _read(parts, lambda one: read_totals(folder, one, layout)):
         total = total + own if reference.sign > 0 else total - own
@@ -114,7 +114,7 @@ def sum_block(
     StoreError
         A file is missing, swapped, cut off or damaged: names it.
     InvalidInput
-        More documents of a length are taken away than were added.
+        More documents of a length are subtracted than were added.
     """
     block, foundation = layout.block(index), kept or layout.foundation
     totals: Any = foundation.totals({})

@@ -1,4 +1,4 @@
-"""Foundations: what a store's statistics are gathered on, immutable and named by fingerprint."""
+"""Foundations: definitions of a store's statistics, immutable and named by fingerprint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models kept in a store, immutable, each with its name in the registry."""
+"""Models stored in a store, immutable, each with its name in the registry."""
 
 from __future__ import annotations
 

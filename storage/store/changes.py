@@ -69,7 +69,7 @@ class Recount:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """All segments, those taken away with that sign and first."""
+        """All segments; subtracted ones come first, with that sign."""
         taken = (replace(part, reference=replace(part.reference, sign=-1)) for part in self.removed)
         return (*taken, *self.added)
 
@@ -79,7 +79,7 @@ class Recount:
         return tuple(part.reference for part in self.segments)
 
     def under(self, lineage: Lineage) -> Recount:
-        """With every segment as a version of the lineage names it; errors as `placed`."""
+        """With every segment as a version of the lineage names it; raises as `placed`."""
         return replace(
             self,
             added=tuple(placed(lineage, part) for part in self.added),

@@ -30,7 +30,7 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 GRACE = timedelta(days=7)
 
-# What is committed must not be near the age at which it may be deleted meanwhile.
+# Committed files must be much younger than garbage that is deleted at the same time.
 OLDEST_COMMITTED = GRACE / 2
 
 _DAY = timedelta(days=1)

@@ -96,12 +96,12 @@ class Snapshot:
 
     @property
     def codocuments(self) -> bool:
-        """Whether co-document counts are kept."""
+        """Whether co-document counts are stored."""
         return self.counts.codocuments
 
     @property
     def halves(self) -> bool:
-        """Whether sums of half of the documents are kept apart."""
+        """Whether sums of half of the documents are stored separately."""
         return bool(self.foundation.halves)
 
     @property
@@ -205,7 +205,7 @@ class Snapshot:
         return found
 
     def load_block(self, index: int, halves: bool = True) -> Any:
-        """Statistics of one row block; errors as `read_block`, InvalidInput where there is none.
+        """Statistics of one row block; raises as `read_block`, InvalidInput where there is none.
 
         With `halves` False those of half of the documents, where they are kept, are not read.
         """
@@ -213,7 +213,7 @@ class Snapshot:
         return read_block(self.folder, self.parts, self.layout, index, kept)
 
     def load(self) -> Any:
-        """Statistics of all rows; errors as `load_block`."""
+        """Statistics of all rows; raises as `load_block`."""
         return sum_all_rows(self.folder, self.parts, self.layout)
 
     def load_model(self, name: str | None = None) -> TopicModel:

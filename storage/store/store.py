@@ -157,7 +157,7 @@ class MomentStore(Snapshot):
         dates: DateSource = DateSource(),
         pilot: Mapping[str, Any] | None = None,
     ) -> MomentStore:
-        """Create an empty store of any kind of statistics; arguments and errors as `create`.
+        """Create an empty store of any kind of statistics; arguments and errors as for `create`.
 
         `form` is JSON of how the shards are read.
         """
@@ -332,7 +332,7 @@ class MomentStore(Snapshot):
     def extended(
         self, change: Callable[[Commit], Commit], written: Sequence[Uncommitted] = ()
     ) -> MomentStore:
-        """Commit what `change` makes of the latest version; errors as `append` and `fenced`.
+        """Commit what `change` makes of the latest version; raises as `append` and `fenced`.
 
         Parameters
         ----------

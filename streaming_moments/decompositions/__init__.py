@@ -1,4 +1,4 @@
-"""Decompositions of moments given as arrays; a method is a file here and a line in `methods`."""
+"""Decompositions of moments given as arrays: one file and one line in `methods` for each."""
 
 from typing import TYPE_CHECKING
 

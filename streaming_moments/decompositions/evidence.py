@@ -1,4 +1,4 @@
-"""Evidence: what some rows of the third moment say about the topics; adds up over row blocks."""
+"""Evidence: summary of some rows of the third moment; summaries of row blocks add up."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from streaming_moments.numerics.packing import unpack
 
 @dataclass(frozen=True, eq=False)
 class GapEvidence:
-    """The slice whose singular values lie farthest apart (Ruffini et al. 2018, Remark 7).
+    """Slice with the widest gap between singular values (Ruffini et al. 2018, Remark 7).
 
     `+` keeps the wider gap.
 
     method : decomposition for which it was gathered
-    gap : smallest distance of two singular values; -1 for no slice
+    gap : smallest distance between two singular values; -1 without a slice
     slice : (k, k) float64
     """
 
@@ -32,7 +32,7 @@ class GapEvidence:
 
     @classmethod
     def of(cls, method: str, n_topics: int, slices: Iterable[NDArray[np.float64]]) -> GapEvidence:
-        """Widest gap of packed slices, some at a time; the first of equals.
+        """Widest gap among packed slices, given in parts; the first one of equal gaps.
 
         Examples
         --------
@@ -44,7 +44,7 @@ class GapEvidence:
             if not part.shape[0]:
                 continue
             full = unpack(part, n_topics)
-            # of a symmetric matrix the singular values are the absolute eigenvalues
+            # the singular values of a symmetric matrix are the absolute eigenvalues
             singular = np.sort(np.abs(np.linalg.eigvalsh(full)), axis=1)
             gaps = np.diff(singular, axis=1).min(axis=1) if n_topics > 1 else singular[:, 0]
             best = int(gaps.argmax())
@@ -68,7 +68,7 @@ class GapEvidence:
 
 
 def evidence_bytes(n_topics: int) -> int:
-    """Bytes of what a decomposition of k topics sees: at most a k x k x k tensor.
+    """Bytes of the input of a decomposition of k topics: at most a k x k x k tensor.
 
     Examples
     --------
@@ -83,8 +83,8 @@ class Directions:
     """The topics in whitened coordinates.
 
     vectors : (k, k) float64, a unit column for each topic, not necessarily orthogonal
-    values : (k,) float64, of the components of the whitened tensor, by which words are given to
-        them; None for SVTD, which reads the topics off the slices
+    values : (k,) float64, of the components of the whitened tensor; they scale the way back to
+        words. None for SVTD, which reads the topics off the slices
     """
 
     vectors: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Forms: how the raw moments of a model become those of a mixture."""
+"""Forms: conversions from the raw moments of a model to those of a mixture."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 
-# Beyond it every document has all topics in the same shares, and nothing tells them apart.
+# Beyond it every document has the same topic shares, so topics are not identifiable.
 _LARGEST_ALPHA0 = 1e6
 
 Seen = NDArray[np.float64]
 
 
 class DocumentLengths(Protocol):
-    """Documents by length, as far as moments are divided by them."""
+    """Totals over documents by length, which divide the raw moments."""
 
     @property
     def is_pooled(self) -> bool: ...
@@ -35,40 +35,40 @@ class DocumentLengths(Protocol):
 class Form:
     """From raw moments M1, M2, M3 to `sum_j w_j m_j (x) m_j` and `sum_j w_j m_j (x) m_j (x) m_j`.
 
-    The second is `A = M2 - a M1 M1'`. All is linear in what is corrected, so a form serves whole
-    tensors, whitened slices and their diagonals alike. Unless a form says otherwise the moments
-    are of words, of documents of one topic, and need no correction.
+    The second is `A = M2 - a M1 M1'`. Corrections are linear, so a form applies to whole tensors,
+    whitened slices and their diagonals alike. This base class is for word counts of documents with
+    one topic, which need no correction.
     """
 
     alpha0: float = 0.0
 
     @property
     def mean_share(self) -> float:
-        """The a of A."""
+        """The factor a in `A`."""
         return 0.0
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
-        """What sums of words, pairs and triples are divided by (Ruffini et al. 2018, Theorem 1)."""
+        """Divisors of the sums of words, pairs and triples (Ruffini et al. 2018, Theorem 1)."""
         return lengths.C1, lengths.C2, lengths.C3
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
-        """The third moment, or what is linear in it; `raw` is overwritten.
+        """Correct the third moment, or a linear image of it; `raw` is overwritten.
 
         Parameters
         ----------
         raw : float64 array
-            M3, seen in some way.
+            M3, or a linear image of it.
         crossed : callable
-            Gives `M2 (x) M1`, summed over its three places, seen in the same way.
+            Returns the same image of `M2 (x) M1`, summed over its three places.
         cubes : callable
-            Gives as many times `M1 (x) M1 (x) M1` as it is asked for, seen in the same way.
+            Returns the same image of `M1 (x) M1 (x) M1`, times its argument.
         """
         return raw
 
 
 @dataclass(frozen=True)
 class Mixture(Form):
-    """All words of a document are of one topic."""
+    """Documents of one topic each."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class PerDocument(Form):
     """A mixture of independent Poisson counts: the columns are rates, not distributions."""
 
     def totals(self, lengths: DocumentLengths) -> tuple[float, float, float]:
-        """Documents, of any length: `E[x_i x_l | topic] = m_ij m_lj` of distinct positions.
+        """Number of documents of any length: `E[x_i x_l | topic] = m_ij m_lj` for different words.
 
         Raises NotIdentifiable if documents are weighted by their lengths.
         """
@@ -89,7 +89,7 @@ class Dirichlet(Form):
     """Latent Dirichlet allocation (Ruffini et al. 2018, Theorem 3).
 
     With a0 the sum of the Dirichlet parameters, `omega = alpha / a0` and
-    `w_j = omega_j / (a0 + 1)`, these have the form::
+    `w_j = omega_j / (a0 + 1)`, the moments of a mixture are::
 
         A = M2 - a0/(a0+1) M1 M1'
         T = (a0+2)/2 [ M3 - a0/(a0+2) (M2 (x) M1, in its three places)
@@ -118,7 +118,7 @@ class Dirichlet(Form):
         return self.alpha0 / (self.alpha0 + 1)
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
-        """T."""
+        """Correct the third moment to T."""
         a0 = self.alpha0
         raw -= a0 / (a0 + 2) * crossed()
         raw += cubes(2 * a0**2 / ((a0 + 1) * (a0 + 2)))
@@ -127,16 +127,16 @@ class Dirichlet(Form):
 
 
 def require_pooled(lengths: DocumentLengths) -> None:
-    """Raise NotIdentifiable for length weights, for models in which lengths depend on topics."""
+    """Raise NotIdentifiable for length weights in models whose lengths depend on the topics."""
     if not lengths.is_pooled:
         raise NotIdentifiable(
-            "documents are weighted by their lengths, and in this model lengths tell of the "
-            "topics; gather the statistics with --length-weights pooled (`create`, `rebase`)"
+            "documents are weighted by length, but in this model the length depends on the topic; "
+            "gather the statistics with --length-weights pooled (`create`, `rebase`)"
         )
 
 
 def form_of(alpha0: float) -> Form:
-    """The form of the model of that alpha0: a mixture at 0, else LDA; errors as `Dirichlet`.
+    """The form for an alpha0: a mixture for 0, else LDA; raises as `Dirichlet`.
 
     Examples
     --------

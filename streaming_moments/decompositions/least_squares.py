@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.whitened import Components, WhitenedMoments
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 
-# Change of the share explained in a sweep, at which the best start and all starts have arrived.
+# Stop when a sweep changes the explained share by less: for the best start, and for all starts.
 _TOLERANCE, _TOLERANCE_OF_ALL = 1e-12, 1e-8
 _NEARLY_EQUAL = 1e-6  # smallest singular value of the unit components
 
@@ -22,20 +22,21 @@ def by_alternating_least_squares(
 ) -> Components:
     """Canonical decomposition by alternating least squares (Kolda and Bader 2009, section 3.4).
 
-    Fits `T = sum_j a_j (x) b_j (x) c_j`: with two factors held, the third solves
-    `A [(B'B) * (C'C)] = T_(1) (B (.) C)`, in turn, until a sweep changes the share explained by
-    less than 1e-12 in the best restart and 1e-8 in all. The restarts go together through batched
-    products, and the one of smallest residual is returned. For symmetric tensors the three factors
-    agree. Their mean, signs matched, is the component. The components need not be orthogonal. Their
-    values are positive. The tensor is symmetrised: the mean over all orders of its indices.
+    Fits `T = sum_j a_j (x) b_j (x) c_j`. Each factor in turn solves
+    `A [(B'B) * (C'C)] = T_(1) (B (.) C)` with the other two fixed, until a sweep changes the
+    explained share by less than 1e-12 in the best restart and 1e-8 in all. The restarts run
+    together in batched products; the one with the smallest residual is returned. For symmetric
+    tensors the three factors agree, and a component is their mean with matched signs. Components
+    need not be orthogonal; their values are positive. The tensor is symmetrised: the mean over all
+    orders of its indices.
 
     The first `orthogonal_sweeps` make each factor orthogonal before the next (Sharan and Valiant
-    2017, Hybrid-ALS); 0 is plain alternating least squares. Without them every restart ends with
-    two components in one place as soon as there are about ten (measured: none of 10 restarts right
-    in 8 models of 12 and 20 components; with 10 such sweeps all of them). Starts are random
+    2017, Hybrid-ALS); 0 is plain alternating least squares. Without them, with ten or more
+    components, two components of every restart coincide (measured in 8 models of 12 and 20
+    components: no restart of 10 was right; with 10 such sweeps all were). Starts are random
     orthogonal matrices.
 
-    Raises NotIdentifiable if the best fit has two components in one direction, or one that
+    Raises NotIdentifiable if two components of the best fit have the same direction, or one
     vanishes.
 
     Examples
@@ -49,7 +50,8 @@ def by_alternating_least_squares(
     """
     if restarts < 1 or sweeps < 1:
         raise InvalidInput(
-            f"{restarts} restarts of {sweeps} sweeps; alternating least squares needs 1 of each"
+            f"{restarts} restarts of {sweeps} sweeps; alternating least squares needs at least 1 "
+            "of each"
         )
     k = whitened.n_topics
     tensor = whitened.symmetrized().tensor
@@ -75,12 +77,12 @@ def by_alternating_least_squares(
 def _solved(
     unfolded: NDArray[np.float64], one: NDArray[np.float64], two: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(r, k, k) factors that fit best with the other two held."""
+    """(r, k, k) factors of best fit, with the other two fixed."""
     k = unfolded.shape[0]
     pairs = (one[:, :, None, :] * two[:, None, :, :]).reshape(-1, k * k, k)
     gram = (one.transpose(0, 2, 1) @ one) * (two.transpose(0, 2, 1) @ two)
-    # two components that fall together make the Gram matrix singular: the pseudo-inverse
-    # keeps this restart finite, and another one is chosen
+    # coinciding components make the Gram matrix singular: the pseudo-inverse keeps this restart
+    # finite, and another restart is chosen
     fitted: NDArray[np.float64] = unfolded @ pairs @ np.linalg.pinv(gram, hermitian=True)
     return fitted
 
@@ -107,10 +109,10 @@ def _explained(
 
 
 def _combined(A: NDArray[np.float64], B: NDArray[np.float64], C: NDArray[np.float64]) -> Components:
-    """One component a column: the mean of the three unit factors, with a positive value."""
+    """Columns of the components: the mean of the three unit factors, with a positive value."""
     values = np.linalg.norm(C, axis=0)
     one, two = (np.sign((factor * C).sum(axis=0)) for factor in (A, B))
-    # a = one c and b = two c make a (x) b (x) c the cube of one two c
+    # if a = one c and b = two c, then a (x) b (x) c is one two times the cube of c
     vectors = one * two * (one * A + two * B + _scaled(C))
     vectors = vectors / np.where(values > 0, np.linalg.norm(vectors, axis=0), 1.0)
     smallest = float(np.linalg.svd(vectors, compute_uv=False)[-1])

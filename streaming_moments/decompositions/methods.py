@@ -1,4 +1,4 @@
-"""Every decomposition by its name, each a line of one registry."""
+"""Registry of the decompositions by name."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Spectrum = NDArray[np.float64]
 class Decomposition(Protocol):
     """A way from the moments of a mixture to its columns.
 
-    On statistics it sees the whitened tensor or, where it `needs_slices`, the `GapEvidence` of all
-    rows. While it decomposes a tensor it holds so many `copies`.
+    Its input from statistics is the whitened tensor or, if it `needs_slices`, the `GapEvidence` of
+    all rows. `copies` is how many copies of the tensor it holds at once.
     """
 
     @property
@@ -38,7 +38,7 @@ class Decomposition(Protocol):
     @property
     def needs_slices(self) -> bool: ...
     def of_moments(self, moments: Moments, k: int, rng: np.random.Generator) -> Recovered:
-        """The columns of given moments."""
+        """Decompose given moments into columns."""
 
     def directions(self, seen: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
         """The topics in whitened coordinates."""
@@ -62,14 +62,14 @@ class Svtd:
     def directions(self, seen: Any, spectrum: Spectrum, rng: np.random.Generator) -> Directions:
         if self.needs_slices:
             return Directions(by_feature_gap(seen), None)
-        # W = U L^-1/2: the rows of U are those of W times the roots of the spectrum
+        # W = U L^-1/2: scaling the rows of W by the roots of the spectrum gives U
         turned = np.sqrt(spectrum)[:, None, None] * seen
         return Directions(by_joint_diagonalization(turned), None)
 
 
 @dataclass(frozen=True)
 class OfTensor:
-    """A decomposition of the whitened tensor: `solve` gives the components of its moments."""
+    """Decomposition of the whitened tensor: `solve` returns the components of its moments."""
 
     name: str
     solve: Callable[[WhitenedMoments, np.random.Generator], Components]
@@ -89,7 +89,7 @@ class OfTensor:
         return Directions(found.vectors, found.values)
 
 
-# Copies measured: 2 to 5 and, of the 10 restarts of least squares together, 34.
+# Copies measured: 2 to 5; 34 for least squares, which runs its 10 restarts together.
 _ALL: tuple[Decomposition, ...] = (
     Svtd("joint"),
     Svtd("feature"),
@@ -103,7 +103,7 @@ METHODS = tuple(DECOMPOSITIONS)
 
 
 def decompose(moments: Moments, k: int, method: str = "joint", seed: int = 0) -> Recovered:
-    """Decompose given moments by the method of that name.
+    """Decompose given moments by a named method.
 
     - "joint": SVTD, O by joint diagonalisation of k sums of slices, along the eigenvectors of M2.
     - "feature": SVTD, O from the slice of the widest gap (Ruffini et al. 2018, Remark 7). Needs a
@@ -115,32 +115,32 @@ def decompose(moments: Moments, k: int, method: str = "joint", seed: int = 0) ->
       distinct eigenvalues in that direction.
     - "als": alternating least squares on the whitened tensor (Sharan and Valiant 2017).
 
-    SVTD reads row i of the columns off slice i of the third moment (with "joint" on given
-    moments its mean with the projection on the range of M2); the other methods go back from the
-    components (v_j, lambda_j) of the whitened tensor by `m_j = lambda_j (W')^+ v_j`. The
-    weights are `(v_j . W' M1)^2`, scaled to sum 1, for all of them.
+    SVTD reads row i of the columns off slice i of the third moment ("joint" on given moments
+    averages this with its projection on the range of M2). The other methods map the components
+    (v_j, lambda_j) of the whitened tensor back by `m_j = lambda_j (W')^+ v_j`. All methods give the
+    weights `(v_j . W' M1)^2`, scaled to sum 1.
 
     Parameters
     ----------
     moments : Moments
-        In the form of a mixture; `dirichlet_moments` brings those of LDA to it. All methods but
-        "eigen" take them symmetrised.
+        In the form of a mixture; `dirichlet_moments` converts those of LDA. All methods but "eigen"
+        symmetrise them.
     k : int
         Number of latent states.
     method : str
         A name of `METHODS`.
     seed : int
-        Of the random directions and starts; the same moments and seed give the same columns.
+        Seed of the random directions and starts; the same moments and seed give the same columns.
 
     Returns
     -------
     Recovered
-        Columns of positive sum, by falling weight.
+        Columns of positive sum, by decreasing weight.
 
     Raises
     ------
     NotIdentifiable
-        M2 has fewer than k positive eigenvalues, or the method cannot tell the k states apart.
+        M2 has fewer than k positive eigenvalues, or the method cannot separate the k states.
     InvalidInput
         An unknown method, k below 1 or a negative seed.
 
@@ -156,7 +156,7 @@ def decompose(moments: Moments, k: int, method: str = "joint", seed: int = 0) ->
 
 
 def decomposition_called(method: str, seed: int = 0) -> Decomposition:
-    """The decomposition of that name; raises InvalidInput for another name or a negative seed."""
+    """The decomposition of a name; raises InvalidInput for an unknown name or a negative seed."""
     if method not in DECOMPOSITIONS:
         raise InvalidInput(f'method is "{method}"; choose {", ".join(METHODS)}')
     if seed < 0:

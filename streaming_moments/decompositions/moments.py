@@ -1,4 +1,4 @@
-"""Moments given as arrays, and what brings them to the form that decompositions take."""
+"""Moments given as arrays, and their conversion to the form that decompositions need."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from streaming_moments.printing.short_repr import short_repr
 class Moments:
     """First three moments of a latent variable model.
 
-    Decompositions take them in the form `M1 ~ sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
-    `M3 = sum_j w_j m_j^(x)3` with linearly independent columns m_j. The moments of single-topic
-    documents have it; `dirichlet_moments` brings those of LDA to it.
+    Decompositions need them in the form `M1 ~ sum_j w_j m_j`, `M2 = sum_j w_j m_j m_j'`,
+    `M3 = sum_j w_j m_j^(x)3` with linearly independent columns m_j. Moments of single-topic
+    documents have this form; `dirichlet_moments` converts those of LDA.
 
     Parameters
     ----------
     M1 : (n,) float64
-        First moment; only its direction counts.
+        First moment; only its direction matters.
     M2 : (n, n) float64
         Second moment.
     M3 : (n, n, n) float64
@@ -34,7 +34,7 @@ class Moments:
     Raises
     ------
     InvalidInput
-        Shapes that do not fit, or a number that is not finite.
+        The shapes do not match, or a number is not finite.
 
     Examples
     --------
@@ -68,12 +68,12 @@ class Moments:
 
     @classmethod
     def of_mixture(cls, columns: NDArray[np.float64], weights: NDArray[np.float64]) -> Moments:
-        """The exact moments of (n, k) columns m_j with (k,) weights w_j.
+        """Exact moments of (n, k) columns m_j with (k,) weights w_j.
 
         Raises
         ------
         InvalidInput
-            Arrays of other shapes.
+            The arrays have other shapes.
         """
         if columns.ndim != 2 or weights.shape != columns.shape[1:]:
             raise InvalidInput(
@@ -90,10 +90,10 @@ class Moments:
         return int(self.M1.size)
 
     def symmetrized(self) -> Moments:
-        """The mean over all orders of the indices; these very moments when they are symmetric.
+        """Mean over all orders of the indices; returns `self` if the moments are symmetric.
 
-        Estimates that take the words of a document in their order are not symmetric, though the
-        true moments are: the mean is an estimate of smaller variance.
+        Estimates from ordered words are not symmetric, although the true moments are; their mean
+        has a smaller variance.
         """
         pairs = np.array_equal(self.M2, self.M2.T)
         turned = (np.swapaxes(self.M3, 0, 1), np.swapaxes(self.M3, 1, 2))
@@ -119,21 +119,21 @@ def symmetrized(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
-    """Moments of LDA documents brought to the form of a mixture (Ruffini et al. 2018, Theorem 3).
+    """Convert moments of LDA documents to those of a mixture (Ruffini et al. 2018, Theorem 3).
 
-    A and T of `forms.Dirichlet`, of all words.
+    Gives A and T of `forms.Dirichlet` for all words.
 
     Parameters
     ----------
     moments : Moments
-        As an estimator gives them.
+        As estimated from documents.
     alpha0 : float
         a0, >= 0; 0 leaves the moments as they are.
 
     Returns
     -------
     Moments
-        M1 as it was, A, T.
+        M1 unchanged, A and T.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def dirichlet_moments(moments: Moments, alpha0: float) -> Moments:
 
 
 def require_topics(n_topics: int) -> None:
-    """Refuse a number of topics that is below 1, or none."""
+    """Refuse a missing number of topics, or one below 1."""
     if not isinstance(n_topics, Integral):
         raise InvalidInput(f"{n_topics!r} topics asked for; give a whole number, at least 1")
     if n_topics < 1:

@@ -12,13 +12,13 @@ from streaming_moments.errors import NotIdentifiable
 def by_random_direction(whitened: WhitenedMoments, rng: np.random.Generator) -> Components:
     """Excess Correlation Analysis (Anandkumar, Foster, Hsu, Kakade, Liu 2012, Algorithm 2).
 
-    The second of its two singular value decompositions: of `T(I, I, theta)`, theta uniform on the
-    unit sphere. That matrix is symmetric, so its eigenvectors are its singular vectors, and they
-    tell apart singular values that differ in sign only. The tensor is symmetrised: the mean over
+    Implements its second singular value decomposition: of `T(I, I, theta)`, with theta uniform on
+    the unit sphere. That matrix is symmetric, so its eigenvectors are its singular vectors; they
+    also separate singular values that differ only in sign. The tensor is symmetrised: the mean over
     all orders of its indices. The vectors are orthogonal.
 
-    Raises NotIdentifiable if two eigenvalues agree to rounding, so that their vectors are not
-    determined.
+    Raises NotIdentifiable if two eigenvalues are equal up to rounding, as their vectors are then
+    undetermined.
 
     Examples
     --------
@@ -44,12 +44,11 @@ def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Comp
     coordinates, which change the eigenvectors by `L^-1/2` only, B is
     `T(I, I, L^1/2 theta) (W' M2 W)^-1`.
 
-    Of symmetric moments B is similar to a symmetric matrix, and its eigenvalues are real. Moments
-    that take the words of a document in their order, as the algorithm has them, promise that only
-    in the limit. The vectors are not orthogonal in general.
+    For symmetric moments B is similar to a symmetric matrix, so its eigenvalues are real. Moments
+    of ordered words, as in the paper, guarantee this only in the limit. The vectors are not
+    orthogonal in general.
 
-    Raises NotIdentifiable for complex eigenvalues, or two that agree to rounding: there are no
-    real, distinct eigenvectors.
+    Raises NotIdentifiable if eigenvalues are complex or two are equal up to rounding.
 
     Examples
     --------
@@ -80,12 +79,12 @@ def by_eigenvectors(whitened: WhitenedMoments, rng: np.random.Generator) -> Comp
 
 
 def _require_gap(rising: NDArray[np.float64], name: str) -> None:
-    """Refuse (k,) rising eigenvalues of which two agree to rounding."""
+    """Refuse (k,) increasing eigenvalues if two are equal up to rounding."""
     gaps = np.diff(rising)
     rounding = np.abs(rising).max() * rising.size * np.finfo(float).eps
     if gaps.size and not gaps.min() > rounding:
         raise NotIdentifiable(
-            f"two of {rising.size} eigenvalues agree to rounding (gap {gaps.min():.1g}), so "
-            f"{name} cannot tell their topics apart; use another seed, ask for fewer topics, or "
+            f"two of {rising.size} eigenvalues are equal up to rounding (gap {gaps.min():.1g}), so "
+            f"{name} cannot separate their topics; use another seed, ask for fewer topics, or "
             'use method "joint"'
         )

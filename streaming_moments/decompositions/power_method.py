@@ -15,14 +15,14 @@ def by_power_method(
     """Robust tensor power method (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, Algorithm 1).
 
     For each of k components: from random unit vectors iterate `v <- T(I, v, v) / |T(I, v, v)|`,
-    keep the one with the largest `T(v, v, v)`, iterate it as often again, and deflate,
-    `T <- T - lambda v (x) v (x) v` with `lambda = T(v, v, v)`. The restarts of a component go
+    select the one with the largest `T(v, v, v)`, repeat the iterations on it, and deflate,
+    `T <- T - lambda v (x) v (x) v` with `lambda = T(v, v, v)`. The restarts of a component run
     together: an iteration is one product of the (k, k^2) tensor with (k^2, restarts). The tensor is
     symmetrised: the mean over all orders of its indices. Components are in the order found, largest
     values first for exact moments.
 
-    Raises NotIdentifiable, with the number found, if nothing positive is left after some
-    components.
+    Raises NotIdentifiable, with the number of components found, if the rest of the tensor is not
+    positive.
 
     Examples
     --------
@@ -34,7 +34,8 @@ def by_power_method(
     """
     if restarts < 1 or iterations < 1:
         raise InvalidInput(
-            f"{restarts} restarts of {iterations} iterations; the power method needs 1 of each"
+            f"{restarts} restarts of {iterations} iterations; the power method needs at least 1 of "
+            "each"
         )
     k = whitened.n_topics
     tensor = whitened.symmetrized().tensor
@@ -46,10 +47,10 @@ def by_power_method(
         best = int(_cubes(tensor, found).argmax())
         v = _iterate(tensor, found[:, [best]], iterations)
         value = float(_cubes(tensor, v)[0])
-        # a component has value w^-1/2 >= 1: what deflation leaves by rounding is none
+        # a component has value w^-1/2 >= 1; smaller values are rounding left by deflation
         if not value > scale * np.sqrt(np.finfo(float).eps):
             raise NotIdentifiable(
-                f"the power method found {component} of {k} components, the rest of the third "
+                f"the power method found {component} of {k} components: the rest of the third "
                 'moment is not positive; ask for fewer topics, add documents, or use method "joint"'
             )
         vectors[:, component], values[component] = v[:, 0], value
@@ -59,7 +60,7 @@ def by_power_method(
 
 
 def _contracted(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, r): `T(I, v, v)` of each of (k, r) columns v."""
+    """(k, r): `T(I, v, v)` for each of (k, r) columns v."""
     k, columns = v.shape
     squares = (v[:, None, :] * v[None, :, :]).reshape(k * k, columns)
     product: NDArray[np.float64] = tensor.reshape(k, k * k) @ squares
@@ -73,12 +74,12 @@ def _iterate(
     for _ in range(iterations):
         turned = _contracted(tensor, v)
         length = np.linalg.norm(turned, axis=0)
-        # a start that the tensor maps to zero stays where it is and is not chosen
+        # a start that the tensor maps to zero stays in place and is not chosen
         v = np.where(length > 0, turned / np.where(length > 0, length, 1.0), v)
     return v
 
 
 def _cubes(tensor: NDArray[np.float64], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(r,): `T(v, v, v)` of each of (k, r) columns v."""
+    """(r,): `T(v, v, v)` for each of (k, r) columns v."""
     cubes: NDArray[np.float64] = (v * _contracted(tensor, v)).sum(axis=0)
     return cubes

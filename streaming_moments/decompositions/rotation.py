@@ -1,4 +1,4 @@
-"""The rotation O that makes every whitened slice diagonal."""
+"""Rotation O that diagonalises every whitened slice."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MAX_SWEEPS = 200
 
 
 def by_feature_gap(evidence: GapEvidence) -> NDArray[np.float64]:
-    """Orthogonal (k, k) rotation O: a slice's singular vectors (Ruffini et al. 2018, Remark 7).
+    """Orthogonal (k, k) rotation O: singular vectors of a slice (Ruffini et al. 2018, Remark 7).
 
-    The evidence must be of all row blocks. Raises InvalidInput if it has no slice.
+    The evidence must cover all row blocks. Raises InvalidInput if it has no slice.
 
     Examples
     --------
@@ -26,18 +26,20 @@ def by_feature_gap(evidence: GapEvidence) -> NDArray[np.float64]:
            [1., 0.]])
     """
     if evidence.gap < 0:
-        raise InvalidInput("no slice to take the rotation from; give the slices of all row blocks")
+        raise InvalidInput(
+            "there are no slices to compute the rotation from; pass the slices of all row blocks"
+        )
     return np.linalg.eigh(evidence.slice)[1]
 
 
 def by_joint_diagonalization(slices: NDArray[np.float64]) -> NDArray[np.float64]:
     """Orthogonal (k, k) rotation O: joint diagonalisation of slices by Jacobi rotations.
 
-    The slices are (m, k, k) symmetric matrices: the k sums of all slices. Of exact moments the
-    slices of all n words are k combinations of k matrices `o_j o_j'`, so k sums of slices say as
-    much as all: `sum_i u_i H_i` with u_i row i of the k leading eigenvectors of M2. The same sums
-    keep the noise of the slices down to that in the span of the topics: measured, the topics err as
-    much as with all slices, to three digits.
+    The slices are (m, k, k) symmetric matrices: the k sums of all slices. For exact moments the
+    slices of all n words are combinations of k matrices `o_j o_j'`, so k sums of slices contain the
+    same information: `sum_i u_i H_i`, with u_i row i of the k leading eigenvectors of M2. The sums
+    also restrict the noise to the span of the topics. Measured, the error of the topics equals that
+    with all slices to three digits.
 
     Examples
     --------
@@ -46,8 +48,8 @@ def by_joint_diagonalization(slices: NDArray[np.float64]) -> NDArray[np.float64]
     array([[0.7071, 0.7071],
            [0.7071, 0.7071]])
     """
-    # a generic combination of the slices is almost diagonalised by the right rotation already:
-    # starting there saves sweeps and keeps the result canonical
+    # the right rotation almost diagonalises a generic combination of slices; starting there saves
+    # sweeps and makes the result canonical
     sizes = np.linalg.norm(slices, axis=(1, 2))
     rotation = np.ascontiguousarray(np.linalg.eigh(np.tensordot(sizes, slices, axes=1))[1])
     turned = rotation.T @ slices @ rotation

@@ -1,8 +1,8 @@
-"""Three views: columns and weights from rows of one view times sketches of two others.
+"""Three views: columns and weights from rows of one view times sketches of the other two.
 
 Anandkumar, Ge, Hsu, Kakade, Telgarsky, "Tensor decompositions for learning latent variable models"
-(JMLR 15, 2014), section 3.3, made symmetric on the rows view. Given the hidden state the views are
-independent, so no entry needs a correction for equal positions.
+(JMLR 15, 2014), section 3.3, made symmetric on the rows view. Views are independent given the
+hidden state, so no entry needs a correction for equal positions.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from streaming_moments.decompositions.svtd import Recovered, recover
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.numerics.held_bytes import held_bytes
 
-# Of the largest singular value, below which it is rounding.
+# Singular values below this share of the largest are rounding.
 _ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class SideWhitening:
-    """How sketches of the left and the right view become k directions.
+    """Whitening of the left and right views: from sketches to k directions.
 
     alpha0 : sum of the Dirichlet parameters; 0 for a mixture
-    triples : C, the number of triples over which all moments are means
+    triples : C, the number of triples; all moments are means over them
     sums : (1 + s_l, 1 + s_r) float64 `sum_i T_i / C`
-    left, right : (1 + s_l, k), (1 + s_r, k) float64, from the slices to rows of the pairs:
+    left, right : (1 + s_l, k), (1 + s_r, k) float64, turn slices into rows of the pairs:
         `E = T[:, :, 0] left / C`, `F = T[:, 0] right / C`
-    spectrum : (k,) float64, singular values of the pair of left and right view
+    spectrum : (k,) float64, singular values of the pair of the left and right views
     """
 
     alpha0: float
@@ -52,12 +52,12 @@ class SideWhitening:
 
 @dataclass(frozen=True, eq=False)
 class RowWhitening:
-    """The rows view whitened: `W' Pairs W = I` with `Pairs = E F' = M diag(w) M'`.
+    """Whitened rows view: `W' Pairs W = I` with `Pairs = E F' = M diag(w) M'`.
 
-    sides : of the other two views
+    sides : whitening of the other two views
     W : (n, k) float64, the whitening
-    pairs : (n, k) float64 `Pairs W`, which gives the columns back
-    left, right : (s_l, k), (s_r, k) float64 L and R, which turn a slice into `O diag O'`
+    pairs : (n, k) float64 `Pairs W`, which maps back to columns
+    left, right : (s_l, k), (s_r, k) float64 L and R, map a slice to `O diag O'`
     """
 
     sides: SideWhitening
@@ -70,7 +70,7 @@ class RowWhitening:
 
 
 def frame(matrix: NDArray[np.int8]) -> NDArray[np.float64]:
-    """(s, s) Z with `Q Z` orthonormal, of the (core, s) matrix Q."""
+    """(s, s) Z with `Q Z` orthonormal, for the (core, s) matrix Q."""
     triangle = np.linalg.qr(matrix.astype(np.float64), mode="r")
     return np.asarray(np.linalg.inv(triangle), dtype=np.float64)
 
@@ -82,21 +82,21 @@ def whiten_sides(
     k: int,
     alpha0: float = 0.0,
 ) -> SideWhitening:
-    """Whiten the left and the right view, from the sum of all slices and the frames of both.
+    """Whiten the left and right views, from the sum of all slices and the frames of both.
 
-    Raises NotIdentifiable for no triples, fewer columns than states, or fewer singular values above
-    rounding.
+    Raises NotIdentifiable without triples, with fewer columns than states, or with fewer than k
+    singular values above rounding.
     """
     most = min(len(left), len(right))
     if k > most:
         raise NotIdentifiable(
-            f"{k} states need sketches of as many columns, these have {most}; ask for {most} at "
-            "most, or create the store with a larger --max-topics, or --sketch-columns"
+            f"{k} states need sketches of at least {k} columns, but these have {most}; ask for at "
+            f"most {most}, or create the store with a larger --max-topics, or --sketch-columns"
         )
     triples = float(sums[0, 0])
     if triples <= 0:
         raise NotIdentifiable(
-            "nothing is counted that has all three views, or three symbols in a row; run "
+            "no counted record has all three views, or three symbols in a row; run "
             "`streaming-moments update` first"
         )
     means, share = sums / triples, alpha0 / (alpha0 + 1)
@@ -105,8 +105,8 @@ def whiten_sides(
     if not np.isfinite(spectrum).all() or spectrum[k - 1] <= _ROUNDING * spectrum[0]:
         told = int((spectrum > _ROUNDING * spectrum[0]).sum())
         raise NotIdentifiable(
-            f"the outer two views go together in {told} directions, {k} states need {k}; ask for "
-            f"{told}, or count more records"
+            f"the outer two views are correlated in {told} directions, but {k} states need {k}; "
+            f"ask for {told}, or count more records"
         )
     scale = 1 / np.sqrt(spectrum[:k])
     turned = left @ (U[:, :k] * scale), right @ (V[:k].T * scale)
@@ -118,14 +118,14 @@ def whiten_sides(
 
 
 def row_pairs(slices: NDArray[Any], sides: SideWhitening) -> NDArray[np.float64]:
-    """(r, 2 k) rows of E and F, of the slices of some rows."""
+    """(r, 2 k) rows of E and F, from the slices of some rows."""
     left = slices[:, :, 0] @ sides.left / sides.triples
     right = slices[:, 0] @ sides.right / sides.triples
     return np.hstack([left, right])
 
 
 def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhitening:
-    """Whiten the rows view, from the rows of E and F.
+    """Whiten the rows view from the rows of E and F.
 
     Raises NotIdentifiable if fewer than k eigenvalues are positive.
     """
@@ -138,19 +138,19 @@ def whiten_row_view(pairs: NDArray[np.float64], sides: SideWhitening) -> RowWhit
     positive = int((values > _ROUNDING * np.abs(values).max(initial=1e-300)).sum())
     if positive < k:
         raise NotIdentifiable(
-            f"the pairs of the rows view have {positive} positive eigenvalues, {k} states need "
+            f"the pairs of the rows view have {positive} positive eigenvalues, but {k} states need "
             f"{k}; ask for {positive}, or count more records"
         )
     W = Q @ (vectors[:, :k] / np.sqrt(values[:k]))
     left, right = F.T @ W, E.T @ W
-    # raw sketches: the constants are none of a slice's
+    # raw sketches: the constant columns belong to no slice
     return RowWhitening(
         sides, W, (E @ left + F @ right) / 2, sides.left[1:] @ left, sides.right[1:] @ right
     )
 
 
 def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, 1 + s_l, 1 + s_r) `sum_i W_i T_i` of some rows."""
+    """(k, 1 + s_l, 1 + s_r) `sum_i W_i T_i` over some rows."""
     rows, *rest = slices.shape
     product = W.T @ slices.reshape(rows, -1).astype(np.float64)
     return np.asarray(product.reshape(-1, *rest))
@@ -159,17 +159,17 @@ def contracted(slices: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float
 def recovered(
     whitened: RowWhitening, sums: NDArray[np.float64]
 ) -> tuple[Recovered, NDArray[np.bool_]]:
-    """Columns of the rows view and their weights, from the contracted slices, in canonical order.
+    """Columns of the rows view and their weights from the contracted slices, in canonical order.
 
-    Columns come of the unwhitened pairs, `Y = Pairs W O`: with one token a view they err by a third
-    less than what the slices say (measured). The (k,) bool mask marks columns that are mostly
-    negative by the tensor: they are turned, and say little. Raises NotIdentifiable if a column sums
-    to zero, so that it is no distribution.
+    Columns come from the unwhitened pairs, `Y = Pairs W O`. With one token per view their error is
+    a third less than that of columns from the slices (measured). The (k,) bool mask marks columns
+    that the tensor makes mostly negative: their sign is flipped, and they are unreliable. Raises
+    NotIdentifiable if the sum of a column is zero, so it is not a distribution.
     """
     sides = whitened.sides
     tensor = whitened_tensor(whitened, sums / sides.triples)
     O = by_joint_diagonalization(tensor)
-    # where rows are sketched columns need not have a positive sum: the tensor tells the sign
+    # columns of sketched rows may have a negative sum: the tensor determines the sign
     O = O * np.where(np.einsum("abc,aj,bj,cj->j", tensor, O, O, O) < 0, -1.0, 1.0)
     shares = (O.T @ (sums[:, 0, 0] / sides.triples)) ** 2
     columns = whitened.pairs @ O
@@ -177,7 +177,7 @@ def recovered(
     none = ~(np.abs(totals) > _ROUNDING * np.abs(columns).sum(axis=0))
     if none.any():
         raise NotIdentifiable(
-            f"{int(none.sum())} of {sides.k} states have columns that sum to nothing; ask for "
+            f"{int(none.sum())} of {sides.k} states have columns with sum 0; ask for "
             "fewer states, or count more records"
         )
     found = recover(columns / totals, shares)
@@ -185,7 +185,7 @@ def recovered(
 
 
 def whitened_tensor(whitened: RowWhitening, means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k, k) symmetric `sum_j o_j (x) o_j (x) o_j w_j^-1/2`, corrected for a Dirichlet."""
+    """(k, k, k) symmetric `sum_j o_j (x) o_j (x) o_j w_j^-1/2`, corrected for a Dirichlet prior."""
     sides, L, R = whitened.sides, whitened.left, whitened.right
     alpha0 = sides.alpha0
     slices = np.einsum("ipq,pa,qb->iab", means[:, 1:, 1:], L, R, optimize=True)
@@ -211,8 +211,8 @@ def side_columns(
 ) -> NDArray[np.float64]:
     """(r, k) rows of the columns of another view, each up to a factor.
 
-    rows : (r, 1 + s) float64 `sum x [c; Q' x_rows]'` of some words of that view
-    totals : (1 + s,) float64, the sum of all its rows
+    rows : (r, 1 + s) float64 `sum x [c; Q' x_rows]'` for some words of that view
+    totals : (1 + s,) float64, sum over all rows of that view
     sketched : (s, k) float64 `Q' M` of the rows view
     alpha0 : sum of the Dirichlet parameters
     """

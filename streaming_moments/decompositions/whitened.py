@@ -1,4 +1,4 @@
-"""Given moments whitened: what decompositions of the k x k x k tensor see, and what they find."""
+"""Whitening of given moments: the input of tensor decompositions, and their components."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from streaming_moments.printing.short_repr import short_repr
 
 @dataclass(frozen=True, eq=False)
 class WhitenedMoments:
-    """All that a decomposition of the k x k x k tensor sees.
+    """Input of a decomposition of the k x k x k tensor.
 
-    Of the exact moments of columns m_j with weights w_j, the second moment is the identity and
+    For exact moments of columns m_j with weights w_j, the second moment is the identity and
     `T = sum_j w_j^-1/2 o_j^(x)3` with orthonormal `o_j = w_j^1/2 W' m_j`.
 
     Parameters
@@ -26,7 +26,7 @@ class WhitenedMoments:
     second : (k, k) float64
         `W' M2 W`: the identity when M2 is symmetric.
     spectrum : (k,) float64
-        Eigenvalues L of M2 that were kept, falling: `W = U L^-1/2`.
+        The k largest eigenvalues L of M2, decreasing: `W = U L^-1/2`.
     """
 
     tensor: NDArray[np.float64]
@@ -41,7 +41,7 @@ class WhitenedMoments:
         return int(self.spectrum.size)
 
     def symmetrized(self) -> WhitenedMoments:
-        """The mean over all orders of the indices."""
+        """Mean over all orders of the indices."""
         return WhitenedMoments(
             symmetrized(self.tensor), (self.second + self.second.T) / 2, self.spectrum
         )
@@ -49,7 +49,7 @@ class WhitenedMoments:
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """What a decomposition of the tensor finds: `T = sum_j values_j vectors_j^(x)3`.
+    """Components of the tensor: `T = sum_j values_j vectors_j^(x)3`.
 
     Parameters
     ----------
@@ -84,12 +84,12 @@ def whiten_moments(moments: Moments, k: int) -> tuple[WhitenedMoments, NDArray[n
     Returns
     -------
     WhitenedMoments, (n, k) float64
-        The tensor, and W.
+        The whitened moments, and W.
 
     Raises
     ------
     NotIdentifiable
-        M2 has fewer than k positive eigenvalues: says how many.
+        M2 has fewer than k positive eigenvalues; the message has the number.
 
     Examples
     --------
@@ -106,13 +106,13 @@ def whiten_moments(moments: Moments, k: int) -> tuple[WhitenedMoments, NDArray[n
 def leading_states(
     M2: NDArray[np.float64], k: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) largest eigenvalues of a second moment, falling, and (n, k) their vectors.
+    """(k,) largest eigenvalues of a second moment, decreasing, and their (n, k) vectors.
 
     Raises NotIdentifiable if fewer than k are positive.
     """
     require_topics(k)
     values, vectors = np.linalg.eigh((M2 + M2.T) / 2)
-    # below rounding of the largest eigenvalue a direction is noise, not a state
+    # a direction below the rounding of the largest eigenvalue is noise, not a state
     positive = int((values > values.max() * values.size * np.finfo(float).eps).sum())
     if positive < k:
         raise NotIdentifiable(

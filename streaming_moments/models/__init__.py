@@ -1,4 +1,4 @@
-"""Models: what a fit gives, and how documents are read with it; one file for each model."""
+"""Models: results of fits, and how they describe documents; one file for each model."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Alpha0: find the sum of the Dirichlet parameters with the best held-out likelihood."""
+"""Alpha0: search for the sum of the Dirichlet parameters with the best held-out likelihood."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ from streaming_moments.statistics.row_block import interleaved
 
 AUTO: Literal["auto"] = "auto"
 WITHOUT_HALVES = 0.1
-# Twelve, as a search among so many takes five fits. Beyond the largest all documents are alike.
+# Twelve values, as a search over them costs five fits. With larger ones all documents are alike.
 TRIED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
-# With more rounds the likeliest is a step high, with none it errs where alpha0 is large.
+# With more rounds the best alpha0 is a step too high; with none a large alpha0 is estimated badly.
 TRIAL_ROUNDS = 2
-# Most frequent words, of which trials read the pairs: they tell as much as all, and cost little.
+# Trials use the pairs of the most frequent words: they determine alpha0 as well, at a low cost.
 LEADING_WORDS = 1000
-_BETWEEN = 2001  # places at which the curve is looked at
+_BETWEEN = 2001  # points at which the curve is evaluated
 
 
 @dataclass(frozen=True)
 class Alpha0Search:
-    """How an alpha0 was found: by the pairs of words of one half under topics of the other.
+    """Result of a search for alpha0, by the word pairs of one half under topics of the other.
 
     Parameters
     ----------
     tried : tuple of float
-        Values, rising; empty where the statistics keep no halves.
+        Values in increasing order; empty if the statistics have no halves.
     held_out : tuple of float
-        Mean log likelihood of a pair held out with each.
+        Mean log-likelihood of a held-out pair for each value.
     noise : tuple of float
-        Half of what the halves differ in the gain of the likeliest over each.
+        Half the difference between the halves in the gain of the best value over each.
     """
 
     tried: tuple[float, ...] = ()
@@ -68,12 +68,12 @@ class Alpha0Search:
 
     @property
     def best(self) -> int:
-        """Place of the likeliest of those tried."""
+        """Index of the best value."""
         return int(np.argmax(self.held_out))
 
     @property
     def within_noise(self) -> tuple[int, ...]:
-        """Places of those that are as likely as the best but for noise, without it."""
+        """Indices of the other values that differ from the best by noise alone."""
         least = self.held_out[self.best]
         return tuple(
             place
@@ -83,10 +83,10 @@ class Alpha0Search:
 
     @property
     def alpha0(self) -> float:
-        """The likeliest, to two digits: the top of a cubic spline over the logarithm of alpha0.
+        """Best alpha0, to two digits: the maximum of a cubic spline over the logarithm of alpha0.
 
-        Measured on planted corpora it is 3% off in the mean, a parabola through the best and its
-        neighbours 10%. 0 is taken where it is the likeliest of those tried.
+        On planted corpora its mean error is 3%, and that of a parabola through three points 10%. It
+        is 0 if 0 is the best value tried.
 
         Examples
         --------
@@ -107,7 +107,7 @@ class Alpha0Search:
         ]
         if not self.tried[best] or len(known) < 3:
             return self.tried[best]
-        # between its neighbours it has one top
+        # the curve has one maximum between the neighbours of the best value
         near = [math.log(one) for one in self.tried[max(best - 1, 0) : best + 2] if one]
         between = np.linspace(near[0], near[-1], _BETWEEN)
         top = between[np.argmax(CubicSpline(*zip(*known, strict=True))(between))]
@@ -115,17 +115,17 @@ class Alpha0Search:
 
     @property
     def sentence(self) -> str:
-        """Which alpha0 was chosen and why, for people."""
+        """One sentence that says which alpha0 was chosen and why."""
         if not self.tried:
             return (
-                f"alpha0 is {WITHOUT_HALVES:g} by default: the statistics keep no halves of the "
-                "documents with pairs of words, by which a fit would choose it"
+                f"alpha0 is {WITHOUT_HALVES:g} by default: the statistics have no halves with word "
+                "pairs, so a fit cannot choose it"
             )
         chosen = (
             f"chose alpha0 {self.alpha0:g}: best held-out likelihood of {len(self.tried)} values"
         )
         if self.best == len(self.tried) - 1:
-            return f"{chosen}, and the largest that was tried"
+            return f"{chosen}, the largest tried"
         if not self.within_noise:
             return chosen
         near = [self.alpha0, *(self.tried[place] for place in (self.best, *self.within_noise))]
@@ -141,12 +141,12 @@ class Alpha0Trial:
 
 
 def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0Trial, ...]]:
-    """Find alpha0 by trial fits; returns the best trial too, then those within its noise.
+    """Find alpha0 by trial fits; return the search, then the best trial and those within its noise.
 
-    All trials share the moments through the basis. Each diagonalises the slices of all words, and
-    refines and scores topics of the most frequent words alone.
+    All trials share the moments through the basis. Each diagonalises the slices of all words, but
+    refines and scores topics of the most frequent words only.
 
-    Raises NotIdentifiable where topics cannot be told apart with any alpha0 that was tried.
+    Raises NotIdentifiable if no value of alpha0 gives separable topics.
     """
     words = min(rows.basis.core, LEADING_WORDS)
     pairs = rows.brought("pair counts", partial(PairRows.of, leading=words))
@@ -169,7 +169,7 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0T
             whole = refined_there(pairs, start, TRIAL_ROUNDS)
             fits = fits_of(halves, whole, TRIAL_ROUNDS)
         except NotIdentifiable as error:
-            # a larger one leaves fewer positive eigenvalues
+            # a larger alpha0 leaves fewer positive eigenvalues
             refusals.append(error)
             return -math.inf
         if fits is None:
@@ -198,7 +198,7 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0T
 def leading_topics(
     whitening: Whitening, directions: Directions, parts: Sequence[TopicRows]
 ) -> PairTopics:
-    """Topics of the leading words from a decomposition, as if there were no other words."""
+    """Topics of the leading words from a decomposition, as if the other words did not exist."""
     rows = interleaved([rows for rows, _ in parts])
     counts = interleaved([counts for _, counts in parts]).astype(np.float64)
     recovered = recover(rows, (directions.vectors.T @ whitening.first) ** 2)
@@ -214,9 +214,10 @@ def topics_of(state: PairTopics) -> NDArray[np.float64]:
 def with_alpha0_search(model: Any, search: Alpha0Search, *topics: NDArray[np.float64]) -> Any:
     """Add the search to a model, and widen its error bars by the uncertainty of alpha0.
 
-    `topics` are (words, k) of the leading words: with the best alpha0, then with others within the
-    noise. The largest distance between them is added to the bars in squares, by topic and by word.
-    The other words of a topic are assumed to move as much as its leading words on average.
+    `topics` are (words, k) arrays for the leading words: with the best alpha0, then with others
+    within the noise. The squares of the largest distances from the first are added to the squared
+    bars, by topic and by word. Other words of a topic are assumed to change as much as its leading
+    words do on average.
     """
     if len(topics) < 2 or model.topic_bars is None:
         return replace(model, alpha0_search=search)
@@ -238,7 +239,7 @@ def with_alpha0_search(model: Any, search: Alpha0Search, *topics: NDArray[np.flo
 
 
 def _matched(topics: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Columns of others that are most like each topic, each once, by their Hellinger affinity."""
+    """Columns of `others` matched one to one to topics by Hellinger affinity."""
     from scipy.optimize import linear_sum_assignment
 
     affinity = np.sqrt(topics).T @ np.sqrt(others)

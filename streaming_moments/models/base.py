@@ -1,4 +1,4 @@
-"""Model: what a fit gives, a store keeps and the commands show, whatever it is a model of."""
+"""Model: the protocol of fitted models, which stores save and commands show."""
 
 from __future__ import annotations
 
@@ -23,44 +23,46 @@ Attributes = Mapping[str, Any]
 
 
 def require_joint(method: str, of: str) -> None:
-    """Raise InvalidInput for a `method` other than the only decomposition of moments `of` a kind.
+    """Raise InvalidInput unless `method` is "joint", the only decomposition of moments `of` a kind.
 
     Examples
     --------
     >>> require_joint("joint", "three views")
     """
     if method != "joint":
-        raise InvalidInput(f'{of} are decomposed by "joint", not by "{method}"')
+        raise InvalidInput(
+            f'{of} are decomposed by "joint", not by "{method}"; leave the method out'
+        )
 
 
 def option(
     told: str, default: Any = MISSING, check: Callable[[Any], object] | None = None, **more: Any
 ) -> Any:
-    """Make a field of a frozen dataclass that becomes an option of commands and a key of files.
+    """Make a dataclass field that becomes an option of commands and a key of configuration files.
 
-    `told` is its help. Without a `default` it must be given. `check` raises `InvalidInput` for an
-    invalid value. `more` may hold `choices`, where only some values are valid; `auto`, the
-    words for which a refit finds one, and `found`, the value by which the fit does so itself;
-    `also`, other names of the option.
+    `told` is its help text. Without a `default` the option is required. `check` raises
+    `InvalidInput` for an invalid value. `more` can have `choices`, the valid values; `auto`, the
+    words that make a refit find the value, and `found`, the value that makes the fit itself find
+    it; `also`, other names of the option.
     """
     return field(default=default, metadata={"help": told, "check": check, **more})
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """What every fit of the moments is told; a model adds its own.
+    """Options of all fits by moments; a model adds its own.
 
-    Command line, `[refit]` of a nightly run and documentation are made of the fields.
+    The fields define options of the command line, keys of `[refit]` and their documentation.
 
     Raises
     ------
     InvalidInput
-        The check of a field refuses its value.
+        A value is invalid.
     """
 
     topics: int = option(
-        "Number of topics, states or components; auto: as many as halves of the records tell "
-        "apart; predict: the fewest that predict best what is held out.",
+        "Number of topics, states or components; auto: as many as are found in both halves of the "
+        "records; predict: the fewest with the best held-out log-likelihood.",
         check=require_topics,
         auto=("auto", "predict"),
         also=("components",),
@@ -68,7 +70,7 @@ class FitOptions:
     method: str = option(
         "Decomposition of the third moment.", "joint", decomposition_called, choices=METHODS
     )
-    seed: int = option("Of the random starts of power, svd, eigen and als.", 0, require_seed)
+    seed: int = option("Seed of the random starts of power, svd, eigen and als.", 0, require_seed)
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -77,29 +79,29 @@ class FitOptions:
 
     @property
     def summary(self) -> str:
-        """What a log says of the fit."""
+        """Summary of the fit for logs."""
         return f"{self.topics} topics"
 
     @property
     def label(self) -> str:
-        """What a model is called after."""
+        """Label from which a model gets its name."""
         return f"k{self.topics}-{self.method}"
 
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What a model says of itself, beside its topics.
+    """Summary of a model for people, besides its topics.
 
     Parameters
     ----------
     facts : dict
-        Of the whole: plain values by name.
+        Values of the whole model, by name.
     columns : dict
         (k,) numbers by name, one for each topic or state.
     sentence : str
-        What people should know of it.
+        Summary and warnings in one sentence.
     picture : str
-        Lines that draw it, for a terminal.
+        Drawing of the model in characters.
     """
 
     facts: dict[str, Any]
@@ -111,54 +113,54 @@ class Description:
 
 
 class Model(Protocol):
-    """A class of this shape and a line in `models.MODELS`: a frozen dataclass, fitted from rows."""
+    """Protocol of a fitted model: a frozen dataclass with a line in `models.MODELS`."""
 
     name: ClassVar[str]
-    """In the registry, the store and `refit --model`."""
+    """Name in the registry, in stores and for `refit --model`."""
     kind: ClassVar[str]
-    """Of the statistics that it is fitted on."""
+    """Kind of the statistics that it is fitted to."""
     Options: ClassVar[type[FitOptions]]
     compares_halves: ClassVar[bool]
-    """Whether its fit reads what statistics keep of halves of the documents."""
+    """Whether its fit uses halves of the documents."""
 
     of_numbers: ClassVar[bool]
-    """Whether its arrays are parameters of rows of numbers, and not distributions over words."""
+    """Whether its arrays are parameters of numeric rows rather than distributions over words."""
     finds_topics: ClassVar[bool]
-    """Whether pairs held out tell how many topics, where it is not told how many."""
+    """Whether it can find the number of topics by held-out pairs."""
     numbered: ClassVar[str]
     """What it has a number of, in the plural."""
     holds_out: ClassVar[str]
-    """What of each half of the records tells how many, in the plural; empty where nothing does."""
+    """Plural name of what is held out to find the number; empty if there is nothing."""
     fewest: ClassVar[tuple[int, int]]
-    """Documents, and those for each topic, below which a fit says nothing."""
+    """Fewest documents, in all and for each topic, for a meaningful fit."""
 
     @property
     def documents(self) -> int:
-        """Records it was fitted on."""
+        """Number of records of the fit."""
 
     @property
     def scored(self) -> NDArray[np.float64] | None:
-        """(n, k) distributions over words that have a coherence; None of other models."""
+        """(n, k) distributions over words that have a coherence, or None."""
 
     @property
     def mean_coherences(self) -> dict[str, float | None]:
-        """Mean coherences of what is `scored`, by key; None where they were not computed."""
+        """Mean coherences of `scored` by key; None if they were not computed."""
 
     @property
     def captured_share(self) -> float | None:
-        """Smallest share of an eigenvalue that the basis sees; None where it is not known."""
+        """Smallest share of an eigenvalue that the basis captures, or None if unknown."""
 
     @property
     def moments(self) -> tuple[int, float] | None:
-        """Topics and alpha0 of the moments of documents that it was fitted to; None of others."""
+        """Topics and alpha0 of the fitted document moments; None for models of other data."""
 
     @property
     def vocabulary(self) -> str:
-        """Fingerprint of its words."""
+        """Fingerprint of its vocabulary."""
 
     @property
     def since(self) -> str | None:
-        """First day of the records, where it was fitted on a window of time; so the next two."""
+        """First day of the records of a fit on a window of time; the next two likewise."""
 
     @property
     def until(self) -> str | None: ...
@@ -167,44 +169,44 @@ class Model(Protocol):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """The model of these statistics.
+        """Fit the model to statistics.
 
         Raises
         ------
         NotIdentifiable
-            They do not hold it: says why.
+            The statistics do not identify the model; the message says why.
         """
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """What halves say of the number of these options; None of an empty one. Errors as `fit`."""
+        """Score the number of these options by halves; None if one is empty. Raises as `fit`."""
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Bytes that the last step of its fit on a foundation holds at most, for memory plans."""
+        """Most bytes that the last step of a fit on a foundation holds, for memory plans."""
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""
+        """Arrays and JSON attributes from which `from_parts` restores the model."""
 
     @classmethod
     def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
-        """The model that `parts` described.
+        """Restore the model from its `parts`.
 
         Raises
         ------
         InvalidInput
-            A part is missing: names it.
+            A part is missing; the message names it.
         """
 
     def described(self) -> Description:
-        """What the commands show of it."""
+        """Description of the model for commands."""
 
     def summary(self) -> dict[str, Any]:
-        """What a log says of its fit, by name."""
+        """Summary of the fit for logs, by name."""
 
     def read(self, batch: Any, method: str = "", seed: int | None = None) -> Columns:
-        """Say something of each record of a batch: `transform` writes it, the service answers it.
+        """Values of the model for each record of a batch, for `transform` and the service.
 
-        A name means the same in all models: `length` in known words, the likeliest `topic`,
+        Names have one meaning in all models: `length` in known words, the most likely `topic`,
         `proportions`, `log_likelihood`.
         """

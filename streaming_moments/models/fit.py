@@ -1,4 +1,4 @@
-"""The fit: topics from statistics in three sweeps over their rows, wherever these lie."""
+"""Fit of topics to statistics in three sweeps over their rows, in memory or on workers."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def fit(
     alpha: Literal["given", "auto"] = "given",
     verbose: int | bool = 0,
 ) -> TopicModel:
-    """Topics from the statistics alone, by singular value based tensor decomposition.
+    """Fit topics to statistics by singular value based tensor decomposition.
 
     Parameters
     ----------
     statistics, n_topics, alpha0
-        As in `fit_by`, whose errors are raised.
+        As in `fit_by`, with the same errors.
     rotation : {"joint", "feature"}
         Joint diagonalisation of k sums of slices, or the paper's Remark 7.
     refine, alpha, verbose
@@ -75,48 +75,50 @@ def fit_by(
     alpha: Literal["given", "auto"] = "given",
     verbose: int | bool = 0,
 ) -> TopicModel:
-    """Topics from the statistics alone, by the decomposition of that name, then refined.
+    """Fit topics to statistics by a named decomposition, then refine them.
 
     Parameters
     ----------
     statistics : MomentStatistics or WeightedStatistics
         All rows.
     n_topics : int, "auto" or "predict"
-        k, from 1 to the columns of the basis. "auto" takes the fewest after which one more tells
-        little: pairs held out gain less than a quarter of what they have gained a topic so far.
-        "predict" takes the fewest under which they are as likely as under any of 1, 2, 3, 5, 7, 10,
-        15 and so on, often several times as many. Both need statistics that keep halves.
+        k, from 1 to the columns of the basis. "auto" chooses the fewest after which another topic
+        adds less than a quarter of the mean gain in held-out log-likelihood so far. "predict"
+        chooses the fewest with the best held-out log-likelihood among 1, 2, 3, 5, 7, 10, 15 and so
+        on, often several times as many. Both need statistics with halves.
     alpha0 : float or "auto"
-        Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" takes that under
-        which pairs held out are likeliest, where the statistics keep halves, else 0.1; the model
-        keeps in `alpha0_search` what was tried.
+        Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" chooses the value
+        with the best held-out log-likelihood of pairs if the statistics have halves, else 0.1;
+        `alpha0_search` of the model lists the values tried.
     method : str
-        As in `decompose`; "joint" and "feature" are `streaming_moments.fit`. The others see the
-        k x k x k tensor of the stored sketch, and go back to all words by the pair counts.
+        As in `decompose`; "joint" and "feature" are the methods of `streaming_moments.fit`. The
+        others decompose the k x k x k tensor of the stored sketch, and recover all words by the
+        pair counts.
     seed : int
         As in `decompose`.
     refine : int or "auto"
-        Rounds that make the topics likelier by the pair counts: about 10 for coherent topics, 40
-        and more to predict; 0 leaves them as decomposed. "auto" takes those after which pairs held
-        out are likelier by no more, by halves too.
+        Rounds that raise the likelihood of the pair counts: about 10 for coherent topics, 40 and
+        more for prediction; 0 leaves the topics as decomposed. "auto" stops when the held-out
+        log-likelihood of pairs no longer improves; it needs halves.
     alpha : {"given", "auto"}
-        Of the model, with which documents are read: `alpha0`, or the sum of alpha under which pairs
-        held out are likeliest, by halves too. It does not change the topics.
+        The prior for reading documents: `alpha0`, or the sum of alpha with the best held-out
+        log-likelihood of pairs, which needs halves. It does not change the topics.
     verbose : int
         1 prints a line for each step, with its seconds; 0 prints none.
 
     Returns
     -------
     TopicModel
-        Its `method` is that of the decomposition.
+        The model; its `method` is that of the decomposition.
 
     Raises
     ------
     NotIdentifiable
-        Fewer than k columns or positive eigenvalues, or the method cannot tell the topics apart.
+        There are fewer than k columns or positive eigenvalues, or the method cannot separate the
+        topics.
     InvalidInput
-        Statistics of a part of the rows, an argument out of range, "auto" without halves, or of
-        alpha for single topics.
+        The statistics cover only part of the rows, an argument is out of range, "auto" is used
+        without halves, or alpha is "auto" for single topics.
 
     Examples
     --------
@@ -177,9 +179,9 @@ def search_topics(
     refine: int | Literal["auto"] = ROUNDS,
     report: Report = unreported,
 ) -> NumberSearch:
-    """What `fit_by` tries to find the number of topics for `how`, "auto" or "predict".
+    """Search that `fit_by` makes for the number of topics with `how`, "auto" or "predict".
 
-    Other arguments and errors are as of `fit_by`; each trial is reported.
+    Other arguments and errors as for `fit_by`; each trial is reported.
     """
     rows = InMemory((statistics,))
     require_halves(rows)
@@ -192,7 +194,7 @@ def search_topics(
     )
     numbers = numbers_of_topics(rows.basis)
     if alpha0 == "auto":
-        # a wrong number of topics hardly misleads the search
+        # a wrong number of topics hardly affects the search
         middle = replace(options, topics=numbers[len(numbers) // 2])
         options = replace(options, alpha0=TopicModel.likeliest_alpha0(rows, middle).alpha0)
     return searched_by_fits(TopicModel, rows, options, how, numbers, worse=0, report=report)
@@ -201,9 +203,9 @@ def search_topics(
 def fit_rows(
     rows: Rows, n_topics: int, form: Form = Mixture(), method: str = "joint", seed: int = 0
 ) -> TopicModel:
-    """Fit topics of any form, not refined.
+    """Fit topics of any form, without refinement.
 
-    The same blocks give the same bits, whoever runs the steps. n_topics goes from 1 to the columns
-    of the basis. Method, seed and errors are as in `fit_by`.
+    The same blocks give the same bits wherever the steps run. n_topics is from 1 to the columns of
+    the basis. Method, seed and errors as for `fit_by`.
     """
     return TopicModel.of_form(rows, form, FitOptions(topics=n_topics, method=method, seed=seed))

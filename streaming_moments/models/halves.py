@@ -1,4 +1,4 @@
-"""Halves: what fits of half of the documents say of topics, their number, rounds and alpha0."""
+"""Halves: error bars, number of topics, rounds and alpha0 from fits of both halves."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
 STEP = "halves"
-# After its own start a half needs no more: bars of 1 and of 2 rounds differ by a hundredth, of 10
-# by some hundredths, and are no nearer to the errors.
+# After its own start a half needs one: bars after 1 and 2 rounds differ by a hundredth, after 10 by
+# a few hundredths, and are no nearer to the errors.
 BAR_ROUNDS = 1
-# Over the pair counts of one half or the other: its start, its rounds, and the other by it.
+# Steps over the pair counts of the halves: own starts, rounds, and scores by the other half.
 SWEEPS = 2 * (BAR_ROUNDS + 2)
-# Of the largest eigenvalue, below which topics are not told apart.
+# Share of the largest eigenvalue below which topics are not separable.
 _SINGULAR = 1e-10
 TRIED_ROUNDS = (5, 10, 20, 40, 80)
 TRIED_ALPHA0S = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
@@ -44,9 +44,9 @@ _NO_PAIRS = "a half of the documents has no pair of words"
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Mean log-likelihood of a pair of words of documents that were not fitted.
+    """Mean log-likelihood of a word pair in documents that were not fitted.
 
-    Even is of the pairs of the even half, by topics of the odd one; odd is the reverse.
+    `even` is for pairs of the even half under topics of the odd half; `odd` is the reverse.
     """
 
     even: float
@@ -54,11 +54,11 @@ class HeldOut:
 
     @property
     def mean(self) -> float:
-        """Of both."""
+        """Mean of both halves."""
         return (self.even + self.odd) / 2
 
     def gain(self, other: HeldOut) -> tuple[float, float]:
-        """By how much it is likelier than another, and half of what the halves differ in that.
+        """Gain over another score, and half the difference between the halves in that gain.
 
         Examples
         --------
@@ -71,11 +71,11 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """What both halves of the documents say of topics that were fitted on all.
+    """Error bars and held-out likelihood of topics, from both halves of the documents.
 
     topic_bars : (k,) float64, expected L1 error of each topic
     word_bars : (n, k) float64, standard error of each probability
-    held_out : likelihood of each half by the other
+    held_out : log-likelihood of each half under the other
     """
 
     topic_bars: NDArray[np.float64]
@@ -87,7 +87,7 @@ class CrossFit:
 
 @dataclass(frozen=True, eq=False)
 class HalfRows:
-    """The pair counts of each half, both at once where memory holds them.
+    """Pair counts of each half, both at once if memory allows.
 
     `kept` holds the rows of both halves, or is empty.
     """
@@ -97,7 +97,7 @@ class HalfRows:
 
     @classmethod
     def of(cls, rows: Rows) -> HalfRows:
-        """Split rows, as their memory allows; raises InvalidInput for statistics without halves."""
+        """Split rows by half as memory allows; InvalidInput for statistics without halves."""
         require_halves(rows)
         alone = cls(rows)
         return cls(rows, (alone[0], alone[1])) if rows.keeps_halves else alone
@@ -109,33 +109,34 @@ class HalfRows:
 
 
 def require_halves(rows: Rows) -> None:
-    """Raise InvalidInput if numbers are to be found by halves that statistics do not keep."""
+    """Raise InvalidInput if statistics lack the halves that a search needs."""
     if not rows.halves:
         raise InvalidInput(
-            "the statistics keep no halves of the documents, by which this is chosen; give "
-            "numbers in place of auto, and alpha given, gather statistics with halves=True, or "
-            "rebase a store that was made before there were halves or with --no-halves"
+            "the statistics have no halves of the documents, which auto needs; give numbers in "
+            "place of auto, and alpha given, gather statistics with halves=True, or rebase a store "
+            "that was created without halves"
         )
 
 
 def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
-    """Error bars of refined topics, and their held-out likelihood; None where a half is empty.
+    """Error bars of refined topics, and their held-out likelihood; None if a half is empty.
 
     With a and b the topics of the halves, a topic's bar is
 
         |(|a - b| / 2, |(a + b) / 2 - whole|)|
 
-    of L1 norms: (a - b) / 2 is distributed as the noise of the whole, as a half has twice its
-    variance; the other is the bias that both share (the jackknife of two halves), and what the
-    rounds of the whole had not come to yet. Of a word the same is one draw of its error, so its
-    square is averaged with what a share of that size has by counting, which is proportional to it.
+    of L1 norms. (a - b) / 2 is distributed as the noise of the whole, as a half has twice its
+    variance. The other part is the bias that both share (the jackknife of two halves), plus the
+    part to which the rounds of the whole had not yet converged. For a word this is one draw of its
+    error, so its square is averaged with the counting variance of its share, which is proportional
+    to the share.
     """
     found = crossed_there(halves, halves.rows.shared(whole))
     return None if found is None else halves.rows.value(found)
 
 
 def crossed_there(halves: HalfRows, whole: Any) -> Any | None:
-    """As `cross_fit`, of a handle: what it gives is one too, only numbers come here."""
+    """Same as `cross_fit` for handles: only numbers are copied to this process."""
     fits = fits_of(halves, whole, BAR_ROUNDS)
     if fits is None:
         return None
@@ -143,14 +144,14 @@ def crossed_there(halves: HalfRows, whole: Any) -> Any | None:
 
 
 def crossed(even: PairTopics, odd: PairTopics, whole: PairTopics, held_out: HeldOut) -> CrossFit:
-    """What two fits of halves say of the whole."""
+    """Error bars and held-out likelihood of the whole from the fits of two halves."""
     return CrossFit(*bars_of(even, odd, whole), held_out)
 
 
 def noise(several: Sequence[HeldOut]) -> float:
-    """How far the halves differ in what is likelier: differences below it are noise.
+    """Half the difference between halves in scores: smaller differences are noise.
 
-    The standard error of a held-out likelihood, compared with the mean of all of them.
+    The standard error of a held-out likelihood relative to the mean of all of them.
 
     Examples
     --------
@@ -162,12 +163,12 @@ def noise(several: Sequence[HeldOut]) -> float:
 
 
 def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
-    """Handles of the topics of each half after so many rounds from its own start, if it has any.
+    """Handles of the topics of each half after rounds from its own start, if it has any.
 
-    From the topics of the whole a half would have to walk, in directions that pairs hardly tell
-    for hundreds of rounds, and what it is held against would have been fitted before. `P_half G`
-    with `G` the dual of the topics, `P ~ M Omega M_core'` so `P G ~ M`, is there at once: it takes
-    no more than k x k numbers from the whole.
+    Started from the topics of the whole, a half would need hundreds of rounds in directions that
+    pairs hardly determine, and the topics would already be fitted to the held-out half. Instead it
+    starts from `P_half G`, with `G` the dual of the topics (`P ~ M Omega M_core'`, so `P G ~ M`),
+    which uses no more than k x k numbers of the whole.
     """
     rows, fits = halves.rows, []
     dual = rows.once(STEP, dual_topics, whole)
@@ -182,7 +183,7 @@ def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
 
 
 def scored(halves: HalfRows, fits: Sequence[Any]) -> HeldOut:
-    """How likely the pairs of each half are by the topics of the other, given as handles."""
+    """Scores of the pairs of each half under the topics of the other, given as handles."""
     rows, scores = halves.rows, []
     for half in (0, 1):
         state = rows.once(STEP, begun, fits[1 - half])
@@ -205,7 +206,7 @@ _PAIRS = (even_pairs, odd_pairs)
 
 
 def dual_topics(whole: PairTopics) -> NDArray[np.float64]:
-    """(core, k) G with `M Omega M_core' G = M`, so `P G ~ M`: least squares weighted by 1 / M1.
+    """(core, k) G with `M Omega M_core' G = M`, so `P G ~ M`: least squares with weights 1 / M1.
 
     Examples
     --------
@@ -225,32 +226,32 @@ def dual_topics(whole: PairTopics) -> NDArray[np.float64]:
 
 
 def own_rows(pairs: PairRows, dual: NDArray[np.float64], whole: PairTopics) -> NDArray[np.float64]:
-    """(r, k) rows of the topics by the pairs of a half alone."""
+    """(r, k) rows of the topics from the pairs of one half only."""
     return pairs.products(dual, whole.expected)
 
 
 def any_pairs(parts: Sequence[NDArray[np.float64]]) -> bool:
-    """Whether a half has any, by its `own_rows`."""
+    """Whether a half has any pairs, from its `own_rows`."""
     return any(bool(part.any()) for part in parts)
 
 
 def own_start(parts: Sequence[NDArray[np.float64]], whole: PairTopics) -> PairTopics:
-    """The topics whose `own_rows` these are, of all blocks; a little of the mean mixed in."""
+    """Topics from the `own_rows` of all blocks, mixed with a little of the mean."""
     rows = interleaved(parts)
     totals = rows.sum(axis=0)
-    # of a topic that a half does not see at all
+    # for a topic without any pairs in a half
     rows = np.where(totals > 0, rows / np.where(totals > 0, totals, 1.0), whole.topics)
     return begun(replace(whole, topics=nearest_distributions(rows)))
 
 
 def pair_logarithms(pairs: PairRows, state: PairTopics) -> NDArray[np.float64]:
-    """(r, 2) sums of the log likelihood of the pairs of each row, and of the pairs."""
+    """(r, 2) sums over the pairs of each row: log-likelihood, and number of pairs."""
     left = state.topics[pairs.block.rows] @ state.pair_weights
     return pairs.logarithms(left, state.topics[: state.core], state.expected)
 
 
 def mean_logarithm(parts: Sequence[NDArray[np.float64]], state: PairTopics) -> float:
-    """Mean log likelihood of a pair, from the `pair_logarithms` of all blocks."""
+    """Mean log-likelihood of a pair, from the `pair_logarithms` of all blocks."""
     total, pairs = interleaved(parts).sum(axis=0)
     seen = state.pair_weights.sum(axis=0) @ state.topics[: state.core].sum(axis=0)
     return float(total / pairs - np.log(seen))
@@ -259,7 +260,7 @@ def mean_logarithm(parts: Sequence[NDArray[np.float64]], state: PairTopics) -> f
 def bars_of(
     even: PairTopics, odd: PairTopics, whole: PairTopics
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) bars of the topics and (n, k) of their words; see `cross_fit`.
+    """(k,) bars of the topics and (n, k) bars of their words; see `cross_fit`.
 
     Examples
     --------
@@ -280,22 +281,22 @@ def bars_of(
 
 
 def trusted_there(model: Any, halves: HalfRows) -> Any:
-    """As `TopicModel.trusted`, of a handle: what it gives is one too, only numbers come here."""
+    """Same as `TopicModel.trusted` for handles: only numbers are copied to this process."""
     rows = halves.rows
     found = crossed_there(halves, rows.once(STEP, pair_topics_of, model, rows.basis.core))
     return model if found is None else rows.once(STEP, with_cross_fit, model, found)
 
 
 def with_cross_fit(model: Any, found: CrossFit) -> Any:
-    """The model with its error bars and held-out likelihood."""
+    """Model with its error bars and held-out likelihood."""
     return replace(model, **vars(found))
 
 
 def made_there(model: Any, pairs: Rows, rounds: int, halves: HalfRows | None, seed: int) -> Any:
     """Refine a decomposed model and compare it with the halves, if any; takes and gives a handle.
 
-    Where topics are near-duplicates, it restarts with those redrawn by `seed`. The second start
-    wins if it improves the held-out log-likelihood of pairs by more than the halves differ in it.
+    If topics are near-duplicates, it restarts with these redrawn by `seed`. The second start is
+    used if it improves the held-out log-likelihood of pairs by more than the halves differ in it.
     Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read.
     """
     if halves is None:
@@ -305,7 +306,7 @@ def made_there(model: Any, pairs: Rows, rounds: int, halves: HalfRows | None, se
         return trusted_there(model, halves)
     again = rows.value(rows.once(STEP, repeated_topics, model))
     first = trusted_there(likelier_there(model, pairs, rounds), halves)
-    # a half without pairs tells nothing
+    # without pairs in a half the starts cannot be compared
     if not again or rows.value(rows.once(STEP, held_out_of, first)) is None:
         return first
     begin = rows.once(STEP, drawn_anew, model, again, seed)
@@ -316,18 +317,18 @@ def made_there(model: Any, pairs: Rows, rounds: int, halves: HalfRows | None, se
 
 
 def held_out_of(model: Any) -> HeldOut | None:
-    """What is brought of a model to choose by."""
+    """Scores of a model, which this process needs for its choice."""
     found: HeldOut | None = model.held_out
     return found
 
 
 def with_second_start(model: Any, told: SecondStart) -> Any:
-    """The model with what a second start gave."""
+    """Model with the result of a second start."""
     return replace(model, second_start=told)
 
 
 def likely(several: Sequence[HeldOut]) -> list[int]:
-    """Places of those within the `noise` of the likeliest, in their order.
+    """Indices of the scores within the `noise` of the best one, in order.
 
     Examples
     --------
@@ -339,16 +340,16 @@ def likely(several: Sequence[HeldOut]) -> list[int]:
 
 
 def predicting_rounds(halves: HalfRows, start: PairTopics) -> int:
-    """The first of 5, 10, 20, 40, 80 rounds after which as many more predict no better.
+    """The first of 5, 10, 20, 40, 80 rounds for which twice as many predict no better.
 
-    Better is a gain of the held-out likelihood by more than the halves differ in it. The start are
-    the topics as decomposed. Raises InvalidInput if a half has no pair of words.
+    Better means a gain in held-out log-likelihood of more than the halves differ in it. `start` are
+    the decomposed topics. Raises InvalidInput if a half has no pair of words.
     """
     return predicting_rounds_there(halves, halves.rows.shared(start))
 
 
 def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
-    """As `predicting_rounds`, of a handle."""
+    """Same as `predicting_rounds` for handles."""
     rounds, best = 0, None
     for tried in TRIED_ROUNDS:
         fits = fits_of(halves, start, tried)
@@ -364,11 +365,11 @@ def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
 
 
 def predicting_alpha0_there(halves: HalfRows, whole: Any) -> float:
-    """The alpha0 whose Dirichlet predicts held-out pairs best: .05, .1, .2, .3, .5 ... or 10.
+    """alpha0 whose Dirichlet prior predicts held-out pairs best: .05, .1, .2, .3, .5 ... or 10.
 
-    Under `Omega = (diag(w) + alpha0 w w') / (alpha0 + 1)`, with topics and weights of the other
-    half. The noisier topics are, the larger it is, so that documents read with it are assigned to
-    them less surely. The pairs that they were fitted on give one near 0. `whole` is a handle of the
+    Scores `Omega = (diag(w) + alpha0 w w') / (alpha0 + 1)` with topics and weights of the other
+    half. The noisier the topics, the larger alpha0, so documents are assigned to them with less
+    certainty. The fitted pairs themselves would give a value near 0. `whole` is a handle of the
     refined topics. Raises InvalidInput if a half has no pair of words.
     """
     rows = halves.rows
@@ -380,11 +381,11 @@ def predicting_alpha0_there(halves: HalfRows, whole: Any) -> float:
         mixed = [rows.once(STEP, with_dirichlet, one, TRIED_ALPHA0S[place]) for one in fits]
         return scored(halves, mixed).mean
 
-    # of a mixture of two it rises, then falls
+    # for a mixture of two the score rises, then falls
     return TRIED_ALPHA0S[highest_place(len(TRIED_ALPHA0S), likelihood)]
 
 
 def with_dirichlet(state: PairTopics, alpha0: float) -> PairTopics:
-    """The topics with the pair weights of Dirichlet proportions."""
+    """Topics with the pair weights of Dirichlet proportions."""
     weights = state.pair_weights.sum(axis=1)
     return replace(state, pair_weights=dirichlet_pair_weights(weights, alpha0))

@@ -1,4 +1,4 @@
-"""Topic proportions of documents under known topics: the fixed point, and Gibbs sampling."""
+"""Topic proportions of documents under given topics, by fixed point iteration or Gibbs sampling."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def posteriors(logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def said_by_words(proportions: NDArray[np.float64], lengths: NDArray[np.int64]) -> Columns:
-    """What is said of records by their words: those that are known, the topic, the proportions.
+    """Values of records of words: number of known words, topic, proportions.
 
-    A record without a known word has no topic.
+    A record without known words has no topic.
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     topic = likeliest(proportions, lengths == 0)
@@ -56,7 +56,7 @@ def inferred_proportions(
     if method != "gibbs":
         raise InvalidInput(f'method is "{method}"; choose "fixed-point" or "gibbs"')
     if seed is None or seed < 0 or iterations < 2:
-        raise InvalidInput("the Gibbs sampler needs a seed >= 0 and at least 2 iterations")
+        raise InvalidInput("the Gibbs sampler needs a seed of at least 0 and at least 2 iterations")
     rng = generator_of(seed)
     return sampled_proportions(batch, topics, alpha0 * weights, rng, iterations)
 
@@ -71,13 +71,13 @@ def sampled_proportions(
     """Collapsed Gibbs sampling with fixed topics, vectorised over documents.
 
     `P(z = j | rest) ~ m_wj (alpha_j + tokens of the document in j)`: documents are independent
-    given the topics, so the t-th tokens of all documents are drawn at once.
+    given the topics, so the t-th tokens of all documents are sampled together.
     """
     order = np.argsort(-batch.lengths, kind="stable")
     lengths = batch.lengths[order]
     k, longest = topics.shape[1], int(lengths[0]) if lengths.size else 0
-    # Documents are longest first, so those that have a t-th token are a prefix; the t-th tokens
-    # of all lie together, after the (t-1)-th: as many cells as tokens, however long one may be.
+    # Documents are sorted by decreasing length, so those with a t-th token are a prefix. The t-th
+    # tokens of all documents are contiguous, after the (t-1)-th: memory is one cell for each token.
     active = np.searchsorted(-lengths, -np.arange(longest), side="left")
     starts = np.concatenate([[0], np.cumsum(active)])
     tokens = np.empty(starts[-1], dtype=np.int32)
@@ -92,7 +92,7 @@ def sampled_proportions(
         for t in range(longest):
             rows = np.arange(active[t])
             cells = slice(int(starts[t]), int(starts[t + 1]))
-            if iteration:  # the first sweep places the tokens one after another
+            if iteration:  # the first sweep adds the tokens one by one
                 counts[rows, state[cells]] -= 1
             chances = np.cumsum(topics[tokens[cells]] * (alpha + counts[: rows.size]), axis=1)
             draws = rng.random(rows.size) * chances[:, -1]

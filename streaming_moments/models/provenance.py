@@ -1,4 +1,4 @@
-"""Provenance: how a model was made, beside its fit."""
+"""Provenance: how a model was made after its fit."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Polishing:
-    """How a model was polished.
+    """Record of the polishing of a model.
 
-    parent : name of the model that the passes began with; empty where it has none
-    passes : number over the documents
+    parent : name of the model before the passes; empty if it has none
+    passes : number of passes over the documents
     alpha : whether alpha was learned from them
-    shards, documents, tokens : numbers read in the last pass; 0 shards where documents were given
-        in memory
+    shards, documents, tokens : numbers read in the last pass; 0 shards for documents in memory
     """
 
     parent: str
@@ -25,7 +24,7 @@ class Polishing:
 
     @property
     def sentence(self) -> str:
-        """What people should know of it."""
+        """One sentence for people."""
         where = f" of {self.shards:,} shards" if self.shards else ""
         parent = f" from model {self.parent}" if self.parent else ""
         learned = ", alpha learned" if self.alpha else ""
@@ -35,11 +34,11 @@ class Polishing:
 
 @dataclass(frozen=True)
 class SecondStart:
-    """What a second start gave, where decomposed topics repeated.
+    """Result of a second start, for decomposed topics that were near-duplicates.
 
-    repeated : topics that were much like one of more weight, and were redrawn
-    gain : of the log-likelihood of a held-out pair, by the second start
-    noise : half of the difference between the halves in that
+    repeated : number of near-duplicates of a topic with more weight, which were redrawn
+    gain : gain of the second start in held-out log-likelihood per pair
+    noise : half the difference between the halves in the gain
     """
 
     repeated: int
@@ -48,7 +47,7 @@ class SecondStart:
 
     @property
     def kept(self) -> bool:
-        """Whether the topics are those of the second start.
+        """Whether the topics come from the second start.
 
         Examples
         --------
@@ -59,17 +58,17 @@ class SecondStart:
 
     @property
     def sentence(self) -> str:
-        """What people should know of it.
+        """One sentence for people.
 
         Examples
         --------
-        >>> SecondStart(1, gain=0.002, noise=0.001).sentence
-        '1 topic repeated another: kept a second start, +0.0020 a pair held out'
+        >>> print(SecondStart(1, gain=0.002, noise=0.001).sentence)
+        1 topic was a near-duplicate: used a second start, +0.0020 held-out log-likelihood per pair
         """
         topics = (
-            "1 topic repeated another"
+            "1 topic was a near-duplicate"
             if self.repeated == 1
-            else (f"{self.repeated} topics repeated others")
+            else (f"{self.repeated} topics were near-duplicates")
         )
-        kept = "kept a second start" if self.kept else "a second start was no better"
-        return f"{topics}: {kept}, {self.gain:+.4f} a pair held out"
+        kept = "used a second start" if self.kept else "a second start was no better"
+        return f"{topics}: {kept}, {self.gain:+.4f} held-out log-likelihood per pair"

@@ -1,4 +1,4 @@
-"""Refinement: topics made likelier by the stored pairs of words, in rounds over the rows."""
+"""Refinement: rounds over the rows that raise the likelihood of the stored word pairs."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from streaming_moments.statistics.row_block import interleaved
 
 ROUNDS = 10
 _MOST_ROUNDS = 10_000
-# Rounds from which on the proportions tell how far documents mix topics.
+# From this number of rounds on the proportions show how documents mix topics.
 TELLING_ROUNDS = 10
-# Of the start: no word is then ruled out of a topic for good.
+# Share of the mean in the start, so that no word is excluded from a topic for good.
 _MEAN_SHARE = 0.01
-# Steps longer than those of expectation maximisation need about half as many rounds.
+# Over-relaxed steps need about half as many rounds as expectation maximisation.
 _RELAXATION = 1.8
-_PLAIN_ROUNDS = 2  # the last
-# Correlation of two topics from which on one repeats the other; of planted ones below 0.1.
+_PLAIN_ROUNDS = 2  # the last rounds
+# Correlation above which a topic is a near-duplicate; planted topics are below 0.1.
 _REPEATED = 0.3
-# Shape of the gamma variables by which the words of a repeated topic are multiplied.
+# Shape of the gamma variables that multiply the words of a near-duplicate.
 _SHAKEN = 0.5
 STEP = "refinement"
 
 
 def require_rounds(rounds: int) -> None:
-    """Raise InvalidInput for a number of rounds below 0 or above 10,000."""
+    """Raise InvalidInput unless the number of rounds is 0 to 10,000."""
     if not 0 <= rounds <= _MOST_ROUNDS:
         raise InvalidInput(f"refine is {rounds}; it must be 0 to {_MOST_ROUNDS:,} rounds")
 
 
 @dataclass(frozen=True, eq=False)
 class PairTopics:
-    """Topics, and how they stand together in documents: a model of the pairs of their words.
+    """Topics and their co-occurrence in documents: a model of word pairs.
 
-    The composite likelihood of the pairs is `sum P_ih log (M Omega M_core')_ih`. It needs no more
-    of a model of mixed topics than its Omega; of documents of one topic Omega is diagonal, and a
-    round leaves it so.
+    The composite likelihood of the pairs is `sum P_ih log (M Omega M_core')_ih`. Of the
+    distribution of topic mixtures it only needs Omega. For documents of one topic Omega is
+    diagonal, and a round keeps it diagonal.
 
     topics : (n, k) float64 M, columns on the simplex
     pair_weights : (k, k) float64 `Omega = E[theta theta']`, symmetric, sums to 1
     expected : (n,) float64 M1
-    core : number of words whose pairs are all counted
+    core : number of words with pair counts for all words
     """
 
     topics: NDArray[np.float64]
@@ -60,44 +60,44 @@ class PairTopics:
 
 
 def refined(rows: Rows, start: PairTopics, rounds: int) -> PairTopics:
-    """Topics after `rounds` rounds of expectation maximisation, from the `pair_rows` alone.
+    """Topics after `rounds` rounds of expectation maximisation, from the `pair_rows` only.
 
-    All but the last two rounds are over-relaxed. The start is mixed with 1% of M1; 0 rounds give it
-    back. The result has the same bits however the rows are divided: blocks give rows, each worked
-    out alone, and all sums are taken over all rows at once.
+    All but the last two rounds are over-relaxed. The start is mixed with 1% of M1; 0 rounds return
+    it unchanged. The result has the same bits however the rows are divided: blocks give rows, each
+    computed alone, and all sums run over all rows at once.
     """
     result: PairTopics = rows.value(refined_there(rows, start, rounds)) if rounds else start
     return result
 
 
 def refined_there(rows: Rows, start: Any, rounds: int) -> Any:
-    """As `refined`, of a handle: what it gives is one too, nothing comes here; 1 round or more."""
+    """Same as `refined` for handles, with at least one round: no data is copied to this process."""
     return rounds_from(rows, rows.once(STEP, begun, start), rounds)
 
 
 def rounds_from(rows: Rows, state: Any, rounds: int, step: str = STEP) -> Any:
-    """Handle of the topics so many rounds after those of a handle; see `refined`."""
+    """Handle of the topics after more rounds, from a handle; see `refined`."""
     for left in range(rounds, 0, -1):
         relaxation = _RELAXATION if left > _PLAIN_ROUNDS else 1.0
         parts = rows.each(step, expected_ratios, state)
         state = rows.once(step, next_topics, parts, state, relaxation)
-        del parts  # before the next are made
+        del parts  # frees them before the next parts are made
     return state
 
 
 def pair_rows(rows: Rows) -> Rows:
-    """The pair counts of all rows, as rounds read them: kept where memory allows."""
+    """Pair counts of all rows as needed by rounds, held in memory if they fit."""
     return rows.prepared("pair counts", PairRows.of)
 
 
 def begun(start: PairTopics) -> PairTopics:
-    """The topics mixed with a little of the mean."""
+    """Topics mixed with a little of the mean."""
     topics = (1 - _MEAN_SHARE) * start.topics + _MEAN_SHARE * start.expected[:, None]
     return replace(start, topics=topics / topics.sum(axis=0))
 
 
 def expected_ratios(pairs: PairRows, state: PairTopics) -> NDArray[np.float64]:
-    """(r, k) `G = R M_core` of a block, `R = P / (M Omega M_core')`."""
+    """(r, k) `G = R M_core` of a block, with `R = P / (M Omega M_core')`."""
     left = state.topics[pairs.block.rows] @ state.pair_weights
     return pairs.ratios(left, state.topics[: state.core], state.expected)
 
@@ -105,20 +105,20 @@ def expected_ratios(pairs: PairRows, state: PairTopics) -> NDArray[np.float64]:
 def next_topics(
     parts: Sequence[NDArray[np.float64]], state: PairTopics, relaxation: float = 1.0
 ) -> PairTopics:
-    """The topics after a round, from the `expected_ratios`, (r, k) float64, of all blocks in order.
+    """Topics after a round, from the `expected_ratios`, (r, k) float64, of all blocks in order.
 
-    `M <- M * (G Omega)` and `Omega <- Omega * (M_core' G_core)` are expected counts, of tokens by
-    topic and of pairs of core words by both topics. Inside the core this is expectation
-    maximisation for the pairs of core words, whose likelihood so never falls in a plain round;
-    other words follow, each by its own pairs. Of the pairs of two topics the core sees a share that
-    is the product of theirs, by which Omega is divided: else topics of which much lies outside the
-    core would lose weight, and exact moments would not be a fixed point.
+    `M <- M * (G Omega)` and `Omega <- Omega * (M_core' G_core)` are expected counts: of tokens by
+    topic, and of pairs of core words by both topics. Inside the core this is expectation
+    maximisation for pairs of core words, so their likelihood never decreases in a plain round; each
+    other word is fitted by its own pairs. The core contains only a share of the pairs of two
+    topics, the product of both topics' shares, so Omega is divided by it. Otherwise topics with
+    many words outside the core would lose weight, and exact moments would not be a fixed point.
 
-    `state` is what the parts were made of. Each change of a topic is raised to the power
+    `state` holds the topics that gave the parts. Each change of a topic is raised to the power
     `relaxation`; 1 is a plain round.
     """
     gathered, core = interleaved(parts), state.core
-    # in place, all through: of arrays of all words there are few
+    # in place throughout, as arrays over all words are large
     topics = gathered @ state.pair_weights
     topics *= state.topics
     topics = _columns(topics, state.topics)
@@ -147,7 +147,7 @@ def dirichlet_pair_weights(weights: NDArray[np.float64], alpha0: float) -> NDArr
 
 
 def implied_alpha0(pair_weights: NDArray[np.float64]) -> float | None:
-    """The alpha0 whose Dirichlet has nearly this Omega; None where none has.
+    """alpha0 of the Dirichlet distribution nearest to this Omega, or None.
 
     `Omega - w w' ~ (diag(w) - w w') / (alpha0 + 1)` by least squares.
 
@@ -164,7 +164,7 @@ def implied_alpha0(pair_weights: NDArray[np.float64]) -> float | None:
 
 
 def correlations(pair_weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k) correlations of the proportions, 1 on the diagonal; NaN of one that never varies.
+    """(k, k) correlations of the proportions, with diagonal 1; NaN for a constant proportion.
 
     Examples
     --------
@@ -181,12 +181,12 @@ def correlations(pair_weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _divided(values: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The quotients, 0 where nothing is divided by."""
+    """Quotients, 0 for a zero divisor."""
     return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
 
 
 def _columns(values: NDArray[np.float64], otherwise: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The values, each column now of sum 1; a column of nothing is that of `otherwise`."""
+    """Values with each column scaled to sum 1; a zero column becomes that of `otherwise`."""
     totals = values.sum(axis=0)
     some = totals > 0
     np.divide(values, totals, out=values, where=some)
@@ -195,19 +195,19 @@ def _columns(values: NDArray[np.float64], otherwise: NDArray[np.float64]) -> NDA
 
 
 def likelier_there(model: Any, pairs: Rows, rounds: int) -> Any:
-    """As `TopicModel.likelier`, of a handle: what it gives is one too, nothing comes here."""
+    """Same as `TopicModel.likelier` for handles: no data is copied to this process."""
     start = pairs.once(STEP, pair_topics_of, model, pairs.basis.core)
     found = refined_there(pairs, start, rounds)
     return pairs.once(STEP, with_pair_topics, model, found, rounds)
 
 
 def pair_topics_of(model: Any, core: int) -> PairTopics:
-    """What is refined of a model, with so many core words."""
+    """Topics of a model to refine, with `core` core words."""
     return PairTopics(model.topics, model.pair_weights, model.word_probabilities, core)
 
 
 def with_pair_topics(model: Any, found: PairTopics, rounds: int) -> Any:
-    """The model after so many rounds that found these, topics by falling weight."""
+    """Model after the rounds that gave these topics, by decreasing weight."""
     weights = found.pair_weights.sum(axis=1)
     model = replace(
         model,
@@ -220,10 +220,10 @@ def with_pair_topics(model: Any, found: PairTopics, rounds: int) -> Any:
 
 
 def repeated_topics(model: Any) -> tuple[int, ...]:
-    """Topics that are much like an earlier one that is none of these.
+    """Topics that are near-duplicates of an earlier topic that is not one itself.
 
-    Their differences from M1 go together: their correlation is that of the chi-square distance, in
-    which words that are frequent everywhere do not count.
+    Compares correlations of the differences from M1 in the metric of the chi-square distance, which
+    ignores words that are frequent everywhere.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def repeated_topics(model: Any) -> tuple[int, ...]:
 
 
 def drawn_anew(model: Any, again: Sequence[int], seed: int) -> Any:
-    """The model with some of its topics shaken, word by word."""
+    """Model with some of its topics perturbed word by word."""
     rng, topics = np.random.default_rng(seed), model.topics.copy()
     topics[:, again] *= rng.gamma(_SHAKEN, size=(model.n_words, len(again)))
     return replace(model, topics=topics / topics.sum(axis=0))

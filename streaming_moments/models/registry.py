@@ -1,6 +1,6 @@
-"""Models: all that can be fitted and kept, one line each, and which lack a door.
+"""Registry of the models, one line each, and of the features that each model lacks.
 
-A door is where people meet a model: a command, a page, a call.
+A door is a place where people use a model: a command, a page or a call.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ _ALL: tuple[Any, ...] = (
     BernoulliMixture,
 )
 MODELS: Mapping[str, Any] = MappingProxyType({one.name: one for one in _ALL})
-DEFAULT_MODEL = TopicModel.name  # also what a stored model is that does not say
-# What a model is on statistics of another kind.
+DEFAULT_MODEL = TopicModel.name  # a stored model without a name is also this one
+# Names of models whose statistics are of another kind.
 COUNTERPARTS: Mapping[tuple[str, str], Any] = MappingProxyType(
     {(Communities.name, Blockmodel.kind): Blockmodel}
 )
-# By door and model: why there is nothing, and what to do instead. All others have a row there.
+# By door and model: what a model lacks there and what to do instead. All others have a row there.
 ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "transform": {
-            "blockmodel": "is of all nodes of a graph, not of shards: `streaming-moments "
-            "memberships` writes what it says of them"
+            "blockmodel": "describes nodes of a graph, not shards; `streaming-moments memberships` "
+            "writes its results"
         },
         "diff": dict.fromkeys(
             ("latent_tree", "factors"),
-            "has no topics, states or clusters that can be matched with those of another; "
+            "has no topics, states or clusters to match with those of another model; "
             "`streaming-moments topics --model` shows each",
         ),
         "polish": dict.fromkeys(
             ("independent", "views", "hmm", "latent_tree", "factors", "blockmodel"),
-            "has no passes over documents; polish one of topics, poisson, communities or "
-            "gaussian_mixture, bernoulli_mixture",
+            "has no passes over records; polish a model of topics, poisson, communities, "
+            "gaussian_mixture or bernoulli_mixture",
         ),
         "estimator": dict.fromkeys(
             ("poisson", "independent", "blockmodel"),
@@ -69,17 +69,17 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 
 def models_of(kind: str) -> tuple[Any, ...]:
-    """The classes of models that are fitted on statistics of a kind."""
+    """Classes of models for statistics of a kind."""
     return tuple(one for one in _ALL if one.kind == kind)
 
 
 def model_named(name: str) -> Any:
-    """The class of models of that name.
+    """Class of models with a name.
 
     Raises
     ------
     InvalidInput
-        None has it.
+        No model has this name.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def model_named(name: str) -> Any:
 
 
 def row_of(rows: Mapping[str, T], model: str, door: str) -> T:
-    """The row of a model in the table of a door; raises InvalidInput, with what to do, if none.
+    """Row of a model in the table of a door; raises InvalidInput, with a remedy, if it has none.
 
     Examples
     --------
@@ -101,5 +101,5 @@ def row_of(rows: Mapping[str, T], model: str, door: str) -> T:
     """
     if model in rows:
         return rows[model]
-    others = f"is not known to {door}; give a model of {', '.join(rows)}"
+    others = f"is not supported by {door}; give a model of {', '.join(rows)}"
     raise InvalidInput(f"model {model} {ABSENT.get(door, {}).get(model, others)}")

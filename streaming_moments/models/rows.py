@@ -1,4 +1,4 @@
-"""Rows: all rows of some statistics, block by block, wherever they lie."""
+"""Rows: all rows of some statistics, block by block, in memory or on workers."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from streaming_moments.statistics.counts.weighted import Statistics
 _Item = TypeVar("_Item")
 
 FEWEST_STRIPS = 64
-_MOST_STRIP_SUMS = 128 << 20  # bytes, where there are more strips than that
+_MOST_STRIP_SUMS = 128 << 20  # bytes, if there would be more strips than that
 
 
 class Rows(Protocol):
-    """Runs the steps of a fit; each step has a name, for progress and clocks.
+    """Runner of the steps of a fit; each step has a name, for progress and timing.
 
-    What `each`, `summed` and `once` return is a handle, to be given to `once`; of the latter two
-    also to `value`, or as a shared argument. All functions and arguments must be picklable.
+    `each`, `summed` and `once` return handles that `once` accepts; handles of the latter two can
+    also go to `value` or be shared arguments. All functions and arguments must be picklable.
     """
 
     @property
     def foundation(self) -> Any:
-        """What the statistics are gathered on, where they are of another kind than counts."""
+        """Foundation of the statistics, for kinds other than counts."""
 
     @property
     def basis(self) -> Basis:
-        """Q, of counts; so the lengths."""
+        """Basis Q of counts; `lengths` is also for counts."""
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
-        """Which documents count a row."""
+        """Length totals of the counted documents."""
 
     @property
     def whole_core(self) -> bool:
@@ -45,51 +45,51 @@ class Rows(Protocol):
 
     @property
     def halves(self) -> bool:
-        """Whether the statistics keep halves of the documents."""
+        """Whether the statistics have halves of the documents."""
 
     @property
     def keeps_halves(self) -> bool:
-        """Whether memory holds what `prepared` makes of each half, both at once."""
+        """Whether memory holds the results of `prepared` for both halves at once."""
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> Any:
-        """`function(statistics, *shared)` of every row block, in a list; left where it was made."""
+        """List of `function(statistics, *shared)` for all row blocks; results are not moved."""
 
     def prepared(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> Rows:
-        """Rows of which the steps are given `function(statistics)` in place of the statistics.
+        """Rows whose steps get `function(statistics)` instead of the statistics.
 
-        It is called once for each block where memory allows, otherwise anew by every step. Without
-        `halves` the statistics may be as of a store that keeps none, as they are for other steps.
+        The function is called once for each block if memory allows, otherwise again in every step.
+        Without `halves` the statistics may lack the sums of halves.
         """
 
     def brought(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> Rows:
-        """As `prepared`, of so little that it is brought here, where steps on it will run."""
+        """Same as `prepared`, for small results, which are copied to where steps run."""
 
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """As `each`, but the results themselves, brought here."""
+        """Same as `each`, but copies the results to this process."""
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
-        """The sum of what `each` gives, of so many bytes for each block: `strips`, then `tree_sum`.
+        """Sum of the results of `each`, with `nbytes` bytes each: `strips`, then `tree_sum`.
 
-        So it has the same bits whoever adds it up.
+        It has the same bits wherever it is summed.
         """
 
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> Any:
-        """`function(part, *shared)` of every part, a handle or some of them; left as of `each`."""
+        """`function(part, *shared)` for every part, a handle or several; see `each`."""
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
-        """`function(*values)`, with nothing beside it."""
+        """`function(*values)`, while no other step runs."""
 
     def shared(self, value: Any) -> Any:
-        """A handle of a value made here, sent once however many steps take it."""
+        """Handle of a value of this process, sent once for all steps that use it."""
 
     def value(self, handle: Any) -> Any:
-        """The result itself."""
+        """Result behind a handle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +99,13 @@ class InMemory:
     Parameters
     ----------
     blocks : sequence of MomentStatistics, WeightedStatistics or ViewStatistics
-        All row blocks in their order; one for all rows.
+        All row blocks in order; or one block of all rows.
     whole_core : bool
-        False makes it whiten by rows of the core, as workers that cannot hold all of it.
+        False whitens by rows of the core, like workers that cannot hold all of it.
     ready : sequence
-        What `prepared` made of the blocks.
+        Results of `prepared` for the blocks.
     keeps_halves : bool
-        False makes it prepare halves anew each time.
+        False prepares halves again each time.
 
     Raises
     ------
@@ -128,28 +128,28 @@ class InMemory:
 
     @property
     def foundation(self) -> Any:
-        """What the statistics are gathered on."""
+        """Foundation of the statistics."""
         return self.blocks[0].foundation
 
     @property
     def basis(self) -> Basis:
-        """Q."""
+        """Basis Q."""
         basis: Basis = self.blocks[0].basis
         return basis
 
     @property
     def lengths(self) -> RowLengths[Lengths]:
-        """Which documents count a row."""
+        """Length totals of the counted documents."""
         lengths: RowLengths[Lengths] = self.blocks[0].row_lengths
         return lengths
 
     @property
     def halves(self) -> bool:
-        """Whether the statistics keep halves of the documents."""
+        """Whether the statistics have halves of the documents."""
         return self.blocks[0].even_pair_counts is not None
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """One after another."""
+        """Call the function for one block after another."""
         return [function(block, *shared) for block in self.ready or self.blocks]
 
     gathered = each
@@ -157,13 +157,13 @@ class InMemory:
     def prepared(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> InMemory:
-        """Made at once."""
+        """Prepare all blocks at once."""
         return replace(self, ready=self.each(step, function))
 
     brought = prepared
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
-        """Strip by strip."""
+        """Sum strip by strip."""
         cut = strips(self.ready or self.blocks, nbytes)
         sums = (
             (index, added(function(block, *shared) for block in strip))
@@ -174,24 +174,24 @@ class InMemory:
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> list[Any]:
-        """One after another."""
+        """Call the function for one part after another."""
         return [function(part, *shared) for part in parts]
 
     def shared(self, value: Any) -> Any:
-        """The value."""
+        """The value itself."""
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
-        """At once."""
+        """Call the function."""
         return function(*values)
 
     def value(self, handle: Any) -> Any:
-        """The handle."""
+        """The handle itself, as it is the value."""
         return handle
 
 
 def added(parts: Iterable[Any]) -> Any:
-    """The sum of some parts, at least one, in their order."""
+    """Sum of at least one part, in order."""
     waiting = iter(parts)
     total = next(waiting)
     for part in waiting:
@@ -204,10 +204,10 @@ def tree_sum(
     number: int,
     add: Callable[[Any, Any], Any] = operator.add,
 ) -> Any:
-    """The sum of so many parts, each with its index, in a binary tree by index.
+    """Sum of `number` parts, each with its index, in a binary tree by index.
 
-    So their order does not matter, and in the order of their indices at most one part of each
-    level is held, `strip_sums_held` of them.
+    So the order in which they arrive does not matter. If they arrive by index, at most one part of
+    each level is held: `strip_sums_held` parts.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def tree_sum(
     waiting: dict[tuple[int, int], Any] = {}
     for index, part in parts:
         place, width, total = index, number, part
-        del part  # what was added up is not held until the next one comes
+        del part  # frees the part before the next one arrives
         while width > 1:
             if place ^ 1 < width:
                 if (width, place ^ 1) not in waiting:
@@ -232,7 +232,7 @@ def tree_sum(
 
 
 def strips(blocks: Sequence[_Item], nbytes: int) -> list[list[_Item]]:
-    """Blocks shared out, a strip for one task, of each of which the sum has so many bytes.
+    """Split blocks into strips, one for each task, whose sums have `nbytes` bytes each.
 
     Examples
     --------
@@ -244,11 +244,10 @@ def strips(blocks: Sequence[_Item], nbytes: int) -> list[list[_Item]]:
 
 
 def number_of_strips(blocks: int, nbytes: int) -> int:
-    """Strips that so many row blocks make up, of each of which the sum has so many bytes.
+    """Number of strips for row blocks whose sums have `nbytes` bytes each.
 
-    64 at least, so that as many workers share them however large the sums are, and more where all
-    sums together stay small. It depends on nothing else, so neither does the order in which sums
-    are added up.
+    At least 64, so that as many workers share them even for large sums, and more if all sums
+    together stay small. It depends on nothing else, so the order of summation is fixed as well.
 
     Examples
     --------
@@ -261,7 +260,7 @@ def number_of_strips(blocks: int, nbytes: int) -> int:
 
 
 def strip_sums_held(blocks: int, nbytes: int) -> int:
-    """Sums, done and waiting, of those strips that are added up in their order.
+    """Largest number of strip sums held while strips are summed in order.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""States: topics, hidden states or clusters of any model, as they are matched with another's.
+"""States: topics, hidden states or clusters of any model, in a form that can be matched.
 
-What only some models can is a Protocol and a line for each of them; passes have `PASSES`.
+A feature of some models is a Protocol and one line for each model; passes have `PASSES`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from streaming_moments.models.topics import TopicModel
 
 
 class WithTables(Protocol):
-    """States that are distributions over the words of one view or several."""
+    """Model whose states are distributions over the words of one or several views."""
 
     @property
     def tables(self) -> dict[str, NDArray[np.float64]]:
-        """(n, k) columns of each view, by what it is called."""
+        """(n, k) columns of each view, by name of the view."""
 
 
 WITH_TABLES: Mapping[str, type[WithTables]] = MappingProxyType(
@@ -39,11 +39,10 @@ WITH_TABLES: Mapping[str, type[WithTables]] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Topics, or hidden states, as distributions over words.
+    """Topics or hidden states as distributions over words.
 
-    columns : (n, k) float64 on the simplex; of several views their columns one under another, each
-        of an equal share
-    bars : (k,) float64, expected L1 error of each
+    columns : (n, k) float64 on the simplex; several views are stacked with equal shares
+    bars : (k,) float64, expected L1 error of each state
     """
 
     columns: NDArray[np.float64]
@@ -51,16 +50,16 @@ class States:
 
     @property
     def number(self) -> int:
-        """How many."""
+        """Number of states."""
         return int(self.columns.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Components of rows of numbers.
+    """Components of numeric rows.
 
     means : (k, d) float64, in the unit of the rows
-    variances : (k, 1) or (k, d) float64, of all coordinates alike, or of each
+    variances : (k, 1) or (k, d) float64, one for all coordinates, or one for each
     bars : (k,) float64, expected distance of each mean from the true one
     """
 
@@ -70,7 +69,7 @@ class Clusters:
 
     @property
     def number(self) -> int:
-        """How many."""
+        """Number of clusters."""
         return len(self.means)
 
 
@@ -103,7 +102,7 @@ MATCHED: Mapping[str, Callable[[Any], States | Clusters]] = MappingProxyType(
 
 
 def states_of(model: Any) -> States | Clusters | None:
-    """The topics, hidden states or clusters of a model; None of one that has nothing to be matched.
+    """Topics, hidden states or clusters of a model; None if it has nothing to match.
 
     Examples
     --------
@@ -116,5 +115,5 @@ def states_of(model: Any) -> States | Clusters | None:
 
 
 def compares_states(model: type[Any]) -> bool:
-    """Whether numbers of states of a model, which is not of topics, can be compared by halves."""
+    """Whether halves can compare numbers of states of a model other than topics."""
     return bool(model.holds_out) and not model.finds_topics

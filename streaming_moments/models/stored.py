@@ -1,4 +1,4 @@
-"""StoredModel: the base of all models, whose fields say how a store keeps them."""
+"""StoredModel: base of all models; its fields define how a store saves them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from streaming_moments.printing.short_repr import model_repr
 
 @dataclass(frozen=True)
 class Part:
-    """How a store keeps a field of a model.
+    """How a store saves a field of a model.
 
-    name : in stores, where it differs from that of the field
-    states : axes of an array that have an entry for each state
+    name : name in stores, if it differs from the field
+    states : axes of an array with one entry for each state
     required : refuse a stored model without it, though the field has a default
-    together : parts of the same group are all in a store, or none of them
+    together : group of parts; a store has all parts of a group or none
     arrays : names of the arrays of a field that is a dataclass of arrays
-    prefix : before the keys of a field that is a mapping of arrays, in the names of its arrays
+    prefix : prefix of the array names of a field that is a mapping of arrays
     own : the class of the model stores the field itself
     """
 
@@ -55,42 +55,42 @@ _PLAIN = Part()
 
 
 def stored_as(**how: Any) -> Mapping[str, Part]:
-    """Metadata of a field with the values of a `Part`."""
+    """Metadata for a field, with the values of a `Part`."""
     return {"part": Part(**how)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StoredModel:
-    """What all models share: when and on what they were fitted, and how a store keeps their fields.
+    """Base of all models: the data of the fit, and how a store saves the fields.
 
-    Arrays become arrays of a store, other values its attributes, as their annotations say. Fields
-    that are None are left out. Arrays of a model are read-only.
+    By their annotations, arrays become arrays of a store and other values its attributes. Fields
+    that hold None are left out. Arrays of a model are read-only.
 
     Parameters
     ----------
     documents : int
         Records it was fitted on.
     since, until : str, optional
-        First and last day of the records, ISO 8601, where it was fitted on a window of time.
+        First and last day of the records, ISO 8601, for a fit on a window of time.
     half_life : float, optional
-        Days after which records counted half.
+        Age in days at which the weight of a record is half.
     """
 
     name: ClassVar[str]
     of_numbers: ClassVar[bool] = False
-    """Whether its arrays are parameters of rows of numbers, and not distributions over words."""
+    """Whether its arrays are parameters of numeric rows rather than distributions over words."""
     finds_topics: ClassVar[bool] = False
-    """Whether pairs held out tell how many topics, where it is not told how many."""
+    """Whether it can find the number of topics by held-out pairs."""
     numbered: ClassVar[str] = "topics"
     """What it has a number of, in the plural."""
     holds_out: ClassVar[str] = ""
-    """What of each half of the records tells how many, in the plural; empty where nothing does."""
+    """Plural name of what is held out to find the number; empty if there is nothing."""
     fewest: ClassVar[tuple[int, int]] = (0, 0)
-    """Documents, and those for each topic, below which a fit says nothing."""
+    """Fewest documents, in all and for each topic, for a meaningful fit."""
     nulls: ClassVar[tuple[str, ...]] = ("since", "until", "half_life")
-    """Attributes that stores keep as null where they are None."""
+    """Attributes that stores save as null if they are None."""
     halves_give: ClassVar[str] = "bars"
-    """The field of the error bars that halves of the records give."""
+    """Name of the field with error bars from halves of the records."""
 
     documents: int = field(default=0, kw_only=True, metadata=stored_as(required=True))
     since: str | None = field(default=None, kw_only=True)
@@ -102,13 +102,13 @@ class StoredModel:
     def __post_init__(self) -> None:
         for name, value in list(vars(self).items()):
             if isinstance(value, np.ndarray) and value.flags.writeable:
-                # a view, so that an array of the caller stays writeable
+                # a view, so that the caller's array stays writeable
                 view = value.view()
                 view.setflags(write=False)
                 object.__setattr__(self, name, view)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # a pickle of an earlier version may have the names that stores have, and lacks new fields
+        # pickles of earlier versions can have the names of stores, and lack new fields
         named = {how.name: one.name for one, how in _parts_of(type(self)) if how.name}
         held = {named.get(name, name): value for name, value in state.items()}
         new = {one.name: one.default_factory for one in fields(self) if one.name not in held}
@@ -121,37 +121,37 @@ class StoredModel:
 
     @property
     def vocabulary(self) -> str:
-        """Fingerprint of its words; empty where the words are those of the store's foundation."""
+        """Fingerprint of its vocabulary; empty if the foundation of the store has the words."""
         return ""
 
     @classmethod
     def trial(cls, rows: Any, options: Any) -> Trial | None:
-        """What halves say of the number of these options; None of an empty one. Errors as `fit`."""
+        """Score the number of these options by halves; None if one is empty. Raises as `fit`."""
         found = getattr(cast("Any", cls).fit(rows, options), "held_out", None)
         return None if found is None else Trial(found)
 
     @property
     def scored(self) -> NDArray[np.float64] | None:
-        """(n, k) distributions over words that have a coherence; None of other models."""
+        """(n, k) distributions over words that have a coherence, or None."""
         return None
 
     @property
     def mean_coherences(self) -> dict[str, float | None]:
-        """Mean coherences of what is `scored`, by key; None where they were not computed."""
+        """Mean coherences of `scored` by key; None if they were not computed."""
         return {}
 
     @property
     def captured_share(self) -> float | None:
-        """Smallest share of an eigenvalue that the basis sees; None where it is not known."""
+        """Smallest share of an eigenvalue that the basis captures, or None if unknown."""
         return None
 
     @property
     def moments(self) -> tuple[int, float] | None:
-        """Topics and alpha0 of the moments of documents that it was fitted to; None of others."""
+        """Topics and alpha0 of the fitted document moments; None for models of other data."""
         return None
 
     def summary(self) -> dict[str, Any]:
-        """What a log says of its fit, by name."""
+        """Summary of the fit for logs, by name."""
         held_out = getattr(self, "held_out", None)
         return {
             "model": self.name,
@@ -195,7 +195,7 @@ class StoredModel:
         return self.per_state.to_frame(one_of(self.numbered))
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""
+        """Arrays and JSON attributes from which `from_parts` restores the model."""
         arrays: dict[str, NDArray[Any]] = {}
         attributes: dict[str, Any] = {}
         for one, how in _parts_of(type(self)):
@@ -213,18 +213,18 @@ class StoredModel:
 
     @classmethod
     def from_parts(cls, arrays: Arrays, attributes: Attributes) -> Self:
-        """The model that `parts` described.
+        """Restore the model from its `parts`.
 
         Raises
         ------
         InvalidInput
-            A part is missing, unknown, or of another type than its field: names it.
+            A part is missing, unknown, or has another type than its field; the message names it.
         """
         return cls(**cls.fields_given(arrays, attributes))
 
     @classmethod
     def fields_given(cls, arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
-        """The fields of the model of some parts, by name; errors as `from_parts`."""
+        """Fields of the model from its parts, by name; raises as `from_parts`."""
         left, hints = {**arrays, **attributes}, get_type_hints(cls)
         found: dict[str, Any] = {}
         missing: list[str] = []
@@ -253,7 +253,7 @@ class StoredModel:
         return found
 
     def reordered(self, order: NDArray[np.int64]) -> Self:
-        """The model with state `order[j]` as state j.
+        """Model with state `order[j]` as state j.
 
         Raises
         ------
@@ -271,7 +271,7 @@ class StoredModel:
             else:
                 moved[one.name] = _reordered(value, order, how)
         if not moved:
-            raise InvalidInput(f"model {self.name} has no states that could be reordered")
+            raise InvalidInput(f"model {self.name} has no states to reorder")
         return replace(self, **moved)
 
 
@@ -299,7 +299,7 @@ def _reordered(array: NDArray[Any], order: NDArray[np.int64], how: Part) -> NDAr
 
 
 def _parts_of(model: type[StoredModel]) -> list[tuple[Field[Any], Part]]:
-    """Fields that the base stores, and how."""
+    """Fields that the base saves, with their parts."""
     found = [(one, one.metadata.get("part", _PLAIN)) for one in _own_first(model)]
     return [(one, how) for one, how in found if not how.own]
 
@@ -324,7 +324,7 @@ def _as_attribute(value: Any) -> Any:
 
 
 def _read(model: type[StoredModel], names: tuple[str, ...], hint: Any, values: list[Any]) -> Any:
-    """The value of a field by its annotation."""
+    """Value of a field by its annotation."""
     try:
         return _of_type(hint, values)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
@@ -352,7 +352,7 @@ def _of_type(hint: Any, values: list[Any]) -> Any:
     if kind is Mapping:
         return {str(key): float(number) for key, number in value.items()}
     if kind is float:
-        # 0 stays 0, as what names the content of a model may say
+        # 0 stays an int, as hashes of the content of a model can contain it
         given = math.nan if value is None else value
         return given if isinstance(given, int | float) else float(given)
     return index(value) if kind is int else str(value)

@@ -101,7 +101,7 @@ def seen_rows(
 
 
 def core_by_rows(rows: Rows, cores: Sequence[Any]) -> CoreMomentsByRows:
-    """Core moments of which products alone come here, made where strips of the `core_rows` lie."""
+    """Core moments computed where strips of the `core_rows` are; only products are copied here."""
     core, number = rows.basis.core, len(cores)
     cut = strips(range(number), 8 * core**2)
     given = [[cores[index] for index in strip] for strip in cut]

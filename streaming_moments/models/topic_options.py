@@ -1,4 +1,4 @@
-"""TopicOptions: what a fit of topics is told."""
+"""TopicOptions: options of a fit of topics."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ def _require_alpha0(alpha0: float | str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicOptions(FitOptions):
-    """What a fit of topics is told."""
+    """Options of a fit of topics."""
 
     alpha0: float | Literal["auto"] = option(
-        "0: one topic a document; else LDA; auto: by pairs held out.",
+        "Sum of the Dirichlet parameters; 0: one topic per document; else LDA; auto: best held-out "
+        "log-likelihood.",
         AUTO,
         _require_alpha0,
         auto=("auto",),
         found=AUTO,
     )
     rows: str = option(
-        "Words of topics by the third moment alone, or by the mean with the second.",
+        "Moments that give the words of topics: the third, or the mean of the second and third.",
         "third",
         _require_rows,
         choices=ROWS,
     )
     refine: int = option(
-        "Rounds that make topics likelier by the stored pairs of words; 0: none; auto: by pairs "
-        "held out.",
+        "Rounds that raise the likelihood of the stored word pairs; 0: none; auto: best held-out "
+        "log-likelihood.",
         ROUNDS,
         require_rounds,
         auto=("auto",),
     )
     alpha: str = option(
-        "Alpha that documents are read with: alpha0, or the sum under which pairs held out are "
-        "likeliest.",
+        "Prior for reading documents: alpha0, or the sum with the best held-out log-likelihood.",
         "given",
         _require_alpha,
         choices=ALPHAS,
@@ -66,22 +66,23 @@ class TopicOptions(FitOptions):
         super().__post_init__()
         if self.alpha == "auto" and not self.alpha0:
             raise InvalidInput(
-                "a model of one topic a document has no alpha to find; leave out alpha auto, or "
+                "a model with one topic per document has no alpha to find; leave out alpha auto, "
+                "or "
                 "fit with an alpha0 above 0"
             )
 
     @property
     def summary(self) -> str:
-        """What a log says of the fit."""
+        """Summary of the fit for logs."""
         how = "" if self.rows == "third" else f", {self.rows} rows"
-        rounds = "" if self.refine == ROUNDS else f", refined {self.refine} rounds"
+        rounds = "" if self.refine == ROUNDS else f", refined in {self.refine} rounds"
         read = "" if self.alpha == "given" else f", alpha {self.alpha}"
         alpha0 = self.alpha0 if self.alpha0 == AUTO else f"{self.alpha0:g}"
         return f"{super().summary}, alpha0 {alpha0}{how}{rounds}{read}"
 
     @property
     def label(self) -> str:
-        """What a model is called after."""
+        """Label from which a model gets its name."""
         how = "" if self.rows == "third" else f"-{self.rows}"
         rounds = "" if self.refine == ROUNDS else f"-r{self.refine}"
         read = "" if self.alpha == "given" else f"-{self.alpha}"

@@ -1,4 +1,4 @@
-"""Numba kernels that read documents with given topics: shares of their tokens in each topic."""
+"""Numba kernels that infer topic proportions and expected counts of documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streaming_moments.numerics.kernel import kernel
 from streaming_moments.numerics.read_only import read_only
 
 LANES = 8
-TOKEN = 1 << 20  # a token in the units of `expected_counts`
+TOKEN = 1 << 20  # units of `expected_counts` in a token
 
 
 def proportions(
@@ -24,7 +24,7 @@ def proportions(
 ) -> None:
     """`theta <- (alpha0 w + sum_i x_i theta m_i / (theta . m_i)) / (alpha0 + c)`, to 1e-8.
 
-    The limit is that of the sweeps of `_read` with the token itself left in.
+    This is the limit of the sweeps of `_read` that include the token itself.
     """
     _proportions(
         read_only(indptr),
@@ -78,19 +78,19 @@ def expected_counts(
     totals: NDArray[np.int64],
     harmonics: NDArray[np.int64],
 ) -> None:
-    """Add tokens of each word expected in each topic, by collapsed variational Bayes (CVB0).
+    """Add expected tokens of each word in each topic, by collapsed variational Bayes (CVB0).
 
     indptr, words, counts : arrays of a `CountBatch`
-    topics, alpha : (n, k) float64 and (k,) float64, all above 0
-    sweeps : limit for a document, which is done earlier when its tokens in no topic change by more
-        than the share `tolerance` of them
-    totals : (n, k) int64, added to, in units of 2^-20 of a token; what a document adds depends on
-        it and the model alone, so sums are the same bits in any order
-    harmonics : (k + 1,) int64, added to, in the same units:
-        `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` of each topic, and
+    topics, alpha : (n, k) float64 and (k,) float64, all positive
+    sweeps : most sweeps for a document; it ends earlier when its tokens in each topic change by at
+        most the share `tolerance` of all its tokens
+    totals : (n, k) int64, added to in place, in units of 2^-20 of a token; the values of a document
+        depend only on it and the model, so sums have the same bits in any order
+    harmonics : (k + 1,) int64, added to in place, in the same units:
+        `alpha_j (psi(alpha_j + N_dj) - psi(alpha_j))` for each topic, and
         `alpha0 (psi(alpha0 + c_d) - psi(alpha0))`, linear between whole N
     """
-    # one number after another, as the sums of a kernel are: NumPy adds in pairs
+    # one number after another, as in other kernels: NumPy would sum pairwise
     alpha0 = float(np.cumsum(alpha)[-1])
     _expected_counts(
         read_only(indptr),
@@ -133,7 +133,7 @@ def _expected_counts(
             for j in range(k):
                 totals[words[entry], j] += np.int64(shares[entry - first, j] * unit + 0.5)
         for j in range(k + 1):
-            # of a topic alpha and N; last of all of them alpha0 and the tokens
+            # for each topic alpha and N; last, for all topics, alpha0 and the tokens
             alpha, tokens = alpha0, total
             if j < k:
                 alpha, tokens = prior[j], room[0, j] - prior[j]
@@ -147,9 +147,9 @@ def _expected_counts(
 def _rooms(
     indptr: NDArray[np.int64], topics: NDArray[np.float64], alpha: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Topics and prior with columns of zeros, up to a multiple of the lanes, and room for `_read`.
+    """Topics and prior padded with zeros to a multiple of the lanes, and work space for `_read`.
 
-    The room is for the shares of the entries of one document, and for three more rows.
+    The work space holds the shares of the entries of one document, and three more rows.
     """
     k = alpha.size
     wide = -(-k // LANES) * LANES
@@ -188,10 +188,10 @@ def _read(
     shares: NDArray[np.float64],
     room: NDArray[np.float64],
 ) -> float:
-    """Sweeps over one document: `r_ij ~ m_ij (alpha_j + N_j - own r_ij)`, N at its newest.
+    """Sweeps over one document: `r_ij ~ m_ij (alpha_j + N_j - own r_ij)`, with the newest N.
 
-    Gives the tokens; alpha + N is left in the first row of the room, the shares r in `shares`. Sums
-    are in lanes of a fixed order, so that the same numbers come out of any processor.
+    Returns the number of tokens; alpha + N is in the first row of the work space, the shares r in
+    `shares`. Sums use lanes in a fixed order, so that all processors give the same numbers.
     """
     base, before, fresh = room[0], room[1], room[2]
     total = 0.0

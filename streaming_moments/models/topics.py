@@ -1,4 +1,4 @@
-"""TopicModel: topics fitted from statistics, and how documents are read with them."""
+"""TopicModel: topics fitted from statistics, and inference of documents with them."""
 
 from __future__ import annotations
 
@@ -68,58 +68,58 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
-_FEW = 4  # times fewer entries than words of the model
+_FEW = 4  # limit: entries times this below the words of the model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopicModel(StoredModel):
     """Topics of a single-topic model (`alpha0 = 0`) or of latent Dirichlet allocation.
 
-    A fit orders topics by falling weight, so the same statistics give the same numbers;
-    `matching.numbered_like` gives them the numbers of an earlier model instead.
+    A fit orders topics by decreasing weight, so the same statistics give the same numbering;
+    `matching.numbered_like` renumbers them like an earlier model.
 
     Parameters
     ----------
     topics : (n, k) float64
         Columns on the simplex: probability of each word in each topic.
     weights : (k,) float64
-        omega, share of each topic, sums to 1.
+        omega, share of each topic, with sum 1.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is the single-topic model.
     raw_topics : (n, k) float64
-        Topics as they were estimated, before the projection on the simplex.
+        Estimated topics before the projection on the simplex.
     word_probabilities : (n,) float64
         M1.
     spectrum, exact_spectrum : (k,) float64
-        Eigenvalues of the second moment through the basis, and its own, falling.
+        Eigenvalues of the second moment through the basis, and exact ones, decreasing.
     umass, npmi : (k,) float64
-        Coherence of each topic; NaN where it was not computed.
+        Coherence of each topic; NaN if not computed.
     method : str
         Name of the decomposition: "joint", "feature", "power", "svd", "eigen" or "als"; "given"
         for topics given as arrays.
     vocabulary, basis : str
-        Fingerprints.
+        Fingerprints of the vocabulary and the basis.
     refined : int
-        Rounds of refinement by the pairs of words.
+        Number of refinement rounds by the word pairs.
     pair_weights : (k, k) float64
-        `Omega = E[theta theta']`, share of the pairs of words of a document that are of both
-        topics; rows add up to the weights, or to those from before alpha was learned. Where it was
-        not refined, that of the Dirichlet.
+        `Omega = E[theta theta']`, topic co-occurrence matrix: share of the word pairs of a document
+        with these two topics. Rows sum to the weights, or to those from before alpha was learned.
+        Without refinement it is that of the Dirichlet distribution.
     polishing : Polishing, optional
-        The passes over documents since the fit.
+        Record of the passes over documents after the fit.
     topic_bars, word_bars : (k,) and (n, k) float64, optional
-        L1 error to be expected of each topic, and standard error of each probability, where the
-        statistics keep halves of the documents; of a polished model those from before its passes.
+        Expected L1 error of each topic, and standard error of each probability, if the statistics
+        have halves of the documents; of a polished model those from before its passes.
     held_out : HeldOut, optional
-        How likely the pairs of each half are by topics of the other one; as the bars.
+        Log-likelihood of the pairs of each half under topics of the other; stored like the bars.
     second_start : SecondStart, optional
-        What it gave, where topics repeated.
+        Result of a second start, if topics were near-duplicates.
     alpha0_search : Alpha0Search, optional
-        How alpha0 was found, where none was given.
+        Search for alpha0, if none was given.
     coherences : mapping of str to (k,) float64
-        Other coherences of each topic than UMass and NPMI, by key, where they were computed.
+        Other coherences of each topic than UMass and NPMI, by key, if computed.
     documents, since, until, half_life
-        As of any model.
+        As for any model.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class TopicModel(StoredModel):
     umass: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     npmi: NDArray[np.float64] = field(metadata=stored_as(states=(0,)))
     _: KW_ONLY
-    # what stores have called it from the first
+    # name in stores, from the first version on
     method: str = field(metadata=stored_as(name="rotation"))
     vocabulary: str = ""
     basis: str = ""
@@ -183,7 +183,7 @@ class TopicModel(StoredModel):
     def from_topics(
         cls, topics: NDArray[np.float64], weights: NDArray[np.float64], alpha0: float = 0.0
     ) -> TopicModel:
-        """A model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
+        """Model of known (n, k) topics and (k,) weights, such as a synthetic truth."""
         unknown = (np.full(weights.size, np.nan),) * 4
         return cls(
             topics.copy(),
@@ -198,14 +198,14 @@ class TopicModel(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """Topics from all rows, whoever runs the steps: the same bits from the same blocks.
+        """Fit topics to all rows; the same blocks give the same bits wherever the steps run.
 
         Parameters
         ----------
         rows : Rows
-            Of some statistics.
+            Rows of statistics of documents.
         options : TopicOptions
-            The same as the arguments of `fit_by`, whose errors are raised.
+            The same as the arguments of `fit_by`, with the same errors.
         """
         if options.alpha == "auto":
             require_halves(rows)
@@ -226,14 +226,14 @@ class TopicModel(StoredModel):
 
     @classmethod
     def likeliest_alpha0(cls, rows: Rows, options: TopicOptions) -> Alpha0Search:
-        """What a fit with these options finds of alpha0, whatever the options say of it.
+        """Search for alpha0 with these options, even if they give an alpha0.
 
         Parameters
         ----------
         rows : Rows
-            Of some statistics; without halves nothing is tried.
+            Rows of statistics of documents; without halves nothing is tried.
         options : TopicOptions
-            As of `fit`.
+            As for `fit`.
         """
         return search_alpha0(rows, options)[0] if rows.halves else Alpha0Search()
 
@@ -241,7 +241,7 @@ class TopicModel(StoredModel):
     def _brought_with_alpha(
         cls, rows: Rows, made: Any, halves: HalfRows | None, options: Any
     ) -> Self:
-        """The model of a handle, with the alpha that documents are read with."""
+        """Model of a handle, with the alpha for reading documents."""
         model = cls._brought(rows, made)
         if halves is None or options.alpha != "auto" or not model.alpha0:
             return model
@@ -250,8 +250,8 @@ class TopicModel(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
-        """(n, k) float64 arrays that the last step of a fit holds at most."""
-        # refined: of a second start besides what is left of the first
+        """Bytes of the (n, k) float64 arrays that the last step of a fit holds at most."""
+        # with refinement: arrays of a second start besides the rest of the first
         mean = options.rows == "mean"
         copies = 11 + mean if options.refine else 9 if mean else 6
         return 8 * copies * int(foundation.rows * options.topics)
@@ -264,14 +264,14 @@ class TopicModel(StoredModel):
         options: FitOptions,
         last: Callable[..., TopicRows] = topic_rows,
     ) -> Self:
-        """The model of any form, from the `topic_rows` or `both_rows` of the last sweep."""
+        """Fit a model of any form, from the `topic_rows` or `both_rows` of the last sweep."""
         return cls._brought(rows, cls._made(rows, form, options, last))
 
     @classmethod
     def _made(
         cls, rows: Rows, form: Form, options: FitOptions, last: Callable[..., TopicRows]
     ) -> Any:
-        """A handle of it."""
+        """Handle of the fitted model."""
         swept = sweep(rows, options.topics, form, options.method, options.seed, last)
         return rows.once(
             "finishing", cls.finished, *swept, rows.lengths, rows.basis, options.method
@@ -279,7 +279,7 @@ class TopicModel(StoredModel):
 
     @classmethod
     def _brought(cls, rows: Rows, made: Any) -> Self:
-        # of all rows only the model itself comes here, once
+        # only the model itself is copied here, once
         model: Self = rows.value(made)
         return model
 
@@ -293,7 +293,7 @@ class TopicModel(StoredModel):
         basis: Basis,
         method: str,
     ) -> Self:
-        """The model from the topic rows of all blocks, in their order: a fit's last step."""
+        """Model from the topic rows of all blocks, in order: the last step of a fit."""
         rows = interleaved([rows for rows, _ in parts])
         if rows.shape[1] > whitening.n_topics:
             rows = mean_columns(rows)
@@ -309,26 +309,26 @@ class TopicModel(StoredModel):
     def top_words(
         self, number: int = 10, by: Literal["relevance", "probability", "lift"] = "relevance"
     ) -> NDArray[np.int64]:
-        """The words that say what each topic is about, best first.
+        """Most descriptive words of each topic, best first.
 
         Parameters
         ----------
         number : int
-            Of words.
+            Number of words.
         by : {"relevance", "probability", "lift"}
-            "probability" is how often a topic uses a word, "lift" how much more often than all
-            documents do; "relevance" weighs their logarithms by 0.6 and 0.4 (Sievert and Shirley
-            2014).
+            "probability" is the probability of a word in the topic, "lift" its ratio to the
+            probability in all documents; "relevance" weights their logarithms by 0.6 and 0.4
+            (Sievert and Shirley 2014).
 
         Returns
         -------
         (k, number) int64
-            Numbers of words; fewer where there are fewer.
+            Indices of words; fewer columns if the vocabulary is smaller.
 
         Raises
         ------
         InvalidInput
-            A number below 1, or another ranking.
+            The number is below 1, or the ranking is unknown.
 
         Examples
         --------
@@ -339,19 +339,19 @@ class TopicModel(StoredModel):
         return telling_words(self.topics, self.word_probabilities, number, by)
 
     def likelier(self, pairs: Rows, rounds: int) -> Self:
-        """The model after so many rounds of refinement, topics by falling weight.
+        """Model after more rounds of refinement, topics by decreasing weight.
 
         Parameters
         ----------
         pairs : Rows
-            The `pair_rows` of the statistics it was fitted on.
+            The `pair_rows` of the statistics of the fit.
         rounds : int
-            1 or more.
+            Number of rounds, at least 1.
         """
         return self._brought(pairs, likelier_there(pairs.shared(self), pairs, rounds))
 
     def trusted(self, halves: HalfRows) -> Self:
-        """The model with what halves of the statistics it was fitted on say of it."""
+        """Model with error bars and held-out likelihood from halves of its statistics."""
         return self._brought(halves.rows, trusted_there(halves.rows.shared(self), halves))
 
     @property
@@ -371,17 +371,17 @@ class TopicModel(StoredModel):
 
     @property
     def correlations(self) -> NDArray[np.float64]:
-        """(k, k) how the shares of two topics go together over documents, -1 to 1."""
+        """(k, k) correlations of the shares of two topics over documents, -1 to 1."""
         return correlations(self.pair_weights)
 
     @property
     def implied_alpha0(self) -> float | None:
-        """The alpha0 that the pairs imply; None where they do not tell, as in the first rounds."""
+        """alpha0 implied by the pairs; None if they do not determine it, as in the first rounds."""
         return implied_alpha0(self.pair_weights) if self.refined >= TELLING_ROUNDS else None
 
     @property
     def captured(self) -> float:
-        """Smallest share of an eigenvalue that the basis sees; near 1 is good."""
+        """Smallest share of an eigenvalue that the basis captures; near 1 is good."""
         return float((self.spectrum / self.exact_spectrum).min())
 
     @property
@@ -391,14 +391,14 @@ class TopicModel(StoredModel):
 
     @property
     def mean_coherences(self) -> dict[str, float | None]:
-        """Mean NPMI of the topics, and other coherences; None where they were not computed."""
+        """Mean NPMI of the topics, and other coherences; None if not computed."""
         known = {"npmi": self.npmi, **self.coherences}
         means = ((key, float(one.mean())) for key, one in known.items())
         return {key: mean if np.isfinite(mean) else None for key, mean in means}
 
     @property
     def captured_share(self) -> float | None:
-        """`captured`, where it is known."""
+        """`captured`, if known."""
         return self.captured if np.isfinite(self.captured) else None
 
     @property
@@ -412,11 +412,11 @@ class TopicModel(StoredModel):
         return {**told, **self.mean_coherences, "captured": self.captured}
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes of which `from_parts` makes it again."""
+        """Arrays and attributes from which `from_parts` restores the model."""
         arrays, attributes = super().parts()
         if self.refined:
             return arrays, attributes
-        # what the Dirichlet assumes is made again of the weights
+        # pair weights of the Dirichlet distribution are recomputed from the weights
         left = {"refined", "pair_weights"}
         kept = {name: array for name, array in arrays.items() if name not in left}
         return kept, {name: value for name, value in attributes.items() if name not in left}
@@ -430,7 +430,7 @@ class TopicModel(StoredModel):
         return self.parts()[1]
 
     def described(self) -> Description:
-        """Shares and error bars of the topics; how they were refined, held out and polished."""
+        """Shares and error bars of the topics; refinement, held-out score and polishing."""
         facts = {name: getattr(self, name) for name in ("n_topics", "alpha0", "method", "captured")}
         facts["alpha"] = self.alpha.tolist()
         sentence = f"captured spectrum {self.captured:.2f}"
@@ -441,19 +441,17 @@ class TopicModel(StoredModel):
         if self.refined:
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}
             facts["implied_alpha0"] = self.implied_alpha0
-            sentence += f"; refined {self.refined} rounds by the pairs of words"
-            # Omega hardly differs from what was put in, so that this would contradict a search
+            sentence += f"; refined in {self.refined} rounds by word pairs"
+            # the fit hardly changes Omega, so this value would contradict a search
             if self.implied_alpha0 is not None and self.alpha0_search is None:
                 sentence += f", which imply alpha0 {self.implied_alpha0:.3g}"
         columns = {} if self.topic_bars is None else {"error bar": self.topic_bars}
         if columns and not self.refined:
-            sentence += (
-                "; error bars are made for refined topics, of these they may be twice too long"
-            )
+            sentence += "; error bars assume refined topics and can be twice too long here"
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
-            had = "has" if self.polishing is None else "had, before it was polished,"
-            sentence += f"; a pair held out {had} log likelihood {self.held_out.mean:.4f}"
+            had = "" if self.polishing is None else " before polishing"
+            sentence += f"; held-out log-likelihood {self.held_out.mean:.4f} per word pair{had}"
         if self.second_start is not None:
             facts["second_start"] = asdict(self.second_start) | {"kept": self.second_start.kept}
             sentence += f"; {self.second_start.sentence}"
@@ -474,12 +472,12 @@ class TopicModel(StoredModel):
         npmi: NDArray[np.float64],
         **others: NDArray[np.float64],
     ) -> Self:
-        """The model with the (k,) coherences of its topics, others by key."""
+        """Model with the (k,) coherences of its topics, others by key."""
         known = {key: values.copy() for key, values in others.items()}
         return replace(self, umass=umass.copy(), npmi=npmi.copy(), coherences=known)
 
     def without_coherence(self) -> Self:
-        """The model of which no coherence is known."""
+        """Model without coherences."""
         nothing = np.full(self.n_topics, np.nan)
         return self.with_coherence(nothing, nothing)
 
@@ -496,12 +494,12 @@ class TopicModel(StoredModel):
         Returns
         -------
         (documents,) int64
-            Topics; an empty document gets the one of largest weight.
+            Topics; an empty document gets the topic with the largest weight.
 
         Raises
         ------
         ForeignStatistics
-            The batch counts another vocabulary.
+            The batch has another vocabulary.
         """
         return np.asarray(self._log_posterior(batch, smoothing).argmax(axis=1), dtype=np.int64)
 
@@ -515,11 +513,11 @@ class TopicModel(StoredModel):
     ) -> NDArray[np.float64]:
         """Topic proportions of each document.
 
-        For `alpha0 = 0` the posterior probability of each topic. Else, for LDA: "fixed-point"
+        For `alpha0 = 0` this is the posterior probability of each topic. For LDA "fixed-point"
         iterates `theta_j <- (alpha_j + sum_i x_i theta_j m_ij / (theta . m_i)) / (alpha0 + c)`,
-        which is expectation maximisation of a concave function, so the limit does not depend on
-        the start; "gibbs" averages the collapsed Gibbs sampler of Remark 4 over the second half
-        of its iterations.
+        which is expectation maximisation of a concave function, so the limit does not depend on the
+        start; "gibbs" averages the collapsed Gibbs sampler of Remark 4 over the second half of its
+        iterations.
 
         Parameters
         ----------
@@ -530,7 +528,7 @@ class TopicModel(StoredModel):
         seed : int, optional
             Needed by "gibbs".
         iterations : int
-            At most so many of the fixed point, exactly so many of the sampler.
+            Most iterations of the fixed point; exact number for the sampler.
         smoothing : float
             Share of M1 mixed into each topic.
 
@@ -542,9 +540,9 @@ class TopicModel(StoredModel):
         Raises
         ------
         ForeignStatistics
-            The batch counts another vocabulary.
+            The batch has another vocabulary.
         InvalidInput
-            An unknown method, "gibbs" without a seed or with fewer than 2 iterations.
+            The method is unknown, or "gibbs" has no seed or fewer than 2 iterations.
         """
         if not self.alpha0:
             return posteriors(self._log_posterior(batch, smoothing))
@@ -563,36 +561,36 @@ class TopicModel(StoredModel):
         return log_posteriors(*self._as_read(batch, smoothing), self.weights)
 
     def require_words(self, batch: CountBatch) -> None:
-        """Refuse documents that count another vocabulary.
+        """Refuse documents with another vocabulary.
 
         Raises
         ------
         ForeignStatistics
-            They do: names both.
+            The vocabularies differ; the message names both.
         """
         if (batch.n_words, batch.vocabulary) != (self.n_words, self.vocabulary):
             raise ForeignStatistics(
-                f"the model is of vocabulary {short(self.vocabulary)} ({self.n_words} words), "
-                f"the documents count {short(batch.vocabulary)} ({batch.n_words} words); "
-                "count them with the model's vocabulary"
+                f"the model has vocabulary {short(self.vocabulary)} ({self.n_words} words), but "
+                f"the documents have {short(batch.vocabulary)} ({batch.n_words} words); count them "
+                "with the model's vocabulary"
             )
 
     def smoothed(
         self, smoothing: float, words: NDArray[np.int32] | slice = slice(None)
     ) -> NDArray[np.float64]:
-        """(n, k) topics with a share of M1 mixed in, all above 0; or rows of some words."""
+        """(n, k) topics mixed with a share of M1, all positive; or rows of some words."""
         if not 0 < smoothing < 1:
             raise InvalidInput(f"smoothing is {smoothing}; it must be between 0 and 1")
-        # a word that never occurred has M1 = 0: the floor keeps its logarithm finite
+        # a word that never occurred has M1 = 0: the floor makes its logarithm finite
         mean = np.maximum(self.word_probabilities[words], 1e-12)
         return np.asarray((1 - smoothing) * self.topics[words] + smoothing * mean[:, None])
 
     def _as_read(
         self, batch: CountBatch, smoothing: float
     ) -> tuple[CountBatch, NDArray[np.float64]]:
-        """Documents with the smoothed topics they are read by; of few words with their rows alone.
+        """Documents and the smoothed topics that read them; for few words only their rows.
 
-        The bits are the same: each document is read by the rows of its words.
+        The bits are the same, as a document only uses the rows of its words.
         """
         self.require_words(batch)
         if _FEW * batch.words.size >= self.n_words:

@@ -1,4 +1,4 @@
-"""What models of vectors share: one fit of all row blocks, bars by halves, rows read by parts."""
+"""Shared parts of models of vectors: a fit of all row blocks, bars by halves, reading in parts."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics
 M = TypeVar("M")
 
 BY_SPECTRUM = 0
-"""Of options: as many components, or factors, as the spectrum tells apart."""
+"""Value of an option: as many components or factors as the spectrum separates."""
 
-_LEAST_SHARE = 0.05  # of the variance of a coordinate, that is added to it
-_LEAST_NOISE = 1e-9  # of the mean variance
-_ROWS = 4096  # that are read at a time
-_COPIES = 8  # of a third or fourth moment while it is centred and turned, and of covariances
+_LEAST_SHARE = 0.05  # of the variance of a coordinate, added to it
+_LEAST_NOISE = 1e-9  # share of the mean variance
+_ROWS = 4096  # rows read at a time
+_COPIES = 8  # copies of a third or fourth moment, and of covariances
 
 
 def tensor_bytes(foundation: VectorsFoundation) -> int:
-    """Bytes of the tensors of moments that a fit holds at most."""
+    """Most bytes of the tensors of moments that a fit holds."""
     tensor = foundation.columns ** (4 if foundation.fourth else 3)
     covariances = foundation.dimension**2 * (2 if foundation.squares else 1)
     return 8 * _COPIES * (tensor + covariances)
@@ -43,7 +43,7 @@ def require_number(number: int, of: str) -> None:
 def fit_of_blocks(
     rows: Rows, of: str, fit: Callable[[Sequence[VectorStatistics], Any], M], options: Any
 ) -> M:
-    """Fit a model by one step, named after `of`, on the `VectorStatistics` of all row blocks."""
+    """Fit a model in one step, named after `of`, to the `VectorStatistics` of all row blocks."""
     blocks = rows.each("reading row blocks", _itself)
     made: M = rows.value(rows.once(of, fit, blocks, options))
     return made
@@ -56,7 +56,7 @@ def _itself(statistics: VectorStatistics) -> VectorStatistics:
 def fits_of_halves(
     whole: VectorStatistics, fit: Callable[[VectorMoments], M]
 ) -> tuple[M, M] | None:
-    """`fit` of the even and of the odd rows; None where there are no halves, or one has no fit."""
+    """`fit` of the even and of the odd rows; None without halves, or if one has no fit."""
     if not whole.foundation.halves:
         return None
     try:
@@ -66,15 +66,16 @@ def fits_of_halves(
 
 
 def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
-    """Mean log density of the rows of each half by r directions of signal of the other, and noise.
+    """Mean log density of the rows of each half under the signal and noise of the other.
 
-    The laws are normal: of rows no more is known than their moments. Raises InvalidInput without
-    halves, or where one has no rows, and NotIdentifiable for more directions than there are.
+    The signal has r directions. The distributions are normal, as only moments of the rows are
+    known. Raises InvalidInput without halves, or if one has no rows, and NotIdentifiable for too
+    many directions.
     """
     if not whole.foundation.halves:
         raise InvalidInput(
-            "the statistics keep no halves of the rows, of which one is held against the other; "
-            "give a number, or create the store without --no-halves"
+            "the statistics have no halves of the rows to compare; give a number, or create the "
+            "store without --no-halves"
         )
     totals = whole.totals
     if not 0 < totals.even_documents < totals.n_tokens:
@@ -82,8 +83,10 @@ def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
     halves = [VectorMoments.of(whole.half(odd)) for odd in (False, True)]
     variances = VectorMoments.of(whole).covariance.diagonal()
     if not variances.any():
-        raise NotIdentifiable("all rows are equal; there is nothing to tell apart")
-    # what hardly varies in one half may vary in the other
+        raise NotIdentifiable(
+            "all rows are equal, so there is nothing to fit; add rows that differ"
+        )
+    # a coordinate that hardly varies in one half may vary in the other
     least = np.diag(np.maximum(_LEAST_SHARE * variances, _LEAST_NOISE * variances.mean()))
     laws = [(one.mean, signal_covariance(one, r, diagonal) + least) for one in halves]
     return HeldOut(normal_logarithm(halves[0], *laws[1]), normal_logarithm(halves[1], *laws[0]))
@@ -92,9 +95,9 @@ def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
 def read_by_parts(
     rows: NDArray[Any], dimension: int, read: Callable[[NDArray[Any]], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """(n, k) of (n, d) rows, of so many at a time that floats of all are never held.
+    """Read (n, d) rows to (n, k) in parts, so that floats of all rows are never held.
 
-    Raises ForeignStatistics for rows of another width.
+    Raises ForeignStatistics if the rows have another width.
 
     Examples
     --------
@@ -104,8 +107,8 @@ def read_by_parts(
     """
     if rows.ndim != 2 or rows.shape[1] != dimension:
         raise ForeignStatistics(
-            f"rows of shape {rows.shape}, the model has {dimension} dimensions; give rows "
-            "of so many numbers"
+            f"rows have shape {rows.shape}, but the model has {dimension} dimensions; give rows of "
+            f"{dimension} numbers"
         )
     parts = range(0, max(1, len(rows)), _ROWS)
     return np.concatenate([read(rows[at : at + _ROWS]) for at in parts])

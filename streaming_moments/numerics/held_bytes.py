@@ -1,4 +1,4 @@
-"""Bytes that a value with arrays holds, as `sys.getsizeof` is to tell whoever keeps or sends it."""
+"""Bytes held by a value with arrays, for `sys.getsizeof`, which caches and Dask use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def held_bytes(value: object) -> int:
-    """Bytes of a dataclass and of all that its fields hold: for its `__sizeof__`.
+    """Bytes of a dataclass and of all its fields: for its `__sizeof__`.
 
     Fields may be arrays, numbers, texts, dataclasses, and tuples and lists of such.
 
@@ -32,7 +32,7 @@ def held_bytes(value: object) -> int:
 
 def _bytes(part: object) -> int:
     if isinstance(part, np.ndarray):
-        return part.nbytes  # of a view, what travels
+        return part.nbytes  # of a view the bytes of its own data, as these are sent
     if isinstance(part, list | tuple):
         return sys.getsizeof(part) + sum(map(_bytes, part))
     own = is_dataclass(part) and type(part).__sizeof__ is object.__sizeof__

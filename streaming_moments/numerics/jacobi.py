@@ -13,13 +13,13 @@ _ONE = np.uint64(1)
 def diagonalize_jointly(
     matrices: NDArray[np.float64], rotation: NDArray[np.float64], tolerance: float, max_sweeps: int
 ) -> int:
-    """Jacobi rotations that make all symmetric matrices as diagonal as one rotation can.
+    """Jacobi rotations that diagonalise symmetric matrices jointly, as far as one rotation can.
 
     `matrices` (m, k, k) become `rotation' M rotation`, `rotation` (k, k) is multiplied from the
     right; returns the sweeps used. Each angle is the closed form of Cardoso and Souloumiac,
     "Jacobi angles for simultaneous diagonalization", SIAM J. Matrix Anal. Appl. 17 (1996).
     """
-    # the same entry of all matrices side by side: each loop runs over neighbours
+    # the same entries of all matrices are contiguous, so that inner loops read memory in order
     entries = np.ascontiguousarray(matrices.transpose(1, 2, 0))
     sweeps = _rotate(entries, rotation, tolerance, max_sweeps)
     matrices[...] = entries.transpose(2, 0, 1)
@@ -30,7 +30,7 @@ def diagonalize_jointly(
 def _rotate(
     entries: NDArray[np.float64], rotation: NDArray[np.float64], tolerance: float, max_sweeps: int
 ) -> int:
-    # places are unsigned, so that Numba wraps none around
+    # unsigned indices spare Numba the check for negative ones
     k, number = np.uint64(rotation.shape[0]), np.uint64(entries.shape[2])
     sweeps = max_sweeps
     for sweep in range(max_sweeps):

@@ -1,4 +1,4 @@
-"""The kernel decorator: functions compiled by numba when they are first called, kept on disk."""
+"""The kernel decorator: compiles a function by numba at its first call and caches it on disk."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(**options: Any) -> Callable[[F], F]:
     """Compile a function by `numba.njit`, serial and without the interpreter lock.
 
-    Arrays that a kernel fills come from its caller: to make one, or to give it back, takes numba as
-    long to compile as a loop or two. Arguments of another dtype, order or permission to write
-    compile it anew.
+    The caller allocates the arrays that a kernel fills, as compiling an allocation or a returned
+    array takes as long as a loop or two. Arguments of another dtype, order or writeability cause
+    another compilation.
     """
-    # what would call a kernel from C is a tenth of the time of compiling, and nothing calls it
+    # a wrapper for calls from C takes a tenth of the compile time, and nothing uses it
     chosen: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, **options}
     compiled: Callable[[F], F] = njit(**chosen)
     return compiled
@@ -32,7 +32,7 @@ class _Listener(event.Listener):
             say_compiling()
 
     def on_end(self, event: Any) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 event.register("numba:compile", _Listener())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-_NEGLIGIBLE = 1e-10  # of the largest eigenvalue
+_NEGLIGIBLE = 1e-10  # share of the largest eigenvalue
 
 
 def leading_eigenpairs(
@@ -19,28 +19,28 @@ def leading_eigenpairs(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Largest eigenvalues and their vectors, from the Krylov space of a block of vectors.
 
-    A product with a large matrix waits for memory, and takes k vectors about as fast as one: so
-    block Lanczos with full orthogonalisation (Golub and Van Loan, Matrix Computations, 4th ed.,
-    section 10.3.6).
+    A product with a large matrix is limited by memory, so k vectors take about as long as one.
+    Hence block Lanczos with full orthogonalisation (Golub and Van Loan, Matrix Computations, 4th
+    ed., section 10.3.6).
 
     Parameters
     ----------
     product : callable
-        (n, m) float64 to the (n, m) product of the symmetric matrix with it.
+        Multiplies an (n, m) float64 array by the symmetric matrix.
     start : (n, k) float64
-        Orthonormal columns to begin with; the better, the fewer blocks.
+        Orthonormal start vectors; better ones need fewer blocks.
     tolerance : float
-        It ends when another block makes none of the eigenvalues in question grow by more than
-        this share.
+        Stops when another block increases none of the `settled` eigenvalues by more than this
+        share.
     most_blocks : int
-        Products at most, the first included.
+        Most products, including the first.
     settled : int, optional
-        Leading eigenvalues in question; by default all k.
+        Number of leading eigenvalues that must converge; by default all k.
 
     Returns
     -------
     values : (k,) float64
-        Falling.
+        Decreasing eigenvalues.
     vectors : (n, k) float64
         Orthonormal columns.
 
@@ -54,7 +54,7 @@ def leading_eigenpairs(
     """
     n, number = start.shape
     most = min(most_blocks, n // number)
-    # column after column, so that what is never filled takes no memory, and nothing is copied
+    # column-major, so that unused columns take no memory and nothing is copied
     held = np.empty((n, most * number), order="F")
     space, block = held[:, :0], start
     projected = np.empty((0, 0))
@@ -70,7 +70,7 @@ def leading_eigenpairs(
         settling = (values - before)[:settled] <= tolerance * values[:settled]
         if blocks == most or np.all(settling):
             break
-        # of what is new only directions above rounding: others would not be orthogonal to the rest
+        # only new directions above rounding: others would not be orthogonal to the rest
         rest = images - space @ np.vstack([inner, own])
         left, sizes, _ = np.linalg.svd(rest, full_matrices=False)
         left = left[:, sizes > _NEGLIGIBLE * values[0]]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def packed_size(order: int) -> int:
-    """Entries of the upper triangle of an (order, order) matrix.
+    """Number of entries in the upper triangle of an (order, order) matrix.
 
     Examples
     --------
@@ -18,7 +18,7 @@ def packed_size(order: int) -> int:
 
 
 def pack(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(..., k, k) symmetric to (..., k (k + 1) / 2) upper triangles.
+    """Pack (..., k, k) symmetric matrices to (..., k (k + 1) / 2) upper triangles.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def pack(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def unpack(packed: NDArray[np.float64], order: int) -> NDArray[np.float64]:
-    """(..., k (k + 1) / 2) upper triangles to (..., k, k) symmetric matrices.
+    """Unpack (..., k (k + 1) / 2) upper triangles to (..., k, k) symmetric matrices.
 
     Examples
     --------
@@ -49,16 +49,16 @@ def unpack(packed: NDArray[np.float64], order: int) -> NDArray[np.float64]:
 def frobenius_weights(order: int) -> NDArray[np.float64]:
     """(k (k + 1) / 2,): 1 on the diagonal, sqrt 2 off it.
 
-    Packed matrices scaled by it have the inner products of the full matrices.
+    Packed matrices times these weights have the inner products of the full matrices.
     """
     rows, columns = np.triu_indices(order)
     return np.where(rows == columns, 1.0, np.sqrt(2.0))
 
 
 def tensor_places(size: int, order: int) -> NDArray[np.intp]:
-    """(size, ..., size) places of the entries of a symmetric tensor among those that rise.
+    """(size, ..., size) index of each entry of a symmetric tensor among its packed entries.
 
-    Packed are the entries `a <= b <= c ...` alone, in the order of their indices.
+    The packed entries are those with `a <= b <= c ...`, in order of their indices.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Views of arrays that cannot be written to, as kernels read them."""
+"""Read-only views of arrays, for kernels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The array in C order, as a view that cannot be written to.
+    """The array in C order, as a read-only view.
 
-    A kernel is compiled for each kind of its arguments, and an array that can be written to is of
-    another kind than one that cannot.
+    A kernel is compiled for each combination of argument types, and writeable and read-only arrays
+    have different types.
 
     Examples
     --------

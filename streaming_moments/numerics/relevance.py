@@ -1,4 +1,4 @@
-"""Relevance: which words say what a topic is about."""
+"""Relevance: ranking of the words that describe a topic."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def relevance(
 ) -> NDArray[np.float64]:
     """`lambda log p(w|t) + (1 - lambda) log p(w|t) / p(w)` (Sievert and Shirley 2014, eq. 1).
 
-    (n, k) float64, `-inf` for words the topic or the corpus never uses. `topics` is (n, k) columns
-    on the simplex, `word_probabilities` (n,) M1. The weight is lambda in [0, 1]: 1 ranks by
-    probability, 0 by lift.
+    Returns (n, k) float64, `-inf` for words that the topic or the corpus never uses. `topics` is
+    (n, k) columns on the simplex, `word_probabilities` (n,) M1. The weight is lambda in [0, 1]: 1
+    ranks by probability, 0 by lift.
 
     Examples
     --------
@@ -30,7 +30,8 @@ def relevance(
     return np.where(used, weight * logs + (1 - weight) * lift, -np.inf)
 
 
-# Lambda by name. With 0.6 words are as coherent as the likeliest and shared by fewer topics.
+# Values of lambda by name. With 0.6 words are as coherent as the most probable ones, and fewer
+# topics share them.
 WEIGHTS = {"relevance": 0.6, "probability": 1.0, "lift": 0.0}
 
 
@@ -58,7 +59,7 @@ def telling_words(
 
 
 def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
-    """(k, number) words of the highest (n, k) scores, best first, ties by word.
+    """(k, number) words with the highest (n, k) scores, best first, ties by word.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def top_words(scores: NDArray[np.float64], number: int) -> NDArray[np.int64]:
     """
     if not 0 < number < len(scores):
         return np.asarray(np.argsort(-scores, axis=0, kind="stable")[:number].T, dtype=np.int64)
-    # for so few the whole need not be sorted
+    # few words need no full sort
     least = np.partition(scores, len(scores) - number, axis=0)[len(scores) - number]
     found = np.empty((scores.shape[1], number), dtype=np.int64)
     for topic, column in enumerate(scores.T):

@@ -1,4 +1,4 @@
-"""Sums of runs: neighbouring entries of an array, such as those of a row of a sparse matrix."""
+"""Sums of runs: adjacent entries of an array, such as a row of a sparse matrix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 def run_sums(starts: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.int64]:
     """Sum of each run of whole numbers, `values[starts[i]:starts[i + 1]]`, as (runs,) int64.
 
-    Runs follow each other and may be empty.
+    Runs are adjacent and can be empty.
 
     Examples
     --------
@@ -20,6 +20,6 @@ def run_sums(starts: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.int6
     """
     sums = np.zeros(starts.size - 1, dtype=np.int64)
     full = starts[:-1] < starts[1:]
-    # of an empty run reduceat gives the entry that follows, and in 64 bits
+    # for an empty run reduceat returns the next entry; sums are in 64 bits
     sums[full] = np.add.reduceat(values, starts[:-1][full], dtype=np.int64) if full.any() else 0
     return sums

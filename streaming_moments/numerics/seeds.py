@@ -1,4 +1,4 @@
-"""Seeds: what random numbers are drawn from."""
+"""Seeds of random generators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streaming_moments.errors import InvalidInput
 
 
 def require_seed(seed: int) -> None:
-    """Refuse a seed that is none."""
+    """Refuse an invalid seed."""
     if not 0 <= seed < 1 << 64:
         raise InvalidInput(f"the seed is {seed}; it must be 0 to 2^64 - 1")
 

@@ -1,4 +1,4 @@
-"""The nearest distribution to each column of noisy estimates."""
+"""Nearest distribution to each column of noisy estimates."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from numpy.typing import NDArray
 def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """Columns on the simplex: `max(x - t, 0)`, divided by its sum.
 
-    With t such that it sums to what x sums to it would be the Euclidean projection: noise has
-    either sign, so what the positive entries sum to beyond that is noise. The truth sums to 1, so
-    nothing below 1 is such a surplus: where x sums to less, t is that of the sum 1, and 0 where
-    the positive entries do not reach 1. The simplex with all that lies under it is convex and
-    holds the truth, so of a column that sums to 1 or less `max(x - t, 0)` is never farther from it
-    than x.
+    If t made the sum equal to that of x, this would be the Euclidean projection: noise has either
+    sign, so the surplus of the positive entries over the sum of x is noise. But the truth has sum
+    1, so no sum below 1 is a surplus. If x has a smaller sum, t makes the sum 1, or is 0 if the
+    positive entries do not reach 1. The simplex and all points below it form a convex set that
+    contains the truth, so for a column with sum at most 1 `max(x - t, 0)` is never farther from the
+    truth than x.
 
-    Clipping at 0 (t = 0) keeps the half of the noise that is positive: measured on planted LDA
-    (67 to 2,000 documents a topic) its L1 error was 1.0 to 1.4 times this one. Duchi,
-    Shalev-Shwartz, Singer, Chandra 2008, figure 1, for t.
+    Clipping at 0 (t = 0) leaves the positive half of the noise: on planted LDA (67 to 2,000
+    documents per topic) its L1 error was 1.0 to 1.4 times as large. For t see Duchi,
+    Shalev-Shwartz, Singer, Chandra 2008, figure 1.
 
     Parameters
     ----------
     columns : (n, k) float64
-        Estimates of distributions. Of a column without a positive entry, of which noise alone is
-        left, it is the Euclidean projection: uniform where all entries are equal.
+        Estimates of distributions. A column without positive entries is noise only and gets the
+        Euclidean projection: uniform if all entries are equal.
 
     Returns
     -------
     (n, k) float64
-        Non-negative, each column sums to 1. Exact distributions stay as they are.
+        Non-negative, with column sums 1. Exact distributions are unchanged.
 
     Examples
     --------
@@ -38,12 +38,12 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     distributions = np.empty_like(columns)
     ranks = np.arange(1, len(columns) + 1)
-    # a column at a time: of all of them together the steps below are six copies
+    # column by column, as the steps below would make six copies of all columns
     for place, column in enumerate(columns.T):
         falling = -np.sort(-column)
         positive = falling[falling > 0].sum()
         total = min(positive, max(column.sum(), 1.0)) if positive > 0 else 1.0
-        # t if the largest 1, 2, ... entries are those left above 0
+        # values of t that leave the largest 1, 2, ... entries positive
         levels = (np.cumsum(falling) - total) / ranks
         threshold = levels[(falling > levels).sum() - 1]
         if positive > 0:
@@ -54,6 +54,6 @@ def nearest_distributions(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def as_columns(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each column divided by its sum; what nothing is of any longer is as any other could be."""
+    """Columns divided by their sums; a zero column becomes uniform."""
     sums = table.sum(axis=0)
     return np.asarray(np.where(sums > 0, table / np.where(sums > 0, sums, 1), 1 / len(table)))

@@ -1,4 +1,4 @@
-"""Unimodal: the highest of values that rise, then fall, looked at as seldom as can be."""
+"""Unimodal: maximum of values that rise, then fall, with the fewest evaluations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 
 def highest_place(number: int, value: Callable[[int], float]) -> int:
-    """Find the highest of `number` values that rise, then fall, by a Fibonacci search.
+    """Index of the largest of `number` values that rise, then fall, by a Fibonacci search.
 
-    The first of equals. Both neighbours of the highest are evaluated, each value once.
+    It is the first of equal maxima. Both of its neighbours are evaluated, and each value at most
+    once.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""How models print: their `repr` in a console, their table of HTML in a notebook."""
+"""Printing of models: `repr` in a console, HTML table in a notebook."""

@@ -1,4 +1,4 @@
-"""Values as tables of HTML, where a notebook would show raw arrays."""
+"""Values as HTML tables, for notebooks, which would else show raw arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table of HTML, whose cells are text and never markup.
+    """HTML table whose cells are escaped text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a notebook shows of a model of topics: their shares and coherences, without words."""
+"""HTML of a topic model for notebooks: shares and coherences, without words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streaming_moments.printing.html_table import html_table
 
 
 def topics_html(model: Any) -> str:
-    """A table of HTML with a row for each topic; a `TopicModel` does not know its words."""
+    """HTML table with a row for each topic; a `TopicModel` does not have its words."""
     scores = {"NPMI": model.npmi, **model.coherences}
     rows = [
         (place, f"{share:.1%}", *(f"{values[place]:.2f}" for values in scores.values()))

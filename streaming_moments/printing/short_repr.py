@@ -17,7 +17,7 @@ _LONG = 60  # characters
 
 
 def short_repr(value: Any) -> str:
-    """One line of the fields of a dataclass, without those that are None or empty.
+    """The fields of a dataclass in one line, without empty ones and None.
 
     Examples
     --------

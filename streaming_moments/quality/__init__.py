@@ -1,4 +1,4 @@
-"""How good models are: coherence, agreement, prediction, what became of topics, drift."""
+"""Quality of models: coherence, agreement, prediction, changes of topics, drift."""
 
 from typing import TYPE_CHECKING
 

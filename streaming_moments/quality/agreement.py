@@ -9,12 +9,11 @@ from streaming_moments.errors import InvalidInput
 
 
 def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
-    """Agreement of two assignments of the same documents, whatever the topics are called.
+    """Agreement of two assignments of the same documents, independent of topic numbers.
 
-    With n_ij the documents in cluster i of one and j of the other, a_i and b_j their sums and
-    `E = sum_i C(a_i, 2) sum_j C(b_j, 2) / C(n, 2)`, it is
-    `(sum_ij C(n_ij, 2) - E) / ((sum_i C(a_i, 2) + sum_j C(b_j, 2)) / 2 - E)`
-    (Hubert and Arabie 1985, eq. 5).
+    With n_ij the number of documents in cluster i of one and j of the other, a_i and b_j its sums
+    and `E = sum_i C(a_i, 2) sum_j C(b_j, 2) / C(n, 2)`, it is `(sum_ij C(n_ij, 2) - E) / ((sum_i
+    C(a_i, 2) + sum_j C(b_j, 2)) / 2 - E)` (Hubert and Arabie 1985, eq. 5).
 
     Parameters
     ----------
@@ -24,12 +23,12 @@ def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
     Returns
     -------
     float
-        1 for the same partition, about 0 for independent ones, at least -1.
+        1 for equal partitions, about 0 for independent ones, at least -1.
 
     Raises
     ------
     InvalidInput
-        Assignments of different numbers of documents, or of none.
+        The numbers of documents differ, or are 0.
 
     Examples
     --------
@@ -48,10 +47,10 @@ def adjusted_rand_index(one: ArrayLike, two: ArrayLike) -> float:
     apart, other = _pairs(np.bincount(rows)), _pairs(np.bincount(columns))
     expected = apart * other / max(first.size * (first.size - 1) // 2, 1)
     largest = (apart + other) / 2
-    # one cluster each, or every document alone in both: the same partition
+    # one cluster each, or every document alone in both: equal partitions
     return (together - expected) / (largest - expected) if largest != expected else 1.0
 
 
 def _pairs(sizes: NDArray[np.int64]) -> int:
-    """Pairs inside clusters of these sizes."""
+    """Number of pairs inside clusters of these sizes."""
     return sum(size * (size - 1) // 2 for size in sizes.tolist())

@@ -1,4 +1,4 @@
-"""Clusters: which components of a new mixture are those of an earlier one, how far each moved."""
+"""Clusters: match components of a new mixture to those of an earlier one; measure moves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.states import Clusters
 from streaming_moments.quality.matching import KeptTopic, MatchingRule, TopicMatching, paired
 
-_FLAT = 1e-12  # of the largest number of the means: shorter axes are rounding
+_FLAT = 1e-12  # of the largest coordinate of the means: shorter axes are rounding
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class ClusterMove:
     """Distance between the means of a component in two models.
 
     length : in the unit of the rows
-    spreads : in standard deviations of the component, of both models alike, along its way
-    bars : in error bars of the mean, the larger of both models', NaN where none is known
+    spreads : in standard deviations of the component along the move, averaged over both models
+    bars : in error bars of the mean, the larger of both models; NaN if none is known
     """
 
     length: float
@@ -31,11 +31,11 @@ class ClusterMove:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Two directions in which the means of components lie apart most.
+    """Plane along the two directions in which the means of components vary most.
 
     centre : (d,) float64, mean of all rows
-    axes : (d, 2) float64, orthonormal, the widest first; zero where rows have one number alone
-    shares : (2,) float64, of the variance between the means
+    axes : (d, 2) float64, orthonormal, the widest first; zero if rows have only one number
+    shares : (2,) float64, shares of the variance between the means
     """
 
     centre: NDArray[np.float64]
@@ -43,15 +43,15 @@ class Plane:
     shares: NDArray[np.float64]
 
     def places(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(k, 2) where the means lie."""
+        """(k, 2) coordinates of the means."""
         return np.asarray((means - self.centre) @ self.axes)
 
     def ellipses(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(k, 3) ellipses of one standard deviation, in the plane.
+        """(k, 3) ellipses of one standard deviation in the plane.
 
-        Half of the longer axis, half of the shorter one, and the angle of the longer one to the
-        first axis of the plane, in radians. Variances are (k, 1) or (k, d) float64, of all
-        coordinates alike, or of each.
+        Half the longer axis, half the shorter one, and the angle of the longer one to the first
+        axis of the plane, in radians. Variances are (k, 1) or (k, d) float64, one for all
+        coordinates, or one for each.
         """
         each = np.broadcast_to(variances, (len(variances), len(self.axes)))
         inside = np.einsum("da,kd,db->kab", self.axes, each, self.axes, optimize=True)
@@ -67,13 +67,14 @@ class Plane:
 def compare_clusters(
     before: Clusters, after: Clusters, rule: MatchingRule = MatchingRule()
 ) -> TopicMatching:
-    """What became of each component of a mixture in a later one.
+    """Match each component of a mixture to those of a later one.
 
-    The distance of two is the total variation between normal distributions with their means and
-    the mean of their variances, `2 Phi(D / 2) - 1` for means D standard deviations apart: exact
-    where the variances are equal. Two are one within that of the rule; where the means lie no
-    further apart than their error bar; or than half of the way from either to any other component
-    of its model, so that it is told which has moved however far it did. No mixes are looked for.
+    The distance of two components is the total variation between normal distributions with their
+    means and the mean of their variances: `2 Phi(D / 2) - 1` for means D standard deviations apart,
+    exact for equal variances. Two components match if this is within the rule; if their means are
+    no further apart than their error bar; or no further than half of the distance from either to
+    any other component of its model, so that a component is recognised however far it moved. Mixes
+    are not considered.
 
     Raises InvalidInput for means of different numbers of dimensions.
 
@@ -97,8 +98,8 @@ def compare_clusters(
 def furthest_move(before: Clusters, after: Clusters) -> float:
     """Largest distance between matched means, in standard deviations of their component.
 
-    Pairs are those of `compare_clusters`, however far apart. Raises InvalidInput for means of
-    different numbers of dimensions.
+    Matches like `compare_clusters`, but without a limit of distance. Raises InvalidInput for means
+    of different numbers of dimensions.
 
     Examples
     --------
@@ -112,10 +113,10 @@ def furthest_move(before: Clusters, after: Clusters) -> float:
 
 
 def cluster_move(before: Clusters, after: Clusters, pair: KeptTopic) -> ClusterMove:
-    """How far a component that both have has moved.
+    """Distance that a matched component moved.
 
-    Of the bars before and after the larger one counts: with rows added the difference of two
-    estimates errs by no more than the earlier one.
+    Uses the larger of the bars before and after: if only rows were added, the difference of the
+    estimates has no larger error than the earlier one.
     """
     step = after.means[pair.after] - before.means[pair.before]
     variances = (before.variances[pair.before] + after.variances[pair.after]) / 2
@@ -126,11 +127,11 @@ def cluster_move(before: Clusters, after: Clusters, pair: KeptTopic) -> ClusterM
 
 
 def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) -> Plane:
-    """The plane of the two leading principal directions of the means, by their weights.
+    """Plane of the two leading principal directions of the weighted means.
 
-    Where the means lie on a line, or on a point, coordinates supply the missing directions. The
-    largest entry of each axis is positive, so that the map does not flip overnight. Means are
-    (k, d) float64, weights (k,) float64 of sum 1.
+    If the means lie on a line or a point, coordinate axes replace the missing directions. The
+    largest entry of each axis is positive, so that the map does not flip from one night to the
+    next. Means are (k, d) float64, weights (k,) float64 with sum 1.
 
     Examples
     --------
@@ -158,14 +159,14 @@ def principal_plane(means: NDArray[np.float64], weights: NDArray[np.float64]) ->
 
 
 def _lone(clusters: Clusters) -> NDArray[np.float64]:
-    """(k,) distance of each mean from the nearest other one; infinite of one alone."""
+    """(k,) distance of each mean from the nearest other one; infinite for a single mean."""
     lengths = np.array([np.linalg.norm(clusters.means - mean, axis=1) for mean in clusters.means])
     np.fill_diagonal(lengths, np.inf)
     return np.asarray(lengths.min(axis=1))
 
 
 def _apart(before: Clusters, after: Clusters) -> NDArray[np.float64]:
-    """(k, m) distances of the means in standard deviations, of both components alike."""
+    """(k, m) distances of the means in standard deviations, with the mean variances of both."""
     if before.means.shape[1] != after.means.shape[1]:
         raise InvalidInput(
             f"clusters of {before.means.shape[1]} and of {after.means.shape[1]} dimensions cannot "
@@ -177,7 +178,7 @@ def _apart(before: Clusters, after: Clusters) -> NDArray[np.float64]:
 
 
 def _variations(apart: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Total variations between normal distributions so many standard deviations apart."""
+    """Total variations between normal distributions, from distances in standard deviations."""
     from scipy.special import erf
 
     return np.asarray(erf(apart / np.sqrt(8)))
@@ -189,5 +190,5 @@ def _spreads(steps: NDArray[np.float64], variances: NDArray[np.float64]) -> NDAr
 
 
 def _bars(clusters: Clusters) -> NDArray[np.float64]:
-    """(k,) error bars, below any distance where none are known."""
+    """(k,) error bars; negative if unknown, so below any distance."""
     return np.full(clusters.number, -1.0) if clusters.bars is None else clusters.bars

@@ -1,4 +1,4 @@
-"""Differences beside their standard errors: which of them say something."""
+"""Differences and their standard errors: which differences exceed noise."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from math import isfinite, sqrt
 from statistics import NormalDist
 
-BARS = 2.0  # standard errors that a difference passes by chance once in 22 times
-_BY_CHANCE = 0.05  # of pages without a trend name a largest change
+BARS = 2.0  # standard errors that a difference exceeds by chance once in 22 times
+_BY_CHANCE = 0.05  # share of pages without a trend that name a largest change
 
 
 def beyond_noise(step: float, bar: float | None, several: int = 1) -> bool:
-    """Whether a difference says something: it is beyond two of its standard errors.
+    """Whether a difference exceeds noise: two of its standard errors.
 
-    Of the largest of `several` more is asked, so that of all of them none is by chance in 19 of 20
-    cases (Bonferroni). A bar that is unknown, None or NaN, says nothing.
+    The limit is higher for the largest of `several` differences, so that in 19 of 20 cases none of
+    them exceeds it by chance (Bonferroni). With an unknown bar, None or NaN, the result is False.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def beyond_noise(step: float, bar: float | None, several: int = 1) -> bool:
 
 
 def largest_change(steps: Sequence[float], bars: Sequence[float | None]) -> int | None:
-    """Place of the largest of some differences that are beyond noise; None where none is.
+    """Index of the largest difference beyond noise, or None.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def largest_change(steps: Sequence[float], bars: Sequence[float | None]) -> int 
 
 
 def bar_of_difference(one: float | None, other: float | None) -> float | None:
-    """Standard error of a difference of what was counted apart; None where one is unknown.
+    """Standard error of a difference of independent values; None if one is unknown.
 
     Examples
     --------

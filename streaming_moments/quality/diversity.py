@@ -1,4 +1,4 @@
-"""How different topics are: the share of different words among their top words."""
+"""Diversity of topics: share of different words among their top words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def topic_diversity(topics: NDArray[np.float64], number: int = 25) -> float:
     Raises
     ------
     InvalidInput
-        A number outside 1 to n.
+        The number is outside 1 to n.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Drift: how far a corpus has moved away from the state, the words and the basis of a store."""
+"""Drift: change of a corpus relative to the state, vocabulary and basis of a store."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Drift:
-    """Four numbers that say whether vocabulary, basis and model still fit.
+    """Four measures of whether vocabulary, basis and model still fit the data.
 
     Parameters
     ----------
     captured : float or None
-        Smallest share of a leading eigenvalue of the second moment that the basis sees; well
-        below 1 it misses a topic. None where it was not computed.
+        Smallest share of a leading eigenvalue of the second moment that the basis captures; well
+        below 1 it misses a topic. None if not computed.
     outside_share : float or None
-        Share of tokens outside the vocabulary; None where no tokens are known.
+        Share of tokens outside the vocabulary; None without tokens.
     effective_documents : float
-        `1 / W3`: below some hundreds a few long documents rule the third moment.
+        `1 / W3`: below a few hundred, some long documents dominate the third moment.
     pair_distance : float or None
-        Total variation between the pair distributions of two states, 0 to 1; None where they
-        cannot be compared.
+        Total variation between the pair distributions of two states, 0 to 1; None if they cannot be
+        compared.
     """
 
     captured: float | None
@@ -32,16 +32,16 @@ class Drift:
 
 @dataclass(frozen=True)
 class DriftBounds:
-    """From where drift is too much; None bounds nothing.
+    """Bounds of drift; None sets no bound.
 
     Parameters
     ----------
     captured : float, optional
-        Least share of an eigenvalue.
+        Smallest share of an eigenvalue.
     outside_share : float, optional
         Largest share of tokens outside the vocabulary.
     effective_documents : float, optional
-        Least number.
+        Smallest number.
     pair_distance : float, optional
         Largest total variation.
     """
@@ -52,7 +52,7 @@ class DriftBounds:
     pair_distance: float | None = None
 
     def passed_by(self, drift: Drift) -> tuple[str, ...]:
-        """What of a drift is out of bounds, one phrase each; what is not known is within.
+        """Phrases for the measures out of bounds; unknown values are within.
 
         Examples
         --------

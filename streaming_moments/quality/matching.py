@@ -1,4 +1,4 @@
-"""Matching: which topics of a new model are those of an earlier one, and under which numbers."""
+"""Matching: pairs of topics of a new and an earlier model, and their numbers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 
 class Numbered(Protocol):
-    """A model whose topics, or states, can be given other numbers."""
+    """Model whose topics or states can be renumbered."""
 
     @property
     def n_topics(self) -> int:
-        """How many."""
+        """Number of topics."""
 
     def reordered(self, order: NDArray[np.int64], /) -> Self:
-        """The model with topic `order[j]` as topic j."""
+        """Model with topic `order[j]` as topic j."""
 
 
 M = TypeVar("M", bound=Numbered)
@@ -30,21 +30,21 @@ M = TypeVar("M", bound=Numbered)
 
 @dataclass(frozen=True)
 class MatchingRule:
-    """When two topics are one, and when one topic is a mix of two.
+    """Rule for when two topics are the same, and when a topic is a mix of two.
 
     Parameters
     ----------
     furthest : float
-        Topics further apart in total variation are different topics, 0 to 1.
+        Largest total variation between equal topics, 0 to 1.
     nearer : float
-        A mix must be nearer to a topic than its match by so much, 0 to 1.
+        Difference by which a mix must be nearer to a topic than its match, 0 to 1.
     least_share : float
-        Each part of a mix must have so much of it, 0 to 0.5.
+        Smallest share of each part of a mix, 0 to 0.5.
 
     Raises
     ------
     InvalidInput
-        A bound out of its range.
+        A bound is out of its range.
     """
 
     furthest: float = 0.5
@@ -59,10 +59,9 @@ class MatchingRule:
 
 @dataclass(frozen=True)
 class KeptTopic:
-    """A topic of both models: its numbers before and after, and the total variation between.
+    """Topic of both models: its numbers before and after, and the total variation between them.
 
-    `moved` says whether that is more than its bar, as `with_moves` finds it; None where no bar is
-    known.
+    `moved` says whether that exceeds its bar, as `with_moves` finds; None without a bar.
     """
 
     before: int
@@ -73,7 +72,7 @@ class KeptTopic:
 
 @dataclass(frozen=True)
 class LoneTopic:
-    """A topic of one model only, with the nearest of the other and the total variation to it."""
+    """Topic of only one model, with the nearest topic of the other and its total variation."""
 
     topic: int
     nearest: int
@@ -82,12 +81,12 @@ class LoneTopic:
 
 @dataclass(frozen=True)
 class MixedTopic:
-    """A topic of one model that is a mix of two of the other.
+    """Topic of one model that is a mix of two topics of the other.
 
     whole, parts : the topic, and the two of the other model
     share : of the first part; the second has the rest
     distance : total variation between the topic and the mix
-    alone : total variation between the topic and its match or, without one, the nearer of the parts
+    alone : total variation between the topic and its match, or the nearer part without a match
     """
 
     whole: int
@@ -99,17 +98,17 @@ class MixedTopic:
 
 @dataclass(frozen=True)
 class TopicMatching:
-    """Topics of a new model beside those of an earlier one.
+    """Matching of the topics of a new model with those of an earlier one.
 
-    A topic that was split, and one that merged into another, may be kept as well: the numbers
-    follow the best pairs, and splits and merges say what became of the rest.
+    A topic that was split or merged can also be in `kept`: the numbers follow the best pairs, and
+    splits and merges explain the rest.
 
     Parameters
     ----------
     kept : tuple of KeptTopic
-        Pairs that make the sum of distances least, but for those too far apart; by `before`.
+        Pairs with the least sum of distances, without those too far apart, ordered by `before`.
     gone, born : tuple of LoneTopic
-        Topics before and after that are in no pair.
+        Topics before and after without a pair.
     split : tuple of MixedTopic
         Topics before that are a mix of two after, at least one of these born.
     merged : tuple of MixedTopic
@@ -126,7 +125,7 @@ class TopicMatching:
 def match_topics(
     before: NDArray[np.float64], after: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs of topics of two models of one vocabulary, matched to make the sum of distances least.
+    """Pairs of topics of two models of one vocabulary with the least sum of distances.
 
     Parameters
     ----------
@@ -136,13 +135,13 @@ def match_topics(
     Returns
     -------
     (min(k, m),) int64, int64, float64
-        Column before (rising), column after, and the total variation between the two: half the
+        Column before (increasing), column after, and the total variation between the two: half the
         L1 distance, 0 to 1.
 
     Raises
     ------
     InvalidInput
-        Topics over different numbers of words.
+        The topics have different numbers of words.
 
     Examples
     --------
@@ -157,19 +156,19 @@ def match_topics(
 def compare_topics(
     before: NDArray[np.float64], after: NDArray[np.float64], rule: MatchingRule = MatchingRule()
 ) -> TopicMatching:
-    """What became of each topic of a model in a later one.
+    """Match each topic of a model with those of a later one.
 
     Parameters
     ----------
     before, after : (n, k) and (n, m) float64
         Columns on the simplex, on the same words (see `on_all_words`).
     rule : MatchingRule
-        What counts as the same topic.
+        Rule for equal topics.
 
     Raises
     ------
     InvalidInput
-        Topics over different numbers of words.
+        The topics have different numbers of words.
 
     Examples
     --------
@@ -191,7 +190,7 @@ def compare_topics(
 
 
 def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatching:
-    """Pairs of the least sum of (k, m) total variations, kept where they may be one; no mixes.
+    """Pairs with the least sum of (k, m) total variations, if allowed as equal; no mixes.
 
     Examples
     --------
@@ -213,11 +212,10 @@ def paired(distances: NDArray[np.float64], one: NDArray[np.bool_]) -> TopicMatch
 
 
 def numbered_like(model: M, matching: TopicMatching) -> tuple[M, TopicMatching]:
-    """Renumber matched topics as before; gives the model, and the matching under the new numbers.
+    """Give matched topics their earlier numbers; return the model and the renumbered matching.
 
-    Other topics get the free numbers, in the model's order. With fewer topics than before, a
-    matched topic whose number no longer exists gets a free one as well: its numbers differ in the
-    matching.
+    Other topics get the free numbers in the order of the model. With fewer topics than before, a
+    matched topic whose number no longer exists also gets a free one, so its two numbers differ.
 
     Examples
     --------
@@ -260,9 +258,9 @@ def on_all_words(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Topics of two vocabularies as columns of equal length with the same total variations.
 
-    Gives (common + 2, k) and (common + 2, l) float64 from (n, k) and (m, l) columns on the simplex.
-    The common words are rows of their own. The words of one only are summed in one row, which is
-    zero in the other: no distance over the union of the words changes by that.
+    Returns (common + 2, k) and (common + 2, l) float64 from (n, k) and (m, l) columns on the
+    simplex. Each common word has a row. Words of only one vocabulary are summed in one row, which
+    is zero in the other: this changes no distance over the union of the words.
 
     Examples
     --------
@@ -283,10 +281,10 @@ def on_all_words(
 def best_mix(
     topic: NDArray[np.float64], one: NDArray[np.float64], other: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Share w in [0, 1] for which `w one + (1 - w) other` is nearest, and the total variation.
+    """Share w in [0, 1] with `w one + (1 - w) other` nearest to a topic, and its total variation.
 
-    `sum |topic - other - w (one - other)|` is convex and piecewise linear in w: its least is at the
-    median of the `(topic - other) / (one - other)`, weighted by `|one - other|`. All are (n,)
+    `sum |topic - other - w (one - other)|` is convex and piecewise linear in w: its minimum is at
+    the median of the `(topic - other) / (one - other)`, weighted by `|one - other|`. All are (n,)
     float64 on the simplex.
 
     Examples
@@ -308,7 +306,7 @@ def best_mix(
 
 
 def _assigned(distances: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows and columns whose distances add up to the least."""
+    """Rows and columns with the least sum of distances."""
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = linear_sum_assignment(distances)
@@ -322,9 +320,9 @@ def _distances(before: NDArray[np.float64], after: NDArray[np.float64]) -> NDArr
             f"topics over {len(before)} and {len(after)} words cannot be compared; compare models "
             "of one vocabulary"
         )
-    # column by column: (n, k, m) would not fit for large vocabularies
+    # column by column: (n, k, m) would not fit in memory for large vocabularies
     found = [np.abs(after - topic[:, None]).sum(axis=0) / 2 for topic in before.T]
-    return np.asarray(np.minimum(np.stack(found), 1.0))  # rounding passes it
+    return np.asarray(np.minimum(np.stack(found), 1.0))  # rounding can exceed 1
 
 
 def _lone(topics: Iterable[int], distances: NDArray[np.float64]) -> tuple[LoneTopic, ...]:
@@ -343,7 +341,7 @@ def _mixed(
     distances: NDArray[np.float64],
     rule: MatchingRule,
 ) -> tuple[MixedTopic, ...]:
-    """Wholes that are a mix of two others: lone ones, or a lone one and the whole's partner."""
+    """Topics that are a mix of two others, at least one of them without a match."""
     found = []
     for whole, topic in enumerate(wholes.T):
         own = [partners[whole]] if whole in partners else []

@@ -1,4 +1,4 @@
-"""Shares of topics in counts of words that were added up over documents, with error bars."""
+"""Shares of topics in word counts summed over documents, with error bars."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.topics import TopicModel
 
 _STEPS = 200
-_SETTLED = 1e-10  # of the logarithm of the posterior, a token
+_SETTLED = 1e-10  # change of the logarithm of the posterior per token at which Newton steps end
 _ROUNDING = 4 * np.finfo(float).eps
 _SHORTEST = 2.0**-40  # step
-_TO_THE_EDGE = 0.95  # of the way to a share of 0
+_TO_THE_EDGE = 0.95  # largest part of the way to a share of 0 in one step
 _SMOOTHING = 1e-3
-_ENOUGH = 5.0  # words expected as often tell how far counts scatter about the mixture
+_ENOUGH = 5.0  # words expected this often determine the dispersion of counts
 
 
 def mixture_shares(
@@ -23,39 +23,38 @@ def mixture_shares(
     counted: NDArray[np.float64] | None = None,
     concentration: float = 0.0,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Share of each topic in the tokens of some documents, from their summed counts alone.
+    """Share of each topic in the tokens of some documents, from summed counts only.
 
-    The counts c of T tokens are taken as drawn from the mixture `p = M s`; s is the most probable,
-    as of a document, with one token of the model's weights as prior. The bars are
-    standard errors by the Fisher information of the mixture, on shares that sum to 1,
+    The counts c of T tokens are modelled as drawn from the mixture `p = M s`; s maximises the
+    posterior, with one token of the model's weights as prior. The bars are standard errors by the
+    Fisher information of the mixture, for shares with sum 1,
 
         I = phi^-1 T M' diag(1 / p) M,   V = I^-1 - I^-1 1 1' I^-1 / (1' I^-1 1),   bar_j = V_jj^1/2
 
-    with phi, at least 1, Pearson's chi-square over its degrees of freedom, of the words expected
-    five times or more: words come in bursts. They do not hold the errors of the topics, nor, for a
-    topic of share 0, that it cannot have less.
+    with phi Pearson's chi-square over its degrees of freedom, at least 1, for words expected five
+    times or more, as words come in bursts. The bars exclude the errors of the topics, and ignore
+    that a share is at least 0.
 
-    These bars are of tokens drawn one by one. The tokens of a document share its proportions theta,
-    so other documents of the same days would have had other shares, by the variance
+    These bars are for independent tokens. But the tokens of a document share its proportions theta,
+    so other documents of the same days would have other shares, with the variance
 
         sum_d (c_d / C)^2 Var(theta_j),   C = sum_d c_d,
 
-    of documents of c_d tokens, which `concentration` adds. `Var(theta_j) = r_j m_j (1 - m_j)`: r_j
+    for documents of c_d tokens, which `concentration` adds. `Var(theta_j) = r_j m_j (1 - m_j)`: r_j
     is the ratio of `Omega_jj - w_j^2` to `w_j (1 - w_j)` in the model, which is `1 / (alpha0 + 1)`
-    of a Dirichlet and 1 where a document has one topic. m is s with the model's weights mixed in,
-    as if one more document had them: few documents do not show every topic.
+    for a Dirichlet prior, and 1 if a document has one topic. m is s mixed with the model's weights,
+    as if one more document had them, since few documents do not show every topic.
 
-    Where a word is counted in a share `e_i` of the documents only, a token of topic j is seen with
-    probability `Z_j = sum_i e_i m_ij`: the above gives the shares of the tokens seen, from
-    `e_i m_ij / Z_j`, and these over Z are, scaled to sum to 1, the shares of all.
+    If a word is counted in only a share `e_i` of the documents, a token of topic j is counted with
+    probability `Z_j = sum_i e_i m_ij`. The above then gives the shares of counted tokens, from
+    `e_i m_ij / Z_j`; divided by Z and normalised they are the shares of all tokens.
 
-    The result is (k,) shares and their (k,) bars, NaN where there is no token. `counts` is (n,)
-    int64 tokens of each word. `counted` is (n,) float64, the share of the documents in which each
-    word is counted, by default all. `concentration` is `sum_d (c_d / C)^2`, see
-    `token_concentration`; 0 is for independent tokens. Lengths are taken to say nothing of the
-    topics.
+    The result is (k,) shares and their (k,) bars, NaN without tokens. `counts` is (n,) int64 tokens
+    of each word. `counted` is (n,) float64, the share of the documents in which each word is
+    counted, by default all. `concentration` is `sum_d (c_d / C)^2`, see `token_concentration`; 0 is
+    for independent tokens. Lengths are assumed independent of the topics.
 
-    Raises ForeignStatistics for another number of words, and InvalidInput for a count below 0, or a
+    Raises ForeignStatistics for another number of words, and InvalidInput for negative counts or a
     concentration outside 0 to 1.
 
     Examples
@@ -73,8 +72,8 @@ def mixture_shares(
     for given in (counts, *(() if counted is None else (counted,))):
         if given.shape != (model.n_words,):
             raise ForeignStatistics(
-                f"counts of {given.size} words for a model of {model.n_words}; give counts of its "
-                "own"
+                f"counts have {given.size} words, but the model has {model.n_words}; give counts "
+                "on its vocabulary"
             )
     if counts.size and counts.min() < 0:
         raise InvalidInput(f"a count is {counts.min()}; it must be at least 0")
@@ -83,7 +82,7 @@ def mixture_shares(
             f"the concentration is {concentration}; give a sum of squared shares, from 0 to 1"
         )
     if counted is not None:
-        # of a word that no document counts there are none
+        # words that no document counts have no tokens
         counts = np.where(counted > 0, counts, 0)
     words = np.flatnonzero(counts)
     if not words.size:
@@ -98,7 +97,7 @@ def mixture_shares(
     shares = found / seen
     total = shares.sum()
     shares /= total
-    # d s / d s' of s = s' / Z, scaled; the identity where all words are counted
+    # derivative of s by s' for s = s' / Z, scaled; the identity if all words are counted
     turned = (np.eye(shares.size) - shares[:, None]) / (seen * total)
     of_tokens = np.maximum((turned @ variances @ turned.T).diagonal(), 0.0)
     of_documents = concentration * document_variances(model, shares, concentration)
@@ -108,12 +107,12 @@ def mixture_shares(
 def document_variances(
     model: TopicModel, shares: NDArray[np.float64], concentration: float
 ) -> NDArray[np.float64]:
-    """(k,) variances of the proportions of one document about these shares; see above."""
+    """(k,) variances of one document's proportions about these shares; see above."""
     weights = model.pair_weights.sum(axis=1)
     weights = weights / weights.sum()
     most = weights * (1 - weights)
     within = model.pair_weights.diagonal() - weights**2
-    # Omega was estimated, so a rare topic may have one that no proportions have
+    # Omega is an estimate, so a rare topic can have a ratio above 1
     ratios = np.clip(np.divide(within, most, out=np.ones_like(most), where=most > 0), 0.0, 1.0)
     mean = (shares + concentration * weights) / (1 + concentration)
     return np.asarray(ratios * mean * (1 - mean))
@@ -124,12 +123,12 @@ def _most_probable(
 ) -> NDArray[np.float64]:
     """(k,) `argmax_s sum_i x_i log (M s)_i + sum_j w_j log s_j` on the simplex, by Newton's method.
 
-    It is concave, and the prior, which weighs one token, keeps every share above 0.
+    The function is concave, and the prior of one token makes every share positive.
     """
     total = float(counts.sum()) + 1.0
     prior = np.maximum(prior, np.finfo(float).tiny)
     k = prior.size
-    # steps are in units of the shares: from one that is nearly 0 there would be none
+    # steps are relative to the shares, as absolute steps from a share near 0 would vanish
     shares = (prior / prior.sum() + 1 / k) / 2
     of_words, prior = counts / total, prior / total
 
@@ -139,7 +138,7 @@ def _most_probable(
     here = value(shares)
     for _ in range(_STEPS):
         mixed = topics @ shares
-        # in units of the shares, in which the prior is as steep everywhere
+        # relative to the shares, the prior has equal curvature everywhere
         scaled = topics * shares
         slope = scaled.T @ (of_words / mixed) + prior
         curve = (scaled.T * (of_words / mixed**2)) @ scaled + np.diag(prior)
@@ -154,7 +153,7 @@ def _most_probable(
                 break
             length /= 2
         gained, shares, here = there - here, tried, there
-        # less than this is rounding
+        # smaller gains are rounding
         if gained <= max(_SETTLED / total, _ROUNDING * abs(here)) or length < _SHORTEST:
             break
     return np.asarray(shares)
@@ -165,7 +164,7 @@ def _variances(
 ) -> NDArray[np.float64]:
     total, mixed = float(counts.sum()), topics @ shares
     expected = total * mixed / mixed.sum()
-    mixed = np.where(mixed > 0, mixed, 1.0)  # of words counted nowhere
+    mixed = np.where(mixed > 0, mixed, 1.0)  # words counted nowhere
     enough = expected >= _ENOUGH
     freedom = int(enough.sum()) - shares.size
     spread = ((counts[enough] - expected[enough]) ** 2 / expected[enough]).sum()

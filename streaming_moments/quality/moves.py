@@ -1,4 +1,4 @@
-"""Moves: which topics changed by more than their error bars, and which by noise."""
+"""Moves: topics that changed by more than their error bars."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from streaming_moments.quality.matching import KeptTopic, TopicMatching
 
 
 def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMatching:
-    """Add to a matching which topics moved by more than their bar, and which by noise.
+    """Mark in a matching which topics moved by more than their bar.
 
-    Of the bars before and after the larger one counts: with documents added the difference of two
-    estimates errs by no more than the earlier one. The topics have the numbers that they have in
-    the models. If neither model has bars, nothing is added.
+    Uses the larger of the bars before and after: if only documents were added, the difference of
+    the estimates has no larger error than the earlier one. Topic numbers are those of the models.
+    If neither model has bars, nothing is marked.
 
     Examples
     --------
@@ -38,6 +38,6 @@ def with_moves(matching: TopicMatching, before: Model, after: Model) -> TopicMat
             return bool(cluster_move(one, two, pair).bars > 1)
         places = zip(both, (pair.before, pair.after), strict=True)
         bar = max(float(bars[topic]) for bars, topic in places if bars is not None)
-        return 2 * pair.distance > bar  # which is of the L1 distance
+        return 2 * pair.distance > bar  # bars are for the L1 distance
 
     return replace(matching, kept=tuple(replace(pair, moved=moved(pair)) for pair in matching.kept))

@@ -1,4 +1,4 @@
-"""How well a model predicts words of documents it has not seen."""
+"""Prediction: perplexity of words in documents that the model has not seen."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENTRIES = 1 << 16
 def halves(batch: CountBatch, seed: int = 0) -> tuple[CountBatch, CountBatch]:
     """Split each document's tokens at random in two; the first half has the odd token.
 
-    Both halves hold the same documents; together they are the batch.
+    Both halves have the same documents; their sum is the batch.
 
     Examples
     --------
@@ -55,10 +55,10 @@ def completion_perplexity(
     model : TopicModel
         Fitted on other documents.
     batch : CountBatch
-        (documents, n) counts on the model's vocabulary. Documents of a single word have no second
-        half and are not scored.
+        (documents, n) counts on the model's vocabulary. Documents with a single word have no second
+        half and are skipped.
     seed : int
-        Of the split.
+        Seed of the split.
     smoothing : float
         e, the share of M1 mixed into each topic, as in `TopicModel.transform`.
 
@@ -70,9 +70,9 @@ def completion_perplexity(
     Raises
     ------
     InvalidInput
-        No document of two words, or smoothing outside (0, 1).
+        No document has two words, or smoothing is outside (0, 1).
     ForeignStatistics
-        The batch counts another vocabulary.
+        The batch has another vocabulary.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def completion_perplexity(
         raise InvalidInput(
             f"none of {batch.documents} documents has two words; give longer documents"
         )
-    # a word that never occurred has M1 = 0: the floor keeps its logarithm finite
+    # a word that never occurred has M1 = 0: the floor makes its logarithm finite
     mean = np.maximum(model.word_probabilities, 1e-12)
     documents = np.repeat(np.arange(held.documents), np.diff(held.indptr))
     total = 0.0

@@ -1,4 +1,4 @@
-"""Representatives: documents that speak most clearly for each topic, rows nearest to each mean."""
+"""Representatives: clearest documents of each topic, and rows nearest to each mean."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 
-_DEVIATIONS = 1.96  # of a bound that holds with probability 97.5%
+_DEVIATIONS = 1.96  # normal quantile of a bound that holds with probability 97.5%
 
 
 @dataclass(frozen=True)
 class Representative:
-    """A document that represents a topic.
+    """Document that represents a topic.
 
-    id, source, row : its name, the shard that holds it, and its number there, from 0
-    share : of the topic in it
+    id, source, row : its id, its shard, and its row there, from 0
+    share : share of the topic in it
     bound : lower bound of that share (see `share_bounds`)
     length : in vocabulary tokens
-    text : its beginning; empty for token ids
+    text : beginning of its text; empty for token ids
     """
 
     id: str
@@ -37,8 +37,8 @@ class Representative:
 class Representatives:
     """The documents that represent each topic most clearly.
 
-    number : limit for each topic
-    topics : by topic, the highest bound first, then by source and row
+    number : most documents for each topic
+    topics : documents by topic, highest bound first, then by source and row
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Representatives:
     topics: tuple[tuple[Representative, ...], ...] = ()
 
     def joined(self, other: Representatives) -> Representatives:
-        """Merge the best of both, in any order; one without topics yet adds none.
+        """Merge the best of both, in any order; an empty one adds nothing.
 
         Raises InvalidInput for different numbers of topics.
         """
@@ -61,8 +61,8 @@ class Representatives:
             return Representatives(self.number, self.topics or other.topics)
         if len(self.topics) != len(other.topics):
             raise InvalidInput(
-                f"documents of {len(self.topics)} and of {len(other.topics)} topics; join those of "
-                "one model"
+                f"documents for {len(self.topics)} and for {len(other.topics)} topics cannot be "
+                "joined; join those of one model"
             )
         pairs = zip(self.topics, other.topics, strict=True)
         return Representatives(
@@ -75,8 +75,8 @@ class Representatives:
 class NearRow:
     """A row near the mean of a component, and its distance from it.
 
-    source, row : shard that holds it, and its number there, from 0
-    id : its name; empty where names are not requested
+    source, row : its shard, and its row there, from 0
+    id : its id; empty if ids are not requested
     """
 
     distance: float
@@ -88,12 +88,12 @@ class NearRow:
 def share_bounds(
     proportions: NDArray[np.float64], lengths: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Lower bounds of shares, so that a few words of a topic count for less than many of them.
+    """Lower bounds of shares, so that a few words of a topic count less than many.
 
     (documents, k) float64: the lower end of the score interval of Wilson (Journal of the American
-    Statistical Association 22, 1927) at 95%, as if each token had been drawn from the topic or not.
-    `proportions` is (documents, k) shares of the topics. `lengths` is (documents,) tokens; without
-    any the bound is 0.
+    Statistical Association 22, 1927) at 95%, as if tokens were independent. `proportions` is
+    (documents, k) shares of the topics. `lengths` is (documents,) tokens; without tokens the bound
+    is 0.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def share_bounds(
 
 
 def clearest(bounds: NDArray[np.float64], number: int) -> Sequence[NDArray[np.int64]]:
-    """Documents of the highest bounds by topic, the first of equals first; none of bound 0.
+    """Documents with the highest bounds by topic, the first of equals first; none with bound 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Topic map: distances between topics, and places in the plane that keep them as well as can be."""
+"""Topic map: distances between topics, and coordinates in the plane that approximate them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streaming_moments.errors import InvalidInput
 
 
 def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
-    """(k, k) Jensen-Shannon distances between topics, the (n, k) columns on the simplex.
+    """(k, k) Jensen-Shannon distances between topics, (n, k) columns on the simplex.
 
     The square root of the divergence in bits: a metric, 0 for equal topics and 1 for topics without
     a common word.
@@ -34,18 +34,18 @@ def topic_distances(topics: ArrayLike) -> NDArray[np.float64]:
 
 
 def _entropies(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k,) nats; a word that never occurs adds nothing."""
+    """(k,) entropies in nats; a word that never occurs adds nothing."""
     logarithms = np.log(columns, where=columns > 0, out=np.zeros_like(columns))
     return np.asarray(-(columns * logarithms).sum(axis=0))
 
 
 def classical_scaling(distances: ArrayLike, dimensions: int = 2) -> NDArray[np.float64]:
-    """(k, dimensions) places whose Euclidean distances are as near as possible to those given.
+    """(k, dimensions) coordinates whose Euclidean distances approximate those given.
 
     Classical multidimensional scaling: the leading eigenvectors of the doubly centred squares. The
-    largest coordinate of each axis is positive, so that the map does not flip overnight. Places are
-    centred on 0, the axis of the widest spread first; axes for which nothing is left are 0. The
-    (k, k) distances are symmetric and at least 0.
+    largest coordinate of each axis is positive, so that the map does not flip from one night to the
+    next. Coordinates are centred on 0, with the widest axis first; superfluous axes are 0. The (k,
+    k) distances are symmetric and at least 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Standard errors of the weights of topics: of one model, and of how far they moved."""
+"""Standard errors of the weights of topics, and of their changes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.mixture_shares import document_variances, mixture_shares
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 
-# Weights of fits of growing corpora without a trend moved by .94 to 1.22 times what the documents
-# alone say: the topics themselves are estimated anew.
+# Weights in fits of growing corpora without a trend changed by .94 to 1.22 times this error, as the
+# topics are also estimated again.
 _REFITTED = 1.25
 
 
 def weight_bars(model: TopicModel, lengths: LengthHistogram) -> NDArray[np.float64] | None:
-    """(k,) standard errors of the weights of refined topics; None for others.
+    """(k,) standard errors of the weights of refined topics; None for other models.
 
-    Weights are those of Omega, which the pairs of words give, so a document counts by its pairs:
-    the variance is `W2 Var(theta_j)`, see `mixture_shares`, and that of the tokens. `lengths` are
-    of documents such as it was fitted on, of which there may be more or fewer.
+    The weights come from Omega, which word pairs determine, so a document counts by its pairs: the
+    variance is `W2 Var(theta_j)`, see `mixture_shares`, plus that of the tokens. `lengths` are
+    those of the fitted documents, or of more or fewer similar ones.
 
     Examples
     --------
@@ -44,10 +44,10 @@ def weight_bars(model: TopicModel, lengths: LengthHistogram) -> NDArray[np.float
 
 
 def grown_bars(bars: NDArray[np.float64], documents: int, before: int) -> NDArray[np.float64]:
-    """(k,) standard errors of how far weights moved as documents came, or went.
+    """(k,) standard errors of changes of weights when documents are added or removed.
 
-    `bars` are the (k,) `weight_bars` now. Both models were fitted on at least 1 document; the fewer
-    documents are among the more. Two means of n and of more documents, the n among them, differ by
-    the variance of the one less that of the other.
+    `bars` are the current (k,) `weight_bars`. Both models have at least 1 document, and one set of
+    documents contains the other. The variance of the difference of two such means is the difference
+    of their variances.
     """
     return np.asarray(_REFITTED * bars * sqrt(abs(documents / before - 1)))

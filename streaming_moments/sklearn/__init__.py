@@ -1,4 +1,4 @@
-"""The method of moments as estimators of scikit-learn, in memory.
+"""Estimators of scikit-learn by the method of moments, in memory.
 
 The only package that imports scikit-learn (`pip install streaming-moments[sklearn]`).
 """

@@ -1,4 +1,4 @@
-"""MomentBernoulliMixture: a mixture of Bernoullis behind binary rows as an estimator."""
+"""MomentBernoulliMixture: mixture of Bernoulli distributions of binary rows, as an estimator."""
 
 from __future__ import annotations
 
@@ -25,46 +25,47 @@ _PILOT = 20_000  # rows
 
 
 class MomentBernoulliMixture(SparseInput, MomentMixture):
-    """A mixture of Bernoullis (latent classes), from statistics that are exact and can be added up.
+    """Mixture of Bernoulli distributions (latent classes), from exact additive statistics.
 
-    `X` is (n, d) array_like or sparse: a value above `binarize` is a feature of its row. `fit`
-    warns where the rows do not tell as many components apart, and finds those that they do. After
-    `partial_fit` the sketch is that of the first rows.
+    `X` is (n, d) array_like or sparse: a value above `binarize` is a feature of its row. If the
+    rows do not separate as many components, `fit` warns and fits fewer. After `partial_fit` the
+    sketch is that of the first rows.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of components k; "auto" takes the most that are all found again in the other half of
-        the rows, "predict" the fewest under which pairs of features held out are likeliest.
+        Number of components k; "auto" chooses the largest number whose components are all found in
+        both halves of the rows, "predict" the fewest with the best held-out log-likelihood of pairs
+        of features.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit, as many as change components
-        by more than a twentieth of their error bars if "auto"; of `fit` alone, as `partial_fit` no
-        longer has all rows.
+        Passes of expectation maximisation over the rows after the fit; "auto": until one changes
+        components by less than a twentieth of their error bars. Only in `fit`, as `partial_fit`
+        does not have all rows.
     binarize : float, optional
-        Above which a value is a feature; None refuses all but 0 and 1.
+        Threshold above which a value is a feature; None accepts only 0 and 1.
     sketch_columns : int, optional
-        Columns of the sketch of triples: by default all of up to 128 features, else 22; twice the
-        components and two more do well.
+        Columns of the sketch of triples: by default all for up to 128 features, else 22; a good
+        choice is twice the components plus two.
     random_state : int
-        Seed of its random columns and of the first directions.
+        Seed of the random columns and of the first directions.
     keep_statistics : bool
-        Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
-        to it; after `partial_fit` it always does.
+        Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
+        `partial_fit` it always does.
     verbose : int
         1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
     probabilities_ : (k, n_features_in_) float64
-        Of each feature in each component.
+        Probability of each feature in each component.
     probability_bars_ : (k, n_features_in_) float64 or None
-        Standard errors of them as they are before `polish`, from halves of the rows.
+        Their standard errors before `polish`, from halves of the rows.
     weights_ : (k,) float64
-        Of sum 1; falling, but for what `polish` changes.
+        Weights with sum 1; decreasing before `polish`.
     number_search_ : NumberSearch
-        What was tried, where `n_components` was to be found.
+        Numbers tried, if `n_components` was "auto" or "predict".
     statistics_ : MomentStatistics
-        Of all rows that were seen.
+        Statistics of all rows.
     model_ : BernoulliMixture
         The model.
     n_features_in_ : int
@@ -121,7 +122,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         return self._shown(self._of_most(statistics, k))
 
     def _of_most(self, statistics: MomentStatistics, asked: int) -> BernoulliMixture:
-        """The model of as many components as asked for, or of as many as there are."""
+        """Model with as many components as asked for, or as many as are separable."""
         for k in range(asked, 0, -1):
             try:
                 options = BernoulliOptions(topics=k, seed=self.random_state)
@@ -150,8 +151,8 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         if threshold is None:
             if not np.isin(values, (0, 1)).all():
                 raise InvalidInput(
-                    "X has values other than 0 and 1; give binarize, above which a value is a "
-                    "feature"
+                    "X has values other than 0 and 1; give binarize, the threshold above which a "
+                    "value is a feature"
                 )
             threshold = 0.0
         if is_sparse(checked) and threshold < 0:

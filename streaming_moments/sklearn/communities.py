@@ -1,4 +1,4 @@
-"""MomentCommunities: mixed memberships of the nodes of a graph."""
+"""MomentCommunities: mixed memberships of the nodes of a graph, as an estimator."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
-_MOST = 32  # communities that the basis is made for, where their number is to be found
+_MOST = 32  # most communities of the basis, if their number is to be found
 
 
 class MomentCommunities(SparseInput, MomentTransformer):
-    """Communities of a graph given by its adjacency matrix, each node maybe of several.
+    """Communities of a graph from its adjacency matrix; a node can be in several.
 
-    `X` is (nodes, n) array_like or sparse: 1 where the node of the column is a neighbour of that
-    of the row, else 0; no node is its own neighbour. Or it is a graph of networkx, whose nodes are
-    in its own order, `list(X)`, and whose weights of edges are left out. `partial_fit` takes rows
-    of some nodes.
+    `X` is (nodes, n) array_like or sparse: 1 if the node of the column is a neighbour of that of
+    the row, else 0, with 0 on the diagonal. Or it is a networkx graph, with nodes in the order of
+    `list(X)`; edge weights are ignored. `partial_fit` accepts rows of some nodes.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of communities k, of at most 32; "auto" takes the fewest after which one more tells
-        little of pairs of neighbours held out, "predict" the fewest that predict them best.
+        Number of communities k, of at most 32; "auto" chooses the fewest after which another
+        community gains little in held-out log-likelihood of pairs of neighbours, "predict" the
+        fewest with the best one.
     alpha0 : float
-        Sum of the Dirichlet parameters of the memberships; 0: every node is of one community.
+        Sum of the Dirichlet parameters of the memberships; 0: each node has one community.
     refine : int
         Rounds of refinement by the pairs of neighbours.
     random_state : int
         Seed of the random directions of the basis.
     keep_statistics : bool
-        Whether a pickle of what `fit` gave holds `statistics_`, so that more nodes can be added
-        to it; after `partial_fit` it always does.
+        Whether a pickle after `fit` includes `statistics_`, so that nodes can be added later; after
+        `partial_fit` it always does.
     verbose : int
         1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
     components_ : (k, n) float64
-        Neighbours of the members of each community, rows of sum 1.
+        Distribution of the neighbours of each community's members, rows with sum 1.
     weights_ : (k,) float64
-        Share of each community, falling.
+        Share of each community, decreasing.
     memberships_ : (nodes, k) float64
-        Of the nodes it was fitted on; of `fit` alone, as others no longer have all rows.
+        Memberships of the fitted nodes; only after `fit`, as other methods do not have all rows.
     number_search_ : NumberSearch
-        What was tried, where `n_components` was to be found.
+        Numbers tried, if `n_components` was "auto" or "predict".
     statistics_ : MomentStatistics
-        Of all nodes that were seen.
+        Statistics of all nodes.
     model_ : Communities
         The model.
     n_features_in_ : int
@@ -95,17 +95,17 @@ class MomentCommunities(SparseInput, MomentTransformer):
         self.verbose = verbose
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """(nodes, k) memberships of nodes, from their rows; each of sum 1."""
+        """(nodes, k) memberships of nodes from their rows, with sum 1."""
         records = self._read(X)
         return self.model_.transform(records)
 
     def score(self, X: Any, y: object = None) -> float:
-        """Mean log-likelihood of a neighbour that is held out; higher is better.
+        """Mean log-likelihood of a held-out neighbour; higher is better.
 
         Raises
         ------
         InvalidInput
-            No node of two neighbours.
+            No node has two neighbours.
         """
         batch = self._read(X)
         perplexity = completion_perplexity(self.model_, batch, seed=self.random_state)
@@ -148,13 +148,13 @@ class MomentCommunities(SparseInput, MomentTransformer):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # of a graph: what scikit-learn's own checks draw are other numbers
+        # only for graphs: scikit-learn's own checks draw other numbers
         tags.input_tags.two_d_array = False
         return cast("Tags", tags)
 
 
 def _adjacency(graph: Any) -> sp.csr_array:
-    """(nodes, nodes) 1 where the node of the column is a neighbour, of a graph of networkx."""
+    """(nodes, nodes) adjacency matrix of a networkx graph."""
     place = {node: number for number, node in enumerate(graph.nodes)}
     lists = [sorted(place[other] for other in near) for _, near in graph.adjacency()]
     indptr = np.cumsum([0, *map(len, lists)])

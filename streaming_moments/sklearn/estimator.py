@@ -1,4 +1,4 @@
-"""MomentEstimator: the steps that all estimators share, and how two become one."""
+"""MomentEstimator: shared steps of all estimators, and addition of two of them."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from streaming_moments.models.rows import InMemory
 from streaming_moments.models.stored import outcome_of
 from streaming_moments.progress import Report, reporter
 
-_COUNTED_BY = ("statistics_", "_basis", "_foundation")  # what a model is read without
+_COUNTED_BY = ("statistics_", "_basis", "_foundation")  # not needed for inference
 _SHAPE = ("n_features_in_", "feature_names_in_")
 
 
 @checked
 class MomentEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator that fits a model to statistics, which are added up over its records.
+    """Estimator that fits a model to additive statistics of its records.
 
-    A subclass reads records (`_records`), says by the first ones how it counts (`_begin`), counts
-    (`_counted`) and makes a model (`_fitted`). `_begun` names the attributes that say how it
-    counts, which are the same of all estimators that are added; `_seen` is its word for records.
+    A subclass reads records (`_records`), chooses from the first ones how to count (`_begin`),
+    counts (`_counted`) and fits a model (`_fitted`). `_begun` names the attributes that define the
+    counting, which must be equal in estimators that are added; `_seen` is its word for records.
 
-    A pickle, or a copy, of what `fit` gave holds the model without its statistics, which can be
-    hundreds of times larger, unless `keep_statistics` is True; after `partial_fit`, `like` and `+`
-    it holds both.
+    Unless `keep_statistics` is True, a pickle or copy after `fit` has the model without the
+    statistics, which can be hundreds of times larger; after `partial_fit`, `like` and `+` it has
+    both.
     """
 
     _begun: ClassVar[tuple[str, ...]] = ("_foundation",)
     _seen: ClassVar[str] = "rows"
     _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
-    _added = False  # whether the records came by more than a fit
+    _added = False  # whether records came from more than one fit
     number_search_: NumberSearch
-    # pickles of earlier versions have no such parameters
+    # pickles of earlier versions lack these parameters
     keep_statistics: bool = False
     verbose: int | bool = 0
     statistics_: Any
@@ -58,7 +58,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         checked(cls)
 
     def fit(self, X: Any, y: object = None) -> Self:
-        """Fit the model to these records, and forget what was seen before.
+        """Fit the model to these records only.
 
         Parameters
         ----------
@@ -75,9 +75,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InvalidInput
-            Records of another form, or a parameter out of range.
+            The records have another form, or a parameter is out of range.
         NotIdentifiable
-            The records do not tell so many components apart.
+            The records do not separate as many components.
         """
         self._added, report = False, self._reporter()
         self._require_parameters()
@@ -91,9 +91,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
-        """Fit the model to these records and all before, counted as the first were.
+        """Fit the model to these records and all before, counted in the same way.
 
-        Parameters and errors as of `fit`; a `polish` above 0 is refused.
+        Parameters and errors as for `fit`; a `polish` above 0 is refused.
         """
         self._require_no_polish()
         if hasattr(self, "model_"):
@@ -111,7 +111,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return self
 
     def like(self) -> Self:
-        """One that has seen nothing, and counts as this does: what it will see can be added."""
+        """An empty estimator with the same counting, so that the two can be added."""
         self._require_statistics()
         empty: Self = clone(self)
         empty._added = True
@@ -122,12 +122,12 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return empty
 
     def __add__(self, other: Self) -> Self:
-        """The model of what both have seen, exactly as if one had.
+        """Model of the records of both, exactly as from one pass.
 
         Raises
         ------
         ForeignStatistics
-            They were not begun alike: make one with `like` of the other.
+            They count differently: make one by `like` of the other.
         InvalidInput
             One has `polish`, which needs all records again, or was pickled without statistics.
         """
@@ -140,7 +140,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             together = self.statistics_ + other.statistics_
         except ForeignStatistics as error:
             raise ForeignStatistics(
-                "the two estimators were begun on their own; begin one with `like()` of the other"
+                "the two estimators count differently; make one of them by `like()` of the other"
             ) from error
         return self.like()._fitted(together)
 
@@ -160,7 +160,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
                 raise InvalidInput(f"{name} is {value}; give at least 1")
 
     def _number(self, statistics: Any, model: Any, **options: Any) -> int:
-        """n_components, or what is found by `number_search_`, with other options of the model."""
+        """n_components, or the number found by `number_search_` with other options of the model."""
         asked: int | str = cast("Any", self).n_components
         self.__dict__.pop("number_search_", None)
         if not isinstance(asked, str):
@@ -177,7 +177,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         return outcome_of(cast("Any", self).model_, self._seen)
 
     def _records(self, X: Any, first: bool = False) -> Any:
-        """X as it is counted; the first records say how wide all are."""
+        """X in countable form; the first records define the width."""
         raise NotImplementedError
 
     def _begin(self, records: Any) -> None:
@@ -190,7 +190,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _finish(self, records: Any) -> None:
-        """What `fit` alone does with its records after the fit."""
+        """Finish a `fit`, which has all its records."""
 
     def _polished(self, records: Any) -> Any:
         """The model after `polish` passes over a batch of records, by all threads."""
@@ -211,7 +211,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _without_statistics(self) -> str:
         return (
-            f"this {type(self).__name__} has no statistics, as it was pickled or copied after fit, "
+            f"this {type(self).__name__} was pickled or copied after fit without its statistics, "
             "so nothing can be added to it; fit it with keep_statistics=True, or by partial_fit"
         )
 
@@ -236,10 +236,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class MomentMixture(DensityMixin, MomentEstimator):  # type: ignore[misc]
-    """An estimator of a mixture: what its `model_` says of rows."""
+    """Estimator of a mixture."""
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """(n,) the likeliest component of each row."""
+        """(n,) the most likely component of each row."""
         records = self._read(X)
         found: NDArray[np.int64] = self.model_.assign(records)
         return found

@@ -1,4 +1,4 @@
-"""MomentFactors: independent factors behind rows of numbers as an estimator."""
+"""MomentFactors: independent factors of numeric rows, as an estimator."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from streaming_moments.sklearn.estimator import MomentTransformer
 from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
-_REACH = 4.0  # median norms: tails are what factors are told apart by
+_REACH = 4.0  # in median norms: large, as the tails separate factors
 
 
 class MomentFactors(MomentTransformer, VectorEstimator):
     """Independent factors of `x = mean + A h + noise`, by their third or fourth cumulants.
 
-    `X` is (n, d) array_like of finite numbers. `fit` warns where noise has as large a cumulant as
-    some factors. After `partial_fit`, grid and sketch are those of the first rows.
+    `X` is (n, d) array_like of finite numbers. `fit` warns if cumulants of some factors do not
+    exceed noise. After `partial_fit`, grid and sketch are those of the first rows.
 
     Parameters
     ----------
     n_components : int or "auto"
-        Number of factors k, or as many directions as the spectrum tells from noise.
+        Number of factors k; "auto" chooses as many as the spectrum separates from noise.
     order : {"third", "fourth"}
-        Cumulants that tell them apart: of skewed factors, or of kurtotic ones.
+        Cumulants that separate factors: third for skewed, fourth for kurtotic ones.
     noise : {"spherical", "diag", "full"}
-        Normal noise of one variance, of one by coordinate, or of a full covariance.
+        Covariance of normal noise: one variance, one per coordinate, or full.
     sketch_columns : int, optional
-        Columns of the sketch of the rows; by default as of `MomentGaussianMixture`.
+        Columns of the sketch of the rows; default as for `MomentGaussianMixture`.
     random_state : int
         Seed of the pilot and the random columns.
     keep_statistics : bool
-        Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
-        to it; after `partial_fit` it always does.
+        Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
+        `partial_fit` it always does.
     verbose : int
         1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
@@ -49,17 +49,17 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     mixing_ : (n_features_in_, k) float64
         Column of each factor, which has variance 1.
     components_ : (k, n_features_in_) float64
-        What finds the factors of a centred row.
+        Unmixing matrix, which gives the factors of a centred row.
     mean_ : (n_features_in_,) float64
-        Of the rows.
+        Mean of the rows.
     skewness_, kurtosis_ : (k,) float64
-        Of the factors; kurtosis NaN without fourth moments.
+        Cumulants of the factors; kurtosis is NaN without fourth moments.
     statistics_ : VectorStatistics
-        Of all rows.
+        Statistics of all rows.
     model_ : IndependentFactors
         The model.
     n_features_in_ : int
-        Numbers d of a row.
+        Number d of coordinates of a row.
 
     Examples
     --------
@@ -92,23 +92,24 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         self.verbose = verbose
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """(n, k) factors of rows, of variance 1 and noise besides."""
+        """(n, k) factors of rows, with variance 1, plus noise."""
         records = self._read(X)
         return self.model_.values(records)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
-        """(n, d) rows of (n, k) factors, without noise.
+        """(n, d) rows from (n, k) factors, without noise.
 
         Raises
         ------
         ForeignStatistics
-            Another number of factors.
+            The number of factors differs.
         """
         check_is_fitted(self, "model_")
         values = check_array(X, dtype=np.float64)
         if values.shape[1] != self.mixing_.shape[1]:
             raise ForeignStatistics(
-                f"{values.shape[1]} factors a row, the model has {self.mixing_.shape[1]}"
+                f"rows have {values.shape[1]} factors, but the model has {self.mixing_.shape[1]}; "
+                "give its number"
             )
         return self.model_.rows_of(values)
 
@@ -122,8 +123,8 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         model = IndependentFactors.fit(InMemory((statistics,)), options)
         if model.weak:
             warnings.warn(
-                f"{model.weak} of {model.n_topics} factors have a cumulant of {self.order} order "
-                "that noise has too, and may be any; ask for fewer, for another order, or add rows",
+                f"{model.weak} of {model.n_topics} factors have cumulants of {self.order} order "
+                "within noise and are unreliable; ask for fewer, for another order, or add rows",
                 stacklevel=4,
             )
         self.statistics_ = statistics

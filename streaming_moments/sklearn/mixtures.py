@@ -1,4 +1,4 @@
-"""MomentGaussianMixture: a mixture of Gaussians as an estimator."""
+"""MomentGaussianMixture: Gaussian mixture as an estimator."""
 
 from __future__ import annotations
 
@@ -19,49 +19,50 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 
 class MomentGaussianMixture(MomentMixture, VectorEstimator):
-    """A mixture of Gaussians, from statistics of rows that are exact and can be added up.
+    """Gaussian mixture, from exact additive statistics of rows.
 
-    `X` is (n, d) array_like of finite numbers. `fit` warns where variances came out near 0 or
+    `X` is (n, d) array_like of finite numbers. `fit` warns if estimated variances are near 0 or
     below. After `partial_fit`, grid and sketch are those of the first rows.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of components k; "auto" takes the most that are all found again in the other half of
-        the rows, "predict" the fewest under whose directions rows held out are likeliest.
+        Number of components k; "auto" chooses the largest number whose components are all found in
+        both halves of the rows, "predict" the fewest with the best held-out log-likelihood of rows
+        along their directions.
     covariance_type : {"spherical", "tied-spherical", "diag", "tied-diag"}
-        One variance for each component, or one for all; the same of each coordinate.
+        One variance for each component, or one for all; "diag" has one for each coordinate.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit, as many as change means by
-        more than a twentieth of their error bars if "auto"; of `fit` alone, as `partial_fit` no
-        longer has all rows.
+        Passes of expectation maximisation over the rows after the fit; "auto": until one changes
+        means by less than a twentieth of their error bars. Only in `fit`, as `partial_fit` does
+        not have all rows.
     sketch_columns : int, optional
-        Columns of the sketch of the rows: by default all of up to 64, else one and a half for each
-        component and two more.
+        Columns of the sketch of the rows: by default all for up to 64, else one and a half for each
+        component plus two.
     random_state : int
         Seed of the pilot and the random columns.
     keep_statistics : bool
-        Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
-        to it; after `partial_fit` it always does.
+        Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
+        `partial_fit` it always does.
     verbose : int
         1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
     weights_ : (k,) float64
-        Of sum 1; falling, but for what `polish` changes.
+        Weights with sum 1; decreasing before `polish`.
     means_ : (k, n_features_in_) float64
-        Of the components.
+        Means of the components.
     covariances_ : (k,) or (k, n_features_in_) float64
         Variance of each component, or of each of its coordinates.
     number_search_ : NumberSearch
-        What was tried, where `n_components` was to be found.
+        Numbers tried, if `n_components` was "auto" or "predict".
     statistics_ : VectorStatistics
-        Of all rows that were seen.
+        Statistics of all rows.
     model_ : GaussianMixture
         The model.
     n_features_in_ : int
-        Numbers d of a row.
+        Number d of coordinates of a row.
 
     Examples
     --------
@@ -104,8 +105,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         model = GaussianMixture.fit(InMemory((statistics,)), options)
         if model.negative:
             warnings.warn(
-                f"{model.negative} variances of {model.n_topics} components came out near 0 or "
-                "below and were set to a thousandth of their mean; unless columns hardly vary, ask "
+                f"{model.negative} variances of {model.n_topics} components were estimated near 0 "
+                "or below and set to a thousandth of their mean; unless columns hardly vary, ask "
                 "for fewer components, tie their variances, or add rows",
                 stacklevel=4,
             )

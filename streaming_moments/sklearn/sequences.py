@@ -1,4 +1,4 @@
-"""MomentHMM: a hidden Markov model of symbols as an estimator, with the names of hmmlearn."""
+"""MomentHMM: hidden Markov model of symbols as an estimator, with the names of hmmlearn."""
 
 from __future__ import annotations
 
@@ -21,45 +21,46 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-_PILOT = 1 << 20  # symbols of the first sequences that the sketch is made of
+_PILOT = 1 << 20  # first symbols, from which the sketch is chosen
 
 
 class MomentHMM(MomentEstimator):
-    """A hidden Markov model of symbols `0..n_features-1`, from their windows of three.
+    """Hidden Markov model of symbols `0..n_features-1`, from windows of three symbols.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of states k; "auto" takes the most that are all found again in the other half of the
-        sequences, "predict" the fewest under which windows held out are likeliest.
+        Number of states k; "auto" chooses the largest number whose states are all found in both
+        halves of the sequences, "predict" the fewest with the best held-out log-likelihood of
+        windows.
     n_features : int, optional
-        Number of symbols n; by default those of the sequences it is fitted on.
+        Number of symbols n; by default from the fitted sequences.
     refine : int
-        Rounds of expectation maximisation on the table of windows, of up to 128 symbols.
+        Rounds of expectation maximisation on the table of windows, for up to 128 symbols.
     sketch_columns : int, optional
         Columns of the sketch; as in `sketch_of`.
     random_state : int
         Seed of the random columns and starts.
     keep_statistics : bool
-        Whether a pickle of what `fit` gave holds `statistics_`, so that more sequences can be added
-        to it; after `partial_fit` it always does.
+        Whether a pickle after `fit` includes `statistics_`, so that sequences can be added later;
+        after `partial_fit` it always does.
     verbose : int
         1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
     startprob_ : (k,) float64
-        States with which sequences begin.
+        Distribution of the first state.
     transmat_ : (k, k) float64
-        A row for each state gone from.
+        Transition matrix with a row for each current state.
     emissionprob_ : (k, n) float64
-        Symbols of each state.
+        Distribution of the symbols of each state.
     number_search_ : NumberSearch
-        What was tried, where `n_components` was to be found.
+        Numbers tried, if `n_components` was "auto" or "predict".
     statistics_ : ViewStatistics
-        Of all sequences that were seen.
+        Statistics of all sequences.
     model_ : HiddenMarkovModel
-        As it was fitted.
+        The fitted model.
 
     Examples
     --------
@@ -93,44 +94,43 @@ class MomentHMM(MomentEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> Self:
-        """The model of some sequences.
+        """Fit the model to sequences.
 
         Parameters
         ----------
         X : list or series of (t,) integers, or (symbols,) or (symbols, 1) array
-            Sequences; or all of them after one another, with `lengths`. A symbol of -1 is one that
-            was not seen.
+            Sequences; or all of them concatenated, with `lengths`. The symbol -1 is unobserved.
         y : object
-            Not used; refused where it is not of as many as X, as lengths would be.
+            Not used; refused if its length differs from X, as it is then probably `lengths`.
         lengths : sequence of int, optional
-            Of the sequences of an array; by default it is one.
+            Lengths of the sequences in an array; by default it is one sequence.
 
         Raises
         ------
         InvalidInput
-            What is no symbol, or a parameter out of range.
+            A value is not a symbol, or a parameter is out of range.
         NotIdentifiable
-            Sequences that do not tell so many states apart.
+            The sequences do not separate as many states.
         """
         return super().fit(_symbols(X, lengths, y))
 
     def partial_fit(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> Self:
-        """The model of these sequences and all before; symbols are those of the first.
+        """Fit the model to these sequences and all before; the alphabet is that of the first.
 
-        Parameters and errors as of `fit`.
+        Parameters and errors as for `fit`.
         """
         return super().partial_fit(_symbols(X, lengths, y))
 
     def decode(
         self, X: Any, lengths: Sequence[int] | None = None
     ) -> tuple[float, NDArray[np.int32]]:
-        """Log probability of the likeliest states, and (symbols,) these (Viterbi)."""
+        """Log probability of the most likely states, and (symbols,) these states (Viterbi)."""
         check_is_fitted(self, "model_")
         logs, states = self.model_.decode(_symbols(X, lengths))
         return float(logs.sum()), states
 
     def predict(self, X: Any, lengths: Sequence[int] | None = None) -> NDArray[np.int32]:
-        """(symbols,) likeliest states."""
+        """(symbols,) most likely states."""
         return self.decode(X, lengths)[1]
 
     def predict_proba(self, X: Any, lengths: Sequence[int] | None = None) -> NDArray[np.float64]:
@@ -144,7 +144,7 @@ class MomentHMM(MomentEstimator):
         return float(self.model_.log_likelihoods(_symbols(X, lengths, y)).sum())
 
     def perplexity(self, X: Any, lengths: Sequence[int] | None = None) -> float:
-        """Of a symbol; lower is better."""
+        """Perplexity per symbol; lower is better."""
         check_is_fitted(self, "model_")
         return self.model_.perplexity(_symbols(X, lengths))
 
@@ -199,14 +199,14 @@ def _require_known(batch: SymbolBatch, n: int) -> None:
 
 
 def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatch:
-    """Sequences as they are given."""
+    """Sequences in canonical form."""
     if lengths is None and y is not None and hasattr(X, "__len__") and np.size(y) != len(X):
         raise InvalidInput(
             f"y of {np.size(y)} values for {len(X)} of X; it is not used: give the lengths of "
             "sequences as lengths=..."
         )
     if lengths is None and getattr(X, "ndim", 0) == 1 and X.dtype == object:
-        X = list(X)  # a column of sequences, as of a frame
+        X = list(X)  # a column of sequences, as in a frame
     if lengths is None and isinstance(X, list | tuple):
         given = [np.asarray(one) for one in X] if X and np.ndim(X[0]) else [np.asarray(X)]
         sizes = [one.size for one in given]
@@ -224,17 +224,17 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
     if whole.size and (whole.dtype.kind not in "iub" or whole.min() < -1):
         least = f", the least {whole.min()}" if numbers else ""
         raise InvalidInput(
-            f"symbols of {whole.dtype}{least}; give whole numbers from 0 on, and -1 for what was "
-            "not seen"
+            f"symbols of {whole.dtype}{least}; give whole numbers from 0, and -1 for unobserved "
+            "symbols"
         )
     if whole.size and whole.max() > np.iinfo(np.int32).max:
-        raise InvalidInput(f"symbol {whole.max()} is beyond int32; number the symbols anew")
+        raise InvalidInput(f"symbol {whole.max()} is beyond int32; renumber the symbols from 0")
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return SymbolBatch.whole(offsets, whole.astype(np.int32))
 
 
 def _bigrams(batch: SymbolBatch, n: int) -> Any:
-    """(n, 2 n) how often symbols of the first sequences follow one another, both ways round."""
+    """(n, 2 n) counts of adjacent symbols of the first sequences, in both directions."""
     import scipy.sparse as sp
 
     windows = batch.windows[0][:_PILOT]

@@ -1,4 +1,4 @@
-"""SparseInput: how estimators take sparse matrices beside arrays."""
+"""SparseInput: estimators that accept sparse matrices as well as arrays."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from streaming_moments.sklearn.estimator import MomentEstimator
 
 
 class SparseInput(MomentEstimator):
-    """An estimator that takes a sparse matrix of any form, and works on its rows (CSR)."""
+    """Estimator that accepts any sparse matrix and converts it to rows (CSR)."""
 
     def _matrix(self, X: Any, first: bool, **how: Any) -> Any:
-        """X as an array or as CSR; the first records say how wide all are."""
+        """X as an array or as CSR; the first records define the width."""
         return validate_data(self, X, reset=first, accept_sparse="csr", **how)
 
     def __sklearn_tags__(self) -> Tags:
@@ -26,16 +26,16 @@ class SparseInput(MomentEstimator):
 
 
 def rows_of(X: Any) -> Any:
-    """Of a matrix that is not as wide as the estimator: an array or CSR, of its own type."""
+    """A matrix of any width, as an array or CSR, with its own type."""
     return check_array(X, accept_sparse="csr", dtype=None)
 
 
 def is_sparse(matrix: Any) -> bool:
-    """Whether entries that a matrix does not hold are 0."""
+    """Whether missing entries of a matrix are 0."""
     return bool(sp.issparse(matrix))
 
 
 def held_values(matrix: Any) -> NDArray[Any]:
-    """The values that a matrix holds: all of an array, those that are stored of a sparse one."""
+    """Stored values of a matrix: all of an array, the explicit ones of a sparse matrix."""
     values: NDArray[Any] = matrix.data if is_sparse(matrix) else matrix
     return values

@@ -1,4 +1,4 @@
-"""MomentLatentTree: hidden states between the columns of a categorical table."""
+"""MomentLatentTree: tree of hidden states for the columns of a categorical table."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from streaming_moments.statistics.counts.tables.columns import (
     require_countable,
 )
 
-Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # (rows, V) values, and which are known
+Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # values, mask of known ones
 
 
 class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):  # type: ignore[misc]
-    """A tree of hidden states between categorical columns, from the counts of pairs and triples.
+    """Tree of hidden states for categorical columns, from counts of pairs and triples.
 
     `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing. After
-    `partial_fit`, values that the first rows had not are missing. A column of one value is refused,
-    and more categories than pairs and triples are counted of are `BoundExceeded`.
+    `partial_fit`, values that the first rows lacked are missing. A column with one value is
+    refused, and too many categories raise `BoundExceeded`.
 
     Parameters
     ----------
     n_components : int
-        States of each hidden node.
+        Number of states of each hidden node.
     contract : float
-        Hidden nodes closer than so much are one.
+        Distance below which hidden nodes are merged.
     smoothing : float
-        Share of each column's own distribution in that given a state.
+        Share of each column's own distribution mixed into its distribution given a state.
     keep_statistics : bool
-        Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
-        to it; after `partial_fit` it always does.
+        Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
+        `partial_fit` it always does.
     verbose : int
         1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
@@ -51,13 +51,13 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
     categories_ : list of (c,) array
         Values of each column, as in the data.
     statistics_ : MomentStatistics
-        Of all rows that were seen.
+        Statistics of all rows.
     model_ : LatentTree
-        The tree; `model_.described()` has it as JSON and as text.
+        The tree; `model_.described()` gives it as JSON and as text.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : (V,) array of str
-        Columns of the frame it was fitted on, where it was one.
+        Column names, if X was a frame.
 
     Examples
     --------
@@ -86,20 +86,20 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         self.verbose = verbose
 
     def __add__(self, other: Self) -> Self:
-        """As of any estimator; values are read by their types, which are the same."""
+        """Model of the rows of both, whose values must have the same types."""
         known = [getattr(one, "categories_", None) for one in (self, other)]
-        # statistics know values by how they are written
+        # statistics identify values by their text
         if None not in known and _types(known[0]) != _types(known[1]):
             raise ForeignStatistics(
-                "columns of the two trees hold values of other types, such as 1 and '1'; give rows "
-                "of the same types, or begin one with `like()` of the other"
+                "columns of the two trees have values of different types, such as 1 and '1'; give "
+                "rows of the same types, or make one of them by `like()` of the other"
             )
         return super().__add__(other)
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """(rows, V) the rows, with the likeliest value given what is known where one is missing.
+        """(rows, V) rows with missing values replaced by the most likely ones.
 
-        Of whole numbers that int64 holds int64, else objects.
+        The result is int64 if all values fit, else objects.
         """
         codes = self._codes(self._read(X))
         completed, _ = self.model_.tree.completed(codes)
@@ -109,12 +109,12 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         return np.stack(columns, axis=1).astype(np.int64 if whole else object)
 
     def predict_proba(self, X: Any) -> list[NDArray[np.float64]]:
-        """(rows, c) of each column, its distribution given what is known of each row."""
+        """(rows, c) for each column: its distribution given the known values of each row."""
         codes = self._codes(self._read(X))
         return list(self.model_.tree.conditionals(codes))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """(rows,) log-probability of what is known of each row, nats."""
+        """(rows,) log-probability of the known values of each row, in nats."""
         codes = self._codes(self._read(X))
         return self.model_.tree.log_probabilities(codes)
 
@@ -146,7 +146,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         return MomentStatistics.of(self._table.batch(self._codes(records)), basis)
 
     def _codes(self, records: Cells) -> NDArray[np.int64]:
-        """(rows, V) place of each value among the categories, -1 where it is none of them."""
+        """(rows, V) index of each value among the categories, or -1."""
         values, known = records
         found = np.full(values.shape, -1, dtype=np.int64)
         for place, own in enumerate(self.categories_):
@@ -156,7 +156,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         return found
 
     def _records(self, X: Any, first: bool = False) -> Cells:
-        """(rows, V) values, whole numbers as such, and whether each is known."""
+        """(rows, V) values, with whole numbers as integers, and a mask of the known ones."""
         given = validate_data(
             self,
             X,
@@ -170,13 +170,13 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         known = np.array([[one is not None and one == one for one in row] for row in values])
         if given.dtype.kind == "f":
             if (np.asarray(given)[known] % 1).any():
-                raise InvalidInput("a column holds fractions, which are no categories; bin them")
+                raise InvalidInput("a column holds fractions, which are not categories; bin them")
             values[known] = [int(one) for one in values[known]]
         return values, known
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # of categories of three columns: what scikit-learn's own checks draw are other tables
+        # only for categories: scikit-learn's own checks draw other tables
         tags.input_tags.two_d_array = False
         tags.input_tags.categorical = tags.input_tags.string = True
         tags.input_tags.allow_nan = True

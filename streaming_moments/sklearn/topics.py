@@ -1,4 +1,4 @@
-"""MomentTopics: topics of a matrix of word counts as an estimator."""
+"""MomentTopics: topics of a matrix of word counts, as an estimator."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from streaming_moments.statistics.counts.lengths.weights import Weighting
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 _DTYPES = [np.float64, np.float32, np.int64, np.int32]
-_LEAST = 2  # documents, and words, of which topics can be told apart
-_MOST = 32  # topics that the basis is made for, where their number is to be found
-_PARTS = 100  # of a fractional count
+_LEAST = 2  # least documents, and words, for topics
+_MOST = 32  # most topics of the basis, if their number is to be found
+_PARTS = 100  # parts of a fractional count
 
 
 class MomentTopics(SparseInput, MomentTransformer):
-    """Topics of a matrix of word counts, from statistics that are exact and can be added up.
+    """Topics of a matrix of word counts, from exact additive statistics.
 
     `X` is (documents, n) array_like or sparse, of whole numbers of at least 0. After `partial_fit`
     the basis is that of the first documents.
@@ -44,50 +44,50 @@ class MomentTopics(SparseInput, MomentTransformer):
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of topics k, or as `fit_by` finds it; `number_search_` says what was tried.
+        Number of topics k; "auto" and "predict" find it as in `fit_by`.
     alpha0 : float or "auto"
-        Sum of the Dirichlet parameters; 0 is one topic a document. "auto" finds it by pairs held
-        out.
+        Sum of the Dirichlet parameters; 0 is one topic per document. "auto" chooses the best
+        held-out log-likelihood.
     method : str
         Decomposition, as in `fit_by`.
     refine : int or "auto"
-        Rounds of refinement, or as `fit_by` finds them.
+        Rounds of refinement; "auto" finds them as in `fit_by`.
     alpha : {"given", "auto"}
-        With which documents are read, as in `fit_by`.
+        Prior for reading documents, as in `fit_by`.
     polish : int or "auto"
-        Passes over the documents after the fit, as of `polished`, by all threads; of `fit` alone,
-        as `partial_fit` and `+` no longer have the documents.
+        Passes over the documents after the fit, as in `polished`, with all threads; only in `fit`,
+        as `partial_fit` and `+` do not have all documents.
     max_components : int, optional
-        The most topics that can be asked for after `partial_fit`; by default `n_components`, and
-        32 where these are to be found.
+        Most topics that can be requested after `partial_fit`; by default `n_components`, or 32 if
+        that is "auto" or "predict".
     length_weights : {"even", "pooled"}
-        Whether long documents count fewer times than short ones, as in `Basis.from_pilot`.
+        "even" down-weights long documents, as in `Basis.from_pilot`.
     random_state : int
         Seed of the random directions of the basis and of some methods.
     keep_statistics : bool
-        Whether a pickle of what `fit` gave holds `statistics_`, so that more documents can be added
-        to it; after `partial_fit` it always does.
+        Whether a pickle after `fit` includes `statistics_`, so that documents can be added later;
+        after `partial_fit` it always does.
     verbose : int
         1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
     components_ : (k, n_features_in_) float64
-        Topics: probability of each word, rows of sum 1.
+        Topics: probability of each word, rows with sum 1.
     weights_ : (k,) float64
-        Share of each topic, falling.
+        Share of each topic, decreasing.
     number_search_ : NumberSearch
-        What was tried, where `n_components` was to be found.
+        Numbers tried, if `n_components` was "auto" or "predict".
     statistics_ : MomentStatistics
-        Of all documents that were seen.
+        Statistics of all documents.
     scale_ : int
-        1, or 100 where the first documents had fractional counts, which are counted in hundredths.
+        1, or 100 if the first documents had fractional counts, which are counted in hundredths.
     model_ : TopicModel
-        As `streaming_moments.fit_by` gives it.
+        The model, as from `streaming_moments.fit_by`.
     n_features_in_ : int
         Number of words n.
     feature_names_in_ : (n,) array of str
-        Columns of the frame it was fitted on, where it was one.
+        Column names, if X was a frame.
 
     Examples
     --------
@@ -132,12 +132,12 @@ class MomentTopics(SparseInput, MomentTransformer):
         self.verbose = verbose
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """(documents, k) float64 topic proportions, rows of sum 1."""
+        """(documents, k) float64 topic proportions, rows with sum 1."""
         records = self._read(X)
         return self.model_.transform(records)
 
     def score(self, X: Any, y: object = None) -> float:
-        """Mean log-likelihood of a word that is held out, as of `perplexity`; higher is better."""
+        """Mean log-likelihood of a held-out word, as in `perplexity`; higher is better."""
         return -float(np.log(self.perplexity(X)))
 
     def perplexity(self, X: Any) -> float:
@@ -146,7 +146,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         Raises
         ------
         InvalidInput
-            No document of two words.
+            No document has two words.
         """
         batch = self._read(X)
         return completion_perplexity(self.model_, batch, seed=self.random_state)
@@ -157,23 +157,23 @@ class MomentTopics(SparseInput, MomentTransformer):
         names: Sequence[str] | NDArray[Any] | None = None,
         by: Literal["relevance", "probability", "lift"] = "relevance",
     ) -> list[list[str]]:
-        """The words that say what each topic is about, best first.
+        """Most descriptive words of each topic, best first.
 
         Parameters
         ----------
         number : int
-            Of words.
+            Number of words.
         names : sequence or array of str, optional
-            What the columns of X are called, as `CountVectorizer.get_feature_names_out` says; by
-            default the columns of the frame that was fitted, else their numbers.
+            Names of the columns of X, as from `CountVectorizer.get_feature_names_out`; by default
+            those of a fitted frame, else column numbers.
         by : {"relevance", "probability", "lift"}
-            As of `TopicModel.top_words`: by "probability" frequent words are among those of most
-            topics.
+            As in `TopicModel.top_words`; with "probability" frequent words appear in most topics.
 
         Raises
         ------
         InvalidInput
-            A number below 1, another ranking, or not a name for each column.
+            The number is below 1, the ranking is unknown, or the number of names differs from the
+            columns.
 
         Examples
         --------
@@ -303,7 +303,7 @@ class MomentTopics(SparseInput, MomentTransformer):
             if not _holds_texts(X):
                 raise
             raise InvalidInput(
-                f"X holds texts, and {type(self).__name__} takes counts of words; put a "
+                f"X holds texts, but {type(self).__name__} needs word counts; put a "
                 "CountVectorizer before it: make_pipeline(CountVectorizer(), "
                 f"{type(self).__name__}(...))"
             ) from error
@@ -314,8 +314,8 @@ class MomentTopics(SparseInput, MomentTransformer):
             self.scale_ = 1 if whole else _PARTS
             if not whole:
                 warnings.warn(
-                    f"counts are fractional: they are counted in {_PARTS}ths; word counts, as of "
-                    "CountVectorizer, are what topics are found of",
+                    f"counts are fractional and are counted in {_PARTS}ths; give word counts, as "
+                    "from CountVectorizer",
                     stacklevel=4,
                 )
         if self.scale_ > 1:
@@ -345,7 +345,7 @@ class MomentTopics(SparseInput, MomentTransformer):
 
 
 def _holds_texts(X: Any) -> bool:
-    """Whether documents were given as texts, or as lists of words, in place of counts."""
+    """Whether documents are texts or lists of words instead of counts."""
     one = X.to_numpy() if hasattr(X, "to_numpy") else X
     while isinstance(one, (list, tuple, np.ndarray)) and len(one):
         one = one[0]

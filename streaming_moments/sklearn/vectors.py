@@ -1,4 +1,4 @@
-"""VectorEstimator: what the estimators of rows of numbers share."""
+"""VectorEstimator: shared parts of the estimators of numeric rows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 _DTYPES = [np.float64, np.float32]
 _PILOT = 20_000  # rows
-_A_COMPONENT = 1.5  # columns
+_A_COMPONENT = 1.5  # columns for each component
 _BESIDE = 2
 
 
 class VectorEstimator(MomentEstimator):
-    """An estimator of rows of numbers, (n, d) array_like; float32 stays float32."""
+    """Estimator of numeric rows, (n, d) array_like; float32 stays float32."""
 
     n_components: int | Literal["auto", "predict"]
     sketch_columns: int | None
@@ -38,7 +38,7 @@ class VectorEstimator(MomentEstimator):
         fourth: bool = False,
         reach: float | None = None,
     ) -> VectorsFoundation:
-        """A foundation for so many components, by a pilot drawn from the rows."""
+        """Foundation for the number of components, from a pilot sample of the rows."""
         columns, seed = self.sketch_columns, self.random_state
         if columns is None and not isinstance(self.n_components, str) and X.shape[1] > WHOLE:
             columns = ceil(_A_COMPONENT * self.n_components) + _BESIDE

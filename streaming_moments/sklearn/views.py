@@ -1,4 +1,4 @@
-"""MomentViews: a mixture behind records of three views as an estimator."""
+"""MomentViews: mixture model of records with three views, as an estimator."""
 
 from __future__ import annotations
 
@@ -26,46 +26,47 @@ _PILOT = 20_000  # records
 
 
 class MomentViews(SparseInput):
-    """Hidden states behind records of three views, each a matrix of counts.
+    """Hidden states of records with three views, each a matrix of counts.
 
     `X` is a list of three (records, n) array_like or sparse, or with `sizes` one, of whole numbers
-    of at least 0; a record that lacks a view counts for nothing. After `partial_fit` the sketches
-    are those of the first records.
+    of at least 0; records that lack a view are skipped. After `partial_fit` the sketches are those
+    of the first records.
 
     Parameters
     ----------
     n_components : int, "auto" or "predict"
-        Number of states k; "auto" takes the most that are all found again in the other half of the
-        records, "predict" the fewest under which triples held out are likeliest.
+        Number of states k; "auto" chooses the largest number whose states are all found in both
+        halves of the records, "predict" the fewest with the best held-out log-likelihood of
+        triples.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0 is one state a record.
+        Sum of the Dirichlet parameters; 0 is one state per record.
     sizes : sequence of int, optional
-        Columns of each view where X is one matrix of the three side by side, as pipelines and
-        searches have it; by default X is a list of three.
+        Columns of each view, if X is one matrix of three blocks, as pipelines and searches need; by
+        default X is a list of three.
     sketch_columns : int, optional
         Columns of the sketches; as in `sketch_of`.
     refine : int
-        Rounds by the table of triples, of views that are kept whole, without alpha0.
+        Rounds of refinement by the table of triples, for views without sketches or alpha0.
     random_state : int
-        Seed of their random columns, and of random starts.
+        Seed of the random columns and starts.
     keep_statistics : bool
-        Whether a pickle of what `fit` gave holds `statistics_`, so that more records can be added
-        to it; after `partial_fit` it always does.
+        Whether a pickle after `fit` includes `statistics_`, so that records can be added later;
+        after `partial_fit` it always does.
     verbose : int
         1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
     components_ : list of (k, n) float64
-        Words of each view in each state.
+        Distribution of the words of each view in each state.
     weights_ : (k,) float64
         Shares of the states.
     number_search_ : NumberSearch
-        What was tried, where `n_components` was to be found.
+        Numbers tried, if `n_components` was "auto" or "predict".
     statistics_ : ViewStatistics
-        Of all records that were seen.
+        Statistics of all records.
     model_ : MultiViewMixture
-        As it was fitted.
+        The fitted model.
 
     Examples
     --------
@@ -106,11 +107,11 @@ class MomentViews(SparseInput):
         return self.model_.posterior(self._views(X))
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """(records,) the likeliest state, given the views that are not None."""
+        """(records,) the most likely state, given the views that are not None."""
         return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """(records,) log-probability of the words of each record, nats, as if of one state."""
+        """(records,) log-probability of the words of single-state records, in nats."""
         check_is_fitted(self, "model_")
         return self.model_.log_likelihoods(self._views(X))
 
@@ -130,10 +131,12 @@ class MomentViews(SparseInput):
         )
 
     def _records(self, X: Any, first: bool = False) -> ViewBatch:
-        """Records to be counted, which have all views."""
+        """Records to count; all views are required."""
         known = self._views(X)
         if len(known) != len(VIEWS):
-            raise InvalidInput(f"{len(known)} views; a mixture is fitted on three")
+            raise InvalidInput(
+                f"X has {len(known)} views, but a mixture is fitted to three; give all three"
+            )
         return ViewBatch(*(known[name] for name in VIEWS))
 
     def _counted(self, records: ViewBatch) -> ViewStatistics:
@@ -142,7 +145,8 @@ class MomentViews(SparseInput):
         for name, one, own in zip(VIEWS, records.views, words, strict=True):
             if one.n_words != len(own.terms):
                 raise ForeignStatistics(
-                    f"view {name} counts {one.n_words} words, the first records {len(own.terms)}"
+                    f"view {name} has {one.n_words} words, but the first records have "
+                    f"{len(own.terms)}; give the same columns"
                 )
             named.append(replace(one, vocabulary=own.fingerprint))
         return self._foundation.of_counts(ViewBatch(*named))
@@ -165,8 +169,8 @@ class MomentViews(SparseInput):
             listed = isinstance(views, Sequence)
             what = f"{len(views)} views" if listed else f"X is of type {type(views).__name__}"
             raise InvalidInput(
-                f"{what}; give a list of three matrices of counts, None for a view that is not "
-                "there, or one matrix and sizes"
+                f"{what}; give a list of three matrices of counts, None for a missing view, or one "
+                "matrix and sizes"
             )
         given = {name: view for name, view in zip(VIEWS, views, strict=True) if view is not None}
         return {name: CountBatch.from_csr(view) for name, view in given.items()}
@@ -191,7 +195,7 @@ def _apart(X: Any, sizes: Sequence[int]) -> list[Any]:
     whole = rows_of(X)
     if len(sizes) != len(VIEWS) or min(sizes) < 1 or sum(sizes) != whole.shape[1]:
         raise InvalidInput(
-            f"sizes are {list(sizes)}, and X has {whole.shape[1]} columns; give those of each of "
-            "three views, 1 at least, which make up X"
+            f"sizes are {list(sizes)}, but X has {whole.shape[1]} columns; give three sizes of at "
+            "least 1 whose sum is the number of columns"
         )
     return [whole[:, end - size : end] for size, end in zip(sizes, np.cumsum(sizes), strict=True)]

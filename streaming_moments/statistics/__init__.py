@@ -1,4 +1,4 @@
-"""Statistics: what is added up, exactly, one folder for each kind of observation."""
+"""Statistics: exact additive sums, one folder for each kind of observation."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Foundation, Statistics, Totals, Prepared: what a store and a job ask of any kind."""
+"""Foundation, Statistics, Totals, Prepared: the protocol of a kind for stores and jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Arrays = Mapping[str, NDArray[np.int64]]
 def subtract_by_adding(
     arrays: Arrays, add: Callable[[Iterable[Any]], None], batches: Iterable[Any]
 ) -> None:
-    """Take batches away from arrays that `add` adds them to, in no more memory than adding takes.
+    """Subtract batches from arrays by `add`, with no more memory than adding needs.
 
     `a - b` is `-(-a + b)`.
     """
@@ -28,29 +28,29 @@ def subtract_by_adding(
 
 
 class Totals(Protocol):
-    """What all row blocks of the same records have in common; `+` and `-` are exact."""
+    """Sums that all row blocks of the same records share; `+` and `-` are exact."""
 
     @property
     def n_documents(self) -> int:
-        """Records counted."""
+        """Number of records."""
 
     @property
     def n_tokens(self) -> int:
-        """What was counted in them."""
+        """Number of tokens or the like in them."""
 
     @property
     def bound(self) -> int:
-        """No entry of a sum is larger, but for entries that are checked one by one."""
+        """Upper bound of the entries of a sum, except for entries that are checked one by one."""
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """The arrays that say all of it, small and the same for every row block, by name."""
+        """Small arrays that define the totals, the same for every row block, by name."""
 
     def __add__(self, other: Self, /) -> Self: ...
     def __sub__(self, other: Self, /) -> Self: ...
 
 
 class Prepared(Protocol):
-    """Records of one batch made ready to be added to any block of rows."""
+    """Records of one batch, prepared for addition to any block of rows."""
 
     @property
     def nbytes(self) -> int:
@@ -58,28 +58,28 @@ class Prepared(Protocol):
 
     @property
     def totals(self) -> Any:
-        """The `Totals` of its records."""
+        """`Totals` of its records."""
 
     @property
     def bound(self) -> float:
-        """No entry of a sum gains more from it."""
+        """Most that an entry of a sum gains from the batch."""
 
 
 class Sums(Protocol):
-    """Sums of a block of rows to which records are added, by one thread at a time.
+    """Sums of a block of rows to which one thread at a time adds records.
 
-    The caller keeps what they hold and the bounds of the batches together below 2^62, also of
-    batches that are taken away.
+    The caller keeps the sum of the current bound and the bounds of all batches below 2^62,
+    including subtracted ones.
     """
 
     def add(self, batches: Iterable[Any]) -> None:
         """Add prepared batches."""
 
     def subtract(self, batches: Iterable[Any]) -> None:
-        """Take prepared batches away, exactly, in no more memory than adding takes."""
+        """Subtract prepared batches exactly, with no more memory than adding needs."""
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
-        """Some of the rows of all arrays by name, for reading until more is added."""
+        """Some rows of all arrays by name, for reading until more is added."""
 
 
 class Statistics(Protocol):
@@ -87,37 +87,35 @@ class Statistics(Protocol):
 
     @property
     def block(self) -> RowBlock:
-        """Which rows."""
+        """The row block."""
 
     @property
     def totals(self) -> Any:
-        """The `Totals` of their records."""
+        """`Totals` of its records."""
 
     def arrays(self) -> Mapping[str, NDArray[np.int64]]:
-        """The int64 row arrays by name, of the shapes that the foundation says."""
+        """int64 row arrays by name, with the shapes of the foundation."""
 
     def require_non_negative(self) -> None:
-        """Refuse a state in which something was counted less than zero times."""
+        """Refuse a state in which a count is negative."""
 
     def __add__(self, other: Self, /) -> Self: ...
     def __sub__(self, other: Self, /) -> Self: ...
 
 
 class Foundation(Protocol):
-    """What statistics of one kind are gathered on; immutable, named by its fingerprint.
+    """Definition of the statistics of one kind; immutable, identified by its fingerprint.
 
     A kind is a class of this shape and a line in `registry.KINDS`: layout, blocks, verification and
-    memory plans of a store ask nothing else.
+    memory plans of a store need nothing else.
 
-    `drawn` says in words what of it is chosen from records, `can_rebase` whether a store of the
-    kind can be given another, and count anew. `one_place` says whether models are fitted on the
-    sums of all rows in one place, and not block by block. `told_halves` says whether segments and
-    lineages must note that halves are kept apart, as the fingerprint does not say it, and
-    `halves_by_content` whether they must note that halves follow from what records hold.
-    `since_first` names the features that the first format of stores lacks. `by_length` says whether
-    records count by their lengths, which totals then tell, and may by their age, and whether models
-    are fitted by sweeps over a basis. `adds_words` says whether words can be added to what was
-    counted.
+    `drawn` names the parts chosen from a pilot; `can_rebase`: a store of the kind can get another
+    foundation and count again. `one_place`: models are fitted to the sums of all rows in one
+    process, not block by block. `told_halves`: segments and lineages must note that halves are
+    stored, as the fingerprint does not include it; `halves_by_content`: they must note that halves
+    depend on the content of records. `since_first` names the features that the first format of
+    stores lacks. `by_length`: records are weighted by length and maybe age, and models are fitted
+    by sweeps over a basis. `adds_words`: words can be added to counted statistics.
     """
 
     kind: ClassVar[str]
@@ -144,37 +142,37 @@ class Foundation(Protocol):
 
     @property
     def joins(self) -> bool:
-        """Whether records go on in other shards.
+        """Whether records can continue in other shards.
 
-        Then `with_seams` and `totals_with_seams` give what models are fitted on, of whole records,
-        from what was counted of their pieces; of which the totals tell the `pieces`.
+        Then `with_seams` and `totals_with_seams` combine counted pieces into statistics of whole
+        records, for fits; `totals` has the `pieces`.
         """
 
     @property
     def joined_bytes(self) -> int:
-        """Bytes that `joined` holds at most beside what grows with the batches."""
+        """Most bytes that `joined` holds besides memory that grows with the batches."""
 
     def parts(self) -> tuple[Mapping[str, NDArray[Any]], Mapping[str, Any]]:
-        """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""
+        """Arrays and JSON attributes from which `from_parts` restores the foundation."""
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
-        """The foundation that `parts` described."""
+        """Restore the foundation from its `parts`."""
 
     def names(self) -> dict[str, str]:
-        """The fingerprint, and those of what it is made of, as a segment's manifest says them."""
+        """Fingerprints of the foundation and its parts, as in the manifest of a segment."""
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; maybe of the first so many rows only."""
+        """Shape of each row array of a block by name; with `rows`, of only that many first rows."""
 
     def compresses(self, name: str) -> bool:
         """Whether an array's bytes are worth compressing."""
 
     def totals(self, tables: Arrays, rows: int | None = None) -> Totals:
-        """Totals that `Totals.tables` described, of records that have only the first rows."""
+        """Totals from `Totals.tables`, for records that have only the first rows."""
 
     def statistics(self, block: RowBlock, totals: Any, arrays: Arrays) -> Any:
-        """The `Statistics` whose arrays were read back."""
+        """`Statistics` from stored arrays."""
 
     def require_own(self, statistics: Any) -> None:
         """Refuse statistics of another foundation, or with other arrays.
@@ -182,55 +180,55 @@ class Foundation(Protocol):
         Raises
         ------
         ForeignStatistics
-            Names what differs.
+            The foundation or the arrays differ; the message says how.
         """
 
     def prepared(self, batch: Any) -> Prepared:
-        """A batch of records, as the kind's reader gives it, made ready to be added.
+        """Prepare a batch of records, as from the kind's reader, for addition.
 
         Raises
         ------
         BoundExceeded
-            One record alone could pass 2^62: names it.
+            A single record could exceed 2^62; the message names it.
         """
 
     def rejection_reason(self, totals: Any) -> str | None:
-        """Why records with such totals are nothing to count, and what to do; None where they are.
+        """Reason and remedy if records with these totals contain nothing to count, else None.
 
-        A shard of nothing else is a bad one.
+        A shard of only such records is rejected.
         """
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Tokens, `most` at most, up to which no record adds as much as a bound to a sum.
+        """Largest number of tokens, up to `most`, with which no record adds `bound` to a sum.
 
-        Batches are bounded one by one; of the shorter records there is then no need to.
+        Batches have individual bounds; shorter records need none.
         """
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums of which an entry may be as large as that.
+        """Refuse sums whose entries may reach a bound.
 
         Raises
         ------
         SumExceeded
-            It is 2^62 or more: says what to do.
+            The bound is 2^62 or more; the message has a remedy.
         """
 
     def joined(self, batches: Iterable[Any], most_bytes: int) -> Iterator[Any]:
-        """The same records in fewer batches, where those are faster to add.
+        """The same records in fewer batches, if that makes adding faster.
 
-        Batches become one while their bytes stay below `most_bytes`, of which it then has no more.
+        Batches are joined while their bytes stay below `most_bytes`.
         """
 
     def sums(self, block: RowBlock) -> Sums:
-        """Sums of a block of rows, of no records yet."""
+        """Empty sums of a block of rows."""
 
     def of(self, batches: Iterable[Any], block: RowBlock = RowBlock()) -> Any:
-        """The `Statistics` of prepared batches; zero without any."""
+        """`Statistics` of prepared batches; zero without batches."""
 
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: Any
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics break, each with its row block or None for all.
+        """Identities that stored statistics violate, each with its row block, or None for all.
 
-        Arrays come padded: all blocks with as many rows as the longest one.
+        Arrays are padded: all blocks have as many rows as the longest one.
         """

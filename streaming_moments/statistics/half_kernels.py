@@ -1,4 +1,4 @@
-"""Kernels of halves: sums of the mixed bits of what records hold."""
+"""Kernels of halves: sums of mixed bits of the content of records."""
 
 from __future__ import annotations
 

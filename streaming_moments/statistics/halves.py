@@ -1,10 +1,11 @@
-"""Halves: which half of the records one is of, by what it holds alone, or in turn.
+"""Halves: assignment of each record to one of two halves, by its content or in turn.
 
-Statistics keep the sums of one half apart, to judge choices on the other. The half of a document, a
-vector, a sequence or an edge is the highest bit of a fixed hash of its content: the same in any
-order, batch, shard, machine and version, and the same for records that hold the same. Rows of
-categories, sets and views hold the same by chance, as there are few that they can be: copies on one
-side would make halves differ by more than chance has it, so these are of both in turn.
+Statistics store the sums of one half separately, to test choices on the other. The half of a
+document, a vector, a sequence or an edge is the highest bit of a fixed hash of its content: the
+same in any order, batch, shard, machine and version, and equal for equal records. Rows of
+categories, sets and views are often equal by chance, as they have few possible values. Equal rows
+in one half would make the halves differ by more than chance, so these records alternate between
+both halves.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _HIGHEST_BIT: Final = np.uint64(63)
 
 
 def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """(records,) whether each is of the odd half, by (records,) keys that say all of its content.
+    """(records,) whether each is in the odd half, from (records,) keys of its content.
 
     Examples
     --------
@@ -39,7 +40,7 @@ def odd_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
 def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
     """(number,) whether rows are in the odd half, by turns from the one numbered `first`.
 
-    Rows of a shard are numbered from its size in bytes on, so that shards of one row are not all of
+    Rows of a shard are numbered from its size in bytes, so that shards with one row are not all in
     the same half.
 
     Examples
@@ -51,7 +52,7 @@ def odd_in_turn(first: int, number: int) -> NDArray[np.bool_]:
 
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """64 bits, each of which depends on all of a number's."""
+    """64 bits that each depend on all bits of a number."""
     for shift in (half_kernels.FIRST_SHIFT, half_kernels.SECOND_SHIFT):
         numbers = (numbers ^ (numbers >> shift)) * half_kernels.MULTIPLIER
     return numbers
@@ -64,9 +65,10 @@ def count_keys(
     first: int,
     n_words: int,
 ) -> NDArray[np.uint64]:
-    """(records,) keys of counted words, those below `n_words`, which are numbered from `first`.
+    """(records,) keys of counted words below `n_words`, which are numbered from `first`.
 
-    Sums of `mixed((first + word) << 32 | count)`, so in any order; keys of several views add up.
+    Sums of `mixed((first + word) << 32 | count)`, so the order does not matter; keys of several
+    views add up.
     """
     keys = np.zeros(indptr.size - 1, dtype=np.uint64)
     half_kernels.add_count_keys(
@@ -76,7 +78,7 @@ def count_keys(
 
 
 def row_keys(offsets: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.uint64]:
-    """(records,) keys of runs of integers, in their order.
+    """(records,) keys of runs of integers, which depend on their order.
 
     Sums of `mixed(place << 32 | value)`, places from 1, values modulo 2^32.
     """

@@ -14,10 +14,10 @@ from streaming_moments.errors import InvalidInput
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Words `index, index + step, ...`: a share of all rows with its share of the work.
+    """Words `index, index + step, ...`: a block of rows with an equal share of the work.
 
-    Words are ordered by falling frequency, which is Zipf's; dealing them out in turn gives
-    every block the same work and the same bytes, where a run of neighbours gives neither.
+    Words are ordered by decreasing frequency, which follows Zipf's law; dealing them in turn gives
+    every block about the same work and bytes, while adjacent words would not.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ class RowBlock:
         return slice(self.index, None, self.step)
 
     def size(self, n_words: int) -> int:
-        """Rows of the block among the first `n_words`."""
+        """Number of rows of the block among the first `n_words`."""
         return max(0, -(-(n_words - self.index) // self.step))
 
 
 def interleaved(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """(n, ...) rows of all blocks, given in their order, in the order of the words.
+    """(n, ...) rows of all blocks, given in order, in the order of the words.
 
     Examples
     --------

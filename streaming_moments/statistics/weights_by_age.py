@@ -1,4 +1,4 @@
-"""Weights by age: how much documents of the past count, and how that is written."""
+"""Weights by age: down-weighting of old documents, and its notation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from streaming_moments.errors import InvalidInput
 
-LONGEST_HALF_LIFE = 3_652_059  # days: up to the last of the year 9999
+LONGEST_HALF_LIFE = 3_652_059  # days: up to the last day of the year 9999
 
 
 def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, ...]:
@@ -24,21 +24,21 @@ def half_life_weights(ages: Sequence[float], half_life: float) -> tuple[float, .
 
 
 def half_life_of(value: Any) -> float:
-    """Parse the days after which a document counts half: above 0, at most the calendar."""
+    """Parse a half-life in days: above 0, at most the calendar."""
     try:
         days = float(value)
     except (ValueError, OverflowError):
         days = 0.0
     if not 0 < days <= LONGEST_HALF_LIFE:
         raise InvalidInput(
-            f"{str(value)[:40]!r} is no number of days above 0 and below 10,000 years; write for "
+            f"{str(value)[:40]!r} is not a number of days above 0 and below 10,000 years; give for "
             "example 30"
         )
     return days
 
 
 def half_life_suffix(half_life: float | None) -> str:
-    """What tells models of a half-life apart by their names; empty without one.
+    """Suffix of model names with a half-life; empty without one.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def half_life_suffix(half_life: float | None) -> str:
 
 
 def half_life_text(half_life: float | None) -> str:
-    """A half-life in words, after how many documents there are; empty without one.
+    """A half-life in words, to follow a number of documents; empty without one.
 
     Examples
     --------

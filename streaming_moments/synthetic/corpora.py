@@ -79,8 +79,8 @@ def lda_corpus(
     """LDA documents over Zipf words.
 
     Topics are Dirichlet draws around Zipf's law, `Dirichlet(concentration * zipf)`; weights are
-    equal, lengths Poisson or lognormal. Words come out by falling expected frequency, as a
-    vocabulary has them.
+    equal, lengths Poisson or lognormal. Words are ordered by decreasing expected frequency, as in a
+    vocabulary.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def lda_corpus(
     alpha0 : float
         Sum of the Dirichlet parameters of the proportions, above 0.
     mean_length : float
-        Tokens of a document.
+        Mean number of tokens in a document.
     concentration : float
         Small: topics far apart. Large: all topics near Zipf's law.
     seed : int
-        Of everything.
+        Seed of all random numbers.
     spread : float
-        Standard deviation of the logarithm of lengths that are lognormal; 0: they are Poisson.
+        Standard deviation of the logarithm of lognormal lengths; 0: Poisson lengths.
 
     Examples
     --------

@@ -24,7 +24,7 @@ class SyntheticGraph:
     memberships : (n, k) float64
         Rows on the simplex.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0: every node is of one community.
+        Sum of the Dirichlet parameters; 0: each node has one community.
     """
 
     edges: NDArray[np.int64]
@@ -52,7 +52,7 @@ def community_graph(
     """A mixed membership blockmodel of equal communities (Airoldi, Blei, Fienberg, Xing 2008).
 
     Two nodes are joined with the probability `pi_x' B pi_y`, B with `inside` on its diagonal and
-    `outside` beside it.
+    `outside` off it.
 
     Examples
     --------

@@ -16,12 +16,12 @@ from streaming_moments.statistics.views.records import ViewBatch
 
 @dataclass(frozen=True, eq=False)
 class SyntheticViews:
-    """Records in three views, with what drew them.
+    """Records in three views, with the model that drew them.
 
     Parameters
     ----------
     batch : ViewBatch
-        The counts, of no named vocabularies.
+        The counts, without vocabularies.
     tables : tuple of (n, k) float64
         Words of each view in each state.
     weights : (k,) float64
@@ -46,7 +46,7 @@ def view_records(
     alpha0: float = 0.0,
     seed: int = 0,
 ) -> SyntheticViews:
-    """Records whose views are independent given their state, or their Dirichlet mixture of states.
+    """Records with independent views, given their state or Dirichlet mixture of states.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ def view_records(
     mean : float, optional
         Poisson mean of the words of a view; None: one word each.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0: one state a record.
+        Sum of the Dirichlet parameters; 0: one state per record.
     seed : int
-        Of the model and the records.
+        Seed of the model and the records.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def view_records(
 @renamed_fields("0.3.0", "0.4.0", moves="transition")
 @dataclass(frozen=True, eq=False)
 class SyntheticSequences:
-    """Sequences of a hidden Markov chain, with what drew them.
+    """Sequences of a hidden Markov chain, with the model that drew them.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ class SyntheticSequences:
     emission : (n, k) float64
         Symbols of each state.
     transition : (k, k) float64
-        A column for each state gone from.
+        A column for each current state.
     start : (k,) float64
-        States with which sequences begin.
+        Distribution of the first state.
     states : (symbols,) int64
         The state of each symbol.
     """
@@ -123,7 +123,7 @@ def markov_sequences(
     seed: int = 0,
     draw: int = 0,
 ) -> SyntheticSequences:
-    """Sequences of one length; `seed` is of the model, `draw` of the sequences.
+    """Sequences of one length; `seed` is for the model, `draw` for the sequences.
 
     Examples
     --------
@@ -149,6 +149,6 @@ def markov_sequences(
 
 
 def _drawn(chances: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """A row for each column of cumulated chances."""
+    """Draw a row for each column of cumulative probabilities."""
     below = chances <= rng.random(chances.shape[1]) * chances[-1]
     return np.asarray(below.sum(axis=0), dtype=np.int64)

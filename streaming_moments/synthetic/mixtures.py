@@ -22,20 +22,20 @@ SOURCES = ("exponential", "laplace", "uniform", "normal")
 
 @dataclass(frozen=True, eq=False)
 class MixtureRows:
-    """Rows of a mixture of Gaussians with what drew them.
+    """Rows of a Gaussian mixture with the model that drew them.
 
     Parameters
     ----------
     rows : (n, d) float64
-        Outliers last, where there are any.
+        Rows, with outliers last.
     labels : (n,) int64
-        Component of each row, -1 of an outlier.
+        Component of each row, -1 for an outlier.
     means : (k, d) float64
-        Of the components.
+        Means of the components.
     weights : (k,) float64
         Sum 1.
     variances : (k, d) float64
-        By component and coordinate.
+        Variances by component and coordinate.
     """
 
     rows: NDArray[np.float64]
@@ -49,7 +49,7 @@ class MixtureRows:
 
 @dataclass(frozen=True, eq=False)
 class FactorRows:
-    """Rows `A h + noise` with what drew them.
+    """Rows `A h + noise` with the model that drew them.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def mixture_rows(
     outliers: float = 0.0,
     seed: int = 0,
 ) -> MixtureRows:
-    """Rows of Gaussians of mean variance 1, whose means have one length and random directions.
+    """Gaussian rows with mean variance 1; the means have equal length and random directions.
 
     Parameters
     ----------
@@ -92,11 +92,11 @@ def mixture_rows(
         Variances of a component are 1, or drawn from 1/2 to 3/2: one for each component, or for
         each coordinate, or for each of both.
     uneven : float
-        Largest weight through the smallest.
+        Ratio of the largest to the smallest weight.
     outliers : float
         Share of the rows that come from five times the spread of all others.
     seed : int
-        Of all.
+        Seed of all random numbers.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def factor_rows(
     noise: NDArray[np.float64] | float = 0.0,
     seed: int = 0,
 ) -> FactorRows:
-    """Rows of independent factors of one law, in columns drawn from a normal one.
+    """Rows of independent factors with one law; columns are drawn from a normal law.
 
     Parameters
     ----------
@@ -144,12 +144,12 @@ def factor_rows(
     noise : float or (d, d) float64
         Variance of normal noise, or its covariance.
     seed : int
-        Of all.
+        Seed of all random numbers.
 
     Raises
     ------
     InvalidInput
-        Another source.
+        The source is unknown.
     """
     rng = np.random.default_rng(seed)
     mixing = rng.normal(size=(dimensions, factors))
@@ -173,7 +173,7 @@ def factor_rows(
 def matched_means(
     found: NDArray[np.float64], truth: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """(k,) distance of each true mean to the one found that is matched with it, and which it is.
+    """(k,) distance of each true mean to its match among those found, and the index of the match.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def matched_means(
 
 
 def amari_distance(mixing: NDArray[np.float64], unmixing: NDArray[np.float64]) -> float:
-    """How far `unmixing' A` is from a scaled permutation: 0 to 1 (Amari, Cichocki, Yang 1996).
+    """Distance of `unmixing' A` from a scaled permutation: 0 to 1 (Amari, Cichocki, Yang 1996).
 
     Examples
     --------

@@ -20,7 +20,7 @@ else:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSets:
-    """Rows of a mixture of Bernoullis with what drew them.
+    """Rows of a Bernoulli mixture with the model that drew them.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def feature_sets(
     n_rows, n_features, components : int
         n, d, k.
     mean : float
-        Of the probabilities, Beta of parameters that add up to 1: most lie near 0 or 1.
+        Mean of the probabilities, Beta with parameters of sum 1: most are near 0 or 1.
     seed : int
-        Of everything.
+        Seed of all random numbers.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def feature_sets(
 
 
 def probability_error(found: NDArray[np.float64], true: NDArray[np.float64]) -> float:
-    """Root mean square error of (d, k) probabilities, components matched as they agree best.
+    """Root mean square error of (d, k) probabilities, with the best matching of components.
 
     Examples
     --------

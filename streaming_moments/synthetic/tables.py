@@ -46,21 +46,21 @@ def latent_tree_table(
     missing: float = 0.0,
     seed: int = 0,
 ) -> SyntheticTable:
-    """A random tree of hidden nodes of three edges each, and rows drawn from it.
+    """A random tree of hidden nodes with three edges each, and rows drawn from it.
 
-    A state goes on unchanged along an edge with the probability `strength`, and else turns into a
-    random one; columns are Dirichlet draws around one category a state.
+    A state is unchanged along an edge with probability `strength`, else it becomes a random one;
+    columns are Dirichlet draws around one category per state.
 
     Parameters
     ----------
     n_rows, n_columns, n_states, n_categories : int
-        Sizes; 3 columns or more, and as many categories as states or more.
+        Sizes; at least 3 columns, and at least as many categories as states.
     strength : float
         0 to 1.
     missing : float
         Share of the values that are missing, at random.
     seed : int
-        Of everything.
+        Seed of all random numbers.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def latent_tree_table(
 
 
 def _random_tree(n_columns: int, rng: np.random.Generator) -> Structure:
-    """Every column put on an edge at random."""
+    """Tree that grows by attaching every column to a random edge."""
     hidden = n_columns
     edges = [(0, hidden), (1, hidden), (2, hidden)]
     for column in range(3, n_columns):

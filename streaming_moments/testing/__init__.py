@@ -1,4 +1,4 @@
-"""For who adds a kind of statistics or a model: its laws, its recovery, a small store."""
+"""Tools to test a new kind of statistics or a new model: laws, recovery, a small store."""
 
 from typing import TYPE_CHECKING
 

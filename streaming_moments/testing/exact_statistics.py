@@ -1,4 +1,4 @@
-"""Statistics whose moments are exactly those given, to recover the model that has them."""
+"""Statistics with exactly given moments, to recover the model behind them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ExactLengths:
-    """Totals of documents that nobody drew."""
+    """Totals of documents that do not exist."""
 
     C1: float
     C2: float
@@ -29,7 +29,7 @@ class ExactLengths:
 
 
 def raw_sketch(triples: Array, pairs: Array, word_counts: Array, Q: Array) -> Array:
-    """Packed `sum x_i y y'`, y = Q'x, from counts of distinct positions; Q of the first words."""
+    """Packed `sum x_i y y'`, y = Q'x, from counts of distinct positions."""
     core, columns = Q.shape
     i = np.arange(len(word_counts))
     raw = triples.copy()
@@ -45,7 +45,7 @@ def raw_sketch(triples: Array, pairs: Array, word_counts: Array, Q: Array) -> Ar
 def statistics_of(
     M1: Array, M2: Array, M3: Array, core: int, columns: int, seed: int = 0
 ) -> WeightedStatistics:
-    """Statistics, floats, of moments of words at distinct positions, by document."""
+    """Float statistics of moments of words at distinct positions, by document."""
     rng = np.random.default_rng(seed)
     Q = rng.integers(-127, 128, size=(core, columns)).astype(np.int8)
     lengths: Any = ExactLengths(M1.sum(), M2.sum(), M3.sum())
@@ -62,12 +62,12 @@ def statistics_of(
 
 
 def in_all_places(outer: Array) -> Array:
-    """Of a tensor symmetric in its first two indices, the sum over the places of the third."""
+    """Sum over the places of the third index of a tensor symmetric in the first two."""
     return outer + outer.transpose(0, 2, 1) + outer.transpose(2, 1, 0)
 
 
 def same_columns(found: Array, truth: Array) -> NDArray[np.int64]:
-    """The order in which columns found are those of the truth."""
+    """Order of the found columns that matches the truth."""
     size = range(truth.shape[1])
     return np.array(
         min(permutations(size), key=lambda order: np.abs(found[:, list(order)] - truth).sum())

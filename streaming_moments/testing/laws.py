@@ -1,4 +1,4 @@
-"""The laws of every mergeable statistic, checked for any type that has `zero`, `of`, `+`, `-`."""
+"""Laws of every mergeable statistic, checked for any type with `zero`, `of`, `+`, `-`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_laws(
     parts: Sequence[Any],
     order: Sequence[int],
 ) -> None:
-    """Check every law on samples cut into `parts`, taken also in another `order`.
+    """Check every law on samples cut into `parts`, also in another `order`.
 
     `of` maps a sample to its statistic, `join` concatenates samples. Equality is bit for bit.
     """
@@ -48,10 +48,10 @@ def check_records(
     order: Sequence[int],
     cuts: Sequence[int],
 ) -> None:
-    """Check that a statistic follows from each record alone, its half as well.
+    """Check that a statistic, and its halves, depend on each record separately.
 
-    `take` gives some records of a sample, by their places. They are taken in another `order`, which
-    names each of them once, and cut before some `cuts` of that. Equality is bit for bit.
+    `take` selects records of a sample by index. They are reordered by `order`, a permutation, and
+    cut before the indices `cuts`. Equality is bit for bit.
     """
     whole = of(sample)
     ends = [0, *sorted(cuts), len(order)]

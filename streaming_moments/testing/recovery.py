@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def matched(found: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.intp]:
-    """(k,) which column of `truth` each column of `found` is; each is found once."""
+    """(k,) column of `truth` for each column of `found`; each is matched once."""
     distances = np.abs(found[:, :, None] - truth[:, None, :]).sum(axis=0)
     order: NDArray[np.intp] = distances.argmin(axis=1)
     assert sorted(order.tolist()) == list(range(truth.shape[1])), "a column is found twice"
@@ -19,10 +19,10 @@ def matched(found: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[n
 def check_rate(
     error: Callable[[int], float], documents: Sequence[int], bounds: Sequence[float]
 ) -> None:
-    """Check that errors fall like `documents^-1/2`, and stay below the bounds.
+    """Check that errors decrease like `documents^-1/2`, and stay below the bounds.
 
-    `error` draws so many documents from a known model and fits it; at least three numbers, each a
-    multiple of the one before, tell the slope from noise.
+    `error` draws a number of documents from a known model and fits it; the slope needs at least
+    three numbers, each a multiple of the one before.
     """
     errors = np.array([error(number) for number in documents])
     slope = np.polyfit(np.log(np.array(documents)), np.log(errors), 1)[0]

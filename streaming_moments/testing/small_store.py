@@ -78,7 +78,7 @@ def total(seeds: Iterable[int]) -> MomentStatistics:
 
 
 def segment(store: MomentStore, shards: Mapping[str, int]) -> Segment:
-    """A sealed segment of shards, given as seeds by URL."""
+    """Sealed segment of shards, given as seeds by URL."""
     records = [record(url, seed) for url, seed in shards.items()]
     return store.write_segment(total(shards.values()), records)
 
@@ -100,7 +100,7 @@ def replace(store: MomentStore, old: Mapping[str, int], new: Mapping[str, int]) 
 
 
 def summed(store: MomentStore) -> tuple[tuple[SegmentReference, ...], Segment | None]:
-    """Sources of a compaction, and their sum, not committed."""
+    """Sources of a compaction, and their uncommitted sum."""
     sources = store.commit.segments
     if not len(store.ledger()):
         return sources, None
@@ -118,7 +118,7 @@ def compact(store: MomentStore) -> MomentStore:
 def sum_beside(
     store: MomentStore, parts: Sequence[Part], gone: frozenset[str] = frozenset()
 ) -> MomentStore:
-    """Write the sum of parts of a version, and let the latest version name it beside them."""
+    """Write the sum of parts of a version, and add it to the latest version."""
     writer = store_of_era(store, reference_of(parts[0]).words).new_segment()
     own = [added(part) for part in parts]
     files = [file for index in range(store.row_blocks) for file in write_sum(writer, own, index)]
@@ -126,7 +126,7 @@ def sum_beside(
 
 
 def purge(store: MomentStore, shards: Iterable[str]) -> MomentStore:
-    """Purge shards; those of the same segments are counted anew."""
+    """Purge shards; shards in the same segments are counted again."""
     store, names = store.latest(), frozenset(shards)
     log = store.log()
     ledger = ledger_of_all(store.folder, log)
@@ -151,7 +151,7 @@ def purge(store: MomentStore, shards: Iterable[str]) -> MomentStore:
 
 
 def anew(seed: int) -> MomentStatistics:
-    """What a shard of the old content holds in the new words."""
+    """Content of a shard of the old words in the new words."""
     counts = np.random.default_rng(seed).poisson(0.7, (6, 5))
     return MomentStatistics.of(CountBatch.from_csr(counts, WORDS.fingerprint), NEW)
 

@@ -104,7 +104,7 @@ def test_there_is_one_of_each():
 OWN_DATA = {
     "MomentCommunities": "holds 0 and 1",
     "MomentHMM": "symbols of|too many indices|[Cc]omplex data|0 feature|NaN and inf|sparse",
-    "MomentLatentTree": "a minimum of 3 is required|one state tells nothing|holds fractions",
+    "MomentLatentTree": "a minimum of 3 is required|a single state|holds fractions",
     "MomentViews": "give a list of three matrices",
 }
 
@@ -170,7 +170,7 @@ def test_parts_are_added_as_if_one_had_seen_all(name, given):
 def test_what_was_begun_apart_is_not_added(name, given):
     made, X = given[name]
     first, second = parts(X)
-    with pytest.raises(ForeignStatistics, match="begin one with `like"):
+    with pytest.raises(ForeignStatistics, match="make one of them by `like"):
         clone(made).fit(first) + clone(made).fit(second)
 
 
@@ -179,10 +179,10 @@ def test_trees_of_other_categories_are_not_added(given):
     first, second = (clone(made).fit(one) for one in parts(X))
     # the same columns and categories are the same statistics, whoever began them
     assert (first + second).statistics_ == clone(made).fit(X).statistics_
-    with pytest.raises(ForeignStatistics, match="begin one with `like"):
+    with pytest.raises(ForeignStatistics, match="make one of them by `like"):
         first + clone(made).fit(np.where(X == 0, "no", "yes"))
     # written alike, and read by their types
-    with pytest.raises(ForeignStatistics, match="values of other types"):
+    with pytest.raises(ForeignStatistics, match="values of different types"):
         first + clone(made).fit(X.astype(str).astype(object))
 
 
@@ -217,7 +217,7 @@ def test_what_transforms_gives_frames(name, given):
     assert len(set(frame.columns)) == plain.shape[1]
 
 
-SAID = "has no statistics.*keep_statistics=True, or by partial_fit"
+SAID = "without its statistics.*keep_statistics=True, or by partial_fit"
 
 
 def pickled(estimator):

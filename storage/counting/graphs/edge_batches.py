@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 else:
     pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
-# Rows of a batch, which are two short names, for each that one of documents has.
+# Rows of a batch for each document of other batches, as a row is only two short names.
 _ROWS = 8
-# Of an edge that is held to see which of a shard are there twice; all take one row group at most.
+# Bytes of an edge held to find duplicates in a shard.
 _KEY_BYTES = 8
 # Of a node in a column of the sketch, as bytes of a pilot: a job plans many times these.
 _COLUMN_BYTES = 2
@@ -99,13 +99,13 @@ class EdgeReader:
 
 @dataclass
 class _Seen:
-    """Edges of a shard so far, in runs of rising keys, each more than twice as long as the next."""
+    """Edges of a shard so far, in runs of increasing keys, each over twice as long as the next."""
 
     runs: list[NDArray[np.int64]] = field(default_factory=list)
     size: int = 0
 
     def added(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of some rising keys that are new; from now on they are not."""
+        """Those of some increasing keys that are new; they are then known."""
         for run in self.runs:
             places = np.minimum(np.searchsorted(run, keys), run.size - 1)
             keys = keys[run[places] != keys]
@@ -171,7 +171,7 @@ def sample_edges(
 
     There are fewer edges than the quota where they would take more than `room` bytes, by default
     `limits.pilot_bytes`. Raises BoundExceeded where the names alone take more than
-    `limits.pilot_bytes`, else errors as `EdgeReader.read`.
+    `limits.pilot_bytes`, else raises as `EdgeReader.read`.
 
     Examples
     --------

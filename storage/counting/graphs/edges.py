@@ -1,4 +1,4 @@
-"""Edges of graphs: read from shards, set down by node, and gathered into lists of neighbours."""
+"""Edges of graphs: read from shards, written to files by node, and gathered to neighbour lists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 NODE, NEIGHBOURS = "node", "neighbours"
-_HELD = 1 << 22  # ends of edges that a task holds before it sets them down: 64 MB
+_HELD = 1 << 22  # ends of edges that a task holds before it writes them: 64 MB
 _ENTRY_BYTES = 16
 _GROUP_IDS = 1 << 20  # of a row group that is written: 8 MB
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
@@ -62,7 +62,7 @@ class SetDown:
 
 @dataclass(frozen=True)
 class ReadEdges:
-    """What a shard of edges held.
+    """Edges read from a shard.
 
     `edges` counts all edges that were read. `loops` counts those from a node to itself, which are
     left out of `files`.
@@ -127,7 +127,7 @@ def set_down(
 ) -> ReadEdges:
     """Read the edges of a shard and set them down in files of a folder, sorted by part of the node.
 
-    Memory is that of some million edges, however many there are; errors as `read_edges`.
+    Memory is that of some million edges, however many there are; raises as `read_edges`.
     """
     held: list[NDArray[np.int64]] = []
     files: list[SetDown] = []
@@ -202,7 +202,7 @@ def is_list_file(name: str) -> bool:
 
 
 def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
-    """(nodes,) int64 part of each node, 0 to parts - 1, by its number alone.
+    """(nodes,) int64 part of each node, 0 to parts - 1, by its number only.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def _unique(entries: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArray[np.int64]:
-    """A column as whole numbers; so many rows of the shard came before."""
+    """A column as whole numbers; `passed` rows were read earlier."""
 
     def refused(bad: NDArray[np.bool_], why: str) -> ShardError:
         row = int(bad.argmax())
@@ -253,8 +253,8 @@ def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArr
         bad = np.array([not _whole(value) for value in given])
         raise refused(
             bad,
-            "row {row} has the {name} {value!r}, no whole number, or a float too large to be told "
-            "from others; number the nodes from 0, or create a store of --kind edges, whose nodes "
+            "row {row} has the {name} {value!r}, which is not a whole number, or too large for a "
+            "float; number the nodes from 0, or create a store of --kind edges, whose nodes "
             "have names",
         ) from None
     if numbers.size and numbers.min() < 0:

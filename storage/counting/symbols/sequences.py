@@ -181,7 +181,7 @@ def read_sequences(
     content: ShardContent | None = None,
     joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Sequences of a shard, some at a time, as they are stored; errors as `SequenceReader.read`.
+    """Sequences of a shard, some at a time, as they are stored; raises as `SequenceReader.read`.
 
     Where a store `joins` pieces, a sequence of a long table may come back after another one.
     """

@@ -69,7 +69,7 @@ def sample_symbols(
         joined = np.ones(size + 1, np.bool_)  # each to the symbol before it
         joined[offsets[:-1]] = False
         last = np.empty(0, np.int64)
-        # a list may hold a million different symbols: it is looked at as far as there is room
+        # a list can have a million different symbols: it is read only as far as memory allows
         while looked < size and nbytes <= limits.pilot_bytes:
             held = len(places), len(pairs)
             symbols = _coded(one.values.texts[looked : looked + _PIECE], places)

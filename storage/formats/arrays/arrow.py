@@ -23,7 +23,7 @@ _ROWS = 1024
 
 
 class Arrow(OfNumbers):
-    """Columns of record batches, of which each is read as a whole."""
+    """Columns of record batches, each of which is read whole."""
 
     name = "arrow"
     suffixes = (".arrow", ".feather", ".ipc")

@@ -1,4 +1,4 @@
-"""CentralMoments: what rows of numbers are described by, up to their third or fourth order."""
+"""CentralMoments: central moments of numeric rows, up to the third or fourth order."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 
 class CentralMoments(Protocol):
-    """Central moments of rows x (d,), of mean m, and of their projections `y = Q'x` (s,)."""
+    """Central moments of rows x (d,) with mean m, and of their projections `y = Q'x` (s,)."""
 
     @property
     def number(self) -> int:
-        """Rows of which they are."""
+        """Number of rows."""
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -42,11 +42,11 @@ class CentralMoments(Protocol):
 
     @property
     def squares(self) -> NDArray[np.float64] | None:
-        """(d, d) `E (x - m)_i (x - m)_h^2`, where it is known."""
+        """(d, d) `E (x - m)_i (x - m)_h^2`, if known."""
 
     @property
     def fourth(self) -> NDArray[np.float64] | None:
-        """(s, s, s, s) `E (y - E y)` four times, where it is known."""
+        """(s, s, s, s) `E (y - E y)` four times, if known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class GivenMoments:
 
     @classmethod
     def of_rows(cls, rows: NDArray[np.float64], basis: NDArray[np.float64]) -> GivenMoments:
-        """All moments of some (n, d) rows, by a (d, s) basis; memory of n s^2 numbers."""
+        """Moments of (n, d) rows with a (d, s) basis; holds n s^2 numbers in memory."""
         n, s = len(rows), basis.shape[1]
         mean = rows.mean(axis=0)
         x = rows - mean
@@ -92,7 +92,7 @@ class GivenMoments:
 
 
 def crossed(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k, k) sum of `v (x) M` over the three places of v, of a symmetric M.
+    """(k, k, k) sum of `v (x) M` over the three places of v, for a symmetric M.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def crossed(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray
 
 
 def contracted(tensor: NDArray[np.float64], *sides: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`T(A, B, ...)`: each index of T turned by the (s, k) matrix of its place.
+    """`T(A, B, ...)`: multiply each index of T by the (s, k) matrix of its place.
 
     Examples
     --------
@@ -113,6 +113,6 @@ def contracted(tensor: NDArray[np.float64], *sides: NDArray[np.float64]) -> NDAr
     array([[2.]])
     """
     for side in sides:
-        # the first index goes last, so that after all of them the order is as it was
+        # the first index moves to the end, so after all of them the order is restored
         tensor = np.tensordot(tensor, side, axes=(0, 0))
     return tensor

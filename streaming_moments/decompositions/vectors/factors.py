@@ -18,22 +18,21 @@ ORDERS: tuple[Order, ...] = ("third", "fourth")
 Noise = Literal["spherical", "diag", "full"]
 NOISES: tuple[Noise, ...] = ("spherical", "diag", "full")
 
-_STANDS_OUT = 3.0  # standard errors of a cumulant of noise
+_STANDS_OUT = 3.0  # standard errors of a cumulant under noise alone
 _TURNS = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Columns of independent factors, by falling size of the cumulant that separated them.
+    """Columns of independent factors, by decreasing size of the cumulant that separated them.
 
-    mixing : (d, k) float64, column of each factor of variance 1
-    unmixing : (d, k) float64; `unmixing' (x - m)` are the factors of a row, and noise
-    skewness, kurtosis : (k,) float64, third and excess fourth cumulant of each; kurtosis NaN
-        without fourth moments
-    skewness_error, kurtosis_error : (k,) float64, their standard errors where rows are normal
+    mixing : (d, k) float64, column of each factor with variance 1
+    unmixing : (d, k) float64; `unmixing' (x - m)` are the factors of a row plus noise
+    skewness, kurtosis : (k,) float64, third and excess fourth cumulants; kurtosis is NaN without
+        fourth moments
+    skewness_error, kurtosis_error : (k,) float64, their standard errors for normal rows
     spectrum : (k,) float64, of the signal
-    noise : (d,) float64, variance of each coordinate beside the factors; empty where its covariance
-        is unknown
+    noise : (d,) float64, noise variance of each coordinate; empty for noise of unknown covariance
     """
 
     mixing: NDArray[np.float64]
@@ -49,12 +48,12 @@ class Factors:
 def independent_factors(
     moments: CentralMoments, k: int, order: Order = "third", noise: Noise = "spherical"
 ) -> Factors:
-    """Factors h of `x = m + A h + noise`, with independent h of which at most one is normal.
+    """Independent factors h of `x = m + A h + noise`, at most one of them normal.
 
-    `require_told_apart` checks whether noise alone separates them. Cumulants of `order` separate
-    skewed ("third") or kurtotic ("fourth") factors. Normal noise has one variance ("spherical"),
-    one by coordinate ("diag"), or an unknown covariance ("full"). With "full" columns are known up
-    to their length, and a factor has variance 1 together with its noise. Order "fourth" and noise
+    Cumulants of `order` separate skewed ("third") or kurtotic ("fourth") factors;
+    `require_told_apart` checks that they exceed noise. Normal noise has one variance ("spherical"),
+    one per coordinate ("diag"), or an unknown covariance ("full"). With "full" the length of a
+    column is unknown, and a factor and its noise together have variance 1. Order "fourth" and noise
     "full" need moments with `fourth`.
 
     Raises NotIdentifiable as `Signal.of`, or with "full" noise for kurtoses of both signs.
@@ -85,13 +84,13 @@ def independent_factors(
 
 
 def weak_factors(found: Any, order: str) -> NDArray[np.intp]:
-    """Which factors have no cumulant beyond three standard errors of noise; of `Factors`."""
+    """Indices in `Factors` of factors without a cumulant beyond three standard errors of noise."""
     size, error = _told_by(found, order)
     return np.flatnonzero(np.abs(size) < _STANDS_OUT * error)
 
 
 def require_told_apart(found: Factors, order: str) -> None:
-    """Raise NotIdentifiable for factors that noise alone separates."""
+    """Raise NotIdentifiable for factors whose cumulants noise alone could explain."""
     weak = weak_factors(found, order)
     if not weak.size:
         return
@@ -103,8 +102,8 @@ def require_told_apart(found: Factors, order: str) -> None:
     if np.isnan(found.kurtosis).any():
         remedy += " of a store that is created with the statistic fourth"
     raise NotIdentifiable(
-        f"{weak.size} of {size.size} factors have no {called} to be told apart by: factor {first} "
-        f"has {size[first]:.3f}, and noise has {error[first]:.3f}; {remedy}"
+        f"{weak.size} of {size.size} factors have no {called} beyond noise: that of factor {first} "
+        f"is {size[first]:.3f}, and noise has {error[first]:.3f}; {remedy}"
     )
 
 
@@ -115,19 +114,19 @@ def _told_by(found: Any, order: str) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 def require_order(order: str) -> None:
-    """Refuse a name that is none of `ORDERS`."""
+    """Refuse a name that is not in `ORDERS`."""
     if order not in ORDERS:
         raise InvalidInput(f'order is "{order}"; choose {", ".join(ORDERS)}')
 
 
 def require_noise(noise: str) -> None:
-    """Refuse a name that is none of `NOISES`."""
+    """Refuse a name that is not in `NOISES`."""
     if noise not in NOISES:
         raise InvalidInput(f'noise is "{noise}"; choose {", ".join(NOISES)}')
 
 
 def fourth_cumulant(moments: CentralMoments) -> NDArray[np.float64]:
-    """(s, s, s, s) fourth moment of the projections less what a normal law has."""
+    """(s, s, s, s) fourth moment of the projections minus that of a normal law."""
     assert moments.fourth is not None
     S = moments.sketch_covariance
     pairs = np.multiply.outer(S, S)
@@ -154,12 +153,12 @@ def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) 
 
 
 def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
-    """Whitened by a fold of the fourth cumulant, which no normal noise has a part in."""
+    """Whiten by a fold of the fourth cumulant, to which normal noise contributes nothing."""
     fourth, basis = fourth_cumulant(moments), moments.basis
     s = len(moments.sketch_covariance)
     if s < k:
         raise NotIdentifiable(
-            f"{k} factors asked for and the basis has {s} columns; create the store with a wider "
+            f"{k} factors asked for but the basis has {s} columns; create the store with a wider "
             "one"
         )
     values, vectors = np.linalg.eigh(moments.sketch_covariance)
@@ -172,9 +171,9 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
         weights = _weighting(np.abs(values), vectors)
     if (values > 0).any() and (values < 0).any():
         raise NotIdentifiable(
-            f"of {k} factors in noise of unknown covariance {int((values > 0).sum())} have "
-            f"positive and {int((values < 0).sum())} negative kurtosis; ask for fewer, add rows, "
-            "or take noise spherical or diag"
+            f"of {k} factors {int((values > 0).sum())} have positive and {int((values < 0).sum())} "
+            "negative kurtosis, which noise of unknown covariance does not allow; ask for fewer, "
+            "add rows, or choose noise spherical or diag"
         )
     B = vectors / np.sqrt(np.abs(values))
     third, four = contracted(moments.third, B, B, B), contracted(fourth, B, B, B, B)
@@ -182,7 +181,7 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
     inside = B @ rotation
     lengths = np.sqrt((inside * (moments.sketch_covariance @ inside)).sum(axis=0))
     turned = rotation / lengths
-    # columns in the range of the basis whose projections are those of the factors
+    # columns in the range of the basis whose projections equal those of the factors
     columns = np.abs(values) * vectors * np.sqrt(1 / np.abs(values)) @ rotation * lengths
     mixing = np.linalg.pinv(basis.T) @ columns
     return _ordered(
@@ -198,9 +197,9 @@ def _weighting(values: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDA
 def _rotation(
     third: NDArray[np.float64], fourth: NDArray[np.float64] | None, order: Order
 ) -> NDArray[np.float64]:
-    """(k, k) O that makes slices of the cumulant diagonal.
+    """(k, k) O that diagonalises slices of the cumulant.
 
-    Of the fourth the k leading eigenmatrices (Cardoso and Souloumiac 1993, JADE).
+    For the fourth, the slices are its k leading eigenmatrices (Cardoso and Souloumiac 1993, JADE).
     """
     if order == "third" or fourth is None:
         return by_joint_diagonalization(third)
@@ -224,7 +223,7 @@ def _ordered(
     spectrum: NDArray[np.float64],
     noise: NDArray[np.float64],
 ) -> Factors:
-    """Factors with the signs in which they are skewed to the right, by falling cumulant."""
+    """Factors signed for positive skewness, by decreasing cumulant."""
     skewness = np.einsum("abc,aj,bj,cj->j", third, *(rotation,) * 3, optimize=True)
     if fourth is None:
         kurtosis = np.full(skewness.size, np.nan)

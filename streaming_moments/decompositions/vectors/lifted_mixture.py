@@ -26,25 +26,25 @@ _REMEMBERED = 6  # rounds
 _SINGULAR = 1e-8
 _LEAST_ROOT = 1e-6  # of the weight of a component
 _LEAST_VARIANCE = 1e-3  # of the mean of all components
-_LEAST_SHARE = 1e-9  # of the variance of a coordinate: a component of equal rows has a density too
+_LEAST_SHARE = 1e-9  # of the variance of a coordinate: gives a component of equal rows a density
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Components of a mixture of Gaussians, by falling weight.
+    """Components of a mixture of Gaussians, by decreasing weight.
 
     Parameters
     ----------
     means : (k, d) float64
-        Of the components.
+        Means of the components.
     weights : (k,) float64
-        Sum 1.
+        Weights, with sum 1.
     variances : (k, 1) or (k, d) float64
-        Of all coordinates alike, or of each.
+        One for all coordinates, or one for each.
     spectrum : (k - 1,) float64
-        Of the signal, as of `Signal`.
+        Spectrum of the `Signal`.
     clipped : int
-        Variances that came out below a thousandth of their mean, and were set to it.
+        Number of estimated variances below a thousandth of their mean, raised to it.
     """
 
     means: NDArray[np.float64]
@@ -57,14 +57,14 @@ class Components:
 def mixture_components(
     moments: CentralMoments, k: int, covariance: Covariance = "spherical"
 ) -> Components:
-    """Components of k Gaussians with the moments of some rows.
+    """Components of k Gaussians from the moments of rows.
 
-    Rows are centred and get one coordinate more that is 1. So k means need to differ in only k - 1
-    independent directions, wherever the origin is. The "diag" covariances need moments with
-    `squares`; "tied-" is one covariance for all components.
+    Rows are centred and get an extra coordinate 1, so the k means need only k - 1 independent
+    directions, wherever the origin is. The "diag" covariances need moments with `squares`; "tied-"
+    is one covariance for all components.
 
     Raises NotIdentifiable as `Signal.of`, if the third moment does not separate the components, or
-    if variances by component and coordinate do not converge.
+    if the variances by component and coordinate do not converge.
 
     Examples
     --------
@@ -112,16 +112,16 @@ def mixture_components(
 
 
 def require_covariance(covariance: str) -> None:
-    """Refuse a name that is none of `COVARIANCES`."""
+    """Refuse a name that is not in `COVARIANCES`."""
     if covariance not in COVARIANCES:
         raise InvalidInput(f'covariance is "{covariance}"; choose {", ".join(COVARIANCES)}')
 
 
 def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k) O of the whitened third moment (k - 1)^3 of the means, its last row positive.
+    """(k, k) O of the whitened third moment (k - 1)^3 of the means; its last row is positive.
 
-    Columns are `sqrt(w_j) (W'(mu_j - m), 1)`, orthonormal where W whitens the means.
-    Raises NotIdentifiable for a component of no weight: the third moment does not hold so many.
+    Columns are `sqrt(w_j) (W'(mu_j - m), 1)`, orthonormal if W whitens the means. Raises
+    NotIdentifiable for a component without weight: the third moment has fewer components.
     """
     r = len(third)
     lifted = np.zeros((r + 1,) * 3)
@@ -146,15 +146,15 @@ def _whitened_means(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
 def _told_apart(
     rotation: NDArray[np.float64], spread: NDArray[np.float64], noise: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(k, c) variances of the components from `sum_j w_j W'(mu_j - m) s_j` and `sum_j w_j s_j`."""
+    """(k, c) variances of the components, from `sum_j w_j W'(mu_j - m) s_j` and `sum_j w_j s_j`."""
     return np.asarray((rotation / rotation[-1]).T @ np.vstack([spread, noise]))
 
 
 def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.float64]:
     """(r,) `W'b`, `b = sum_j w_j s_j (mu_j - m)`: third moments with the noise alone.
 
-    Theorem 2 of Hsu and Kakade takes one direction without signal; all d - r of them are one
-    subtraction: |x - m|^2 less its part along the signal.
+    Theorem 2 of Hsu and Kakade uses one direction without signal. This uses all d - r of them by
+    one subtraction: |x - m|^2 minus its part along the signal.
     """
     B, r = signal.inside, signal.spectrum.size
     along = B * np.sqrt(signal.spectrum)  # of orthonormal columns, Q along
@@ -166,12 +166,11 @@ def _spherical_spread(moments: CentralMoments, signal: Signal) -> NDArray[np.flo
 def _diagonal_spread(
     moments: CentralMoments, signal: Signal, third: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """O, and (r, d) `sum_j w_j W'(mu_j - m) s_j'` of variances by component and coordinate.
+    """O, and (r, d) `sum_j w_j W'(mu_j - m) s_j'`, for variances by component and coordinate.
 
-    What `squares` hold is that and the third moment of the means, which is known once the means
-    are. Each round finds one from the other; where that would not stand still by itself, the last
-    rounds tell where it does (Anderson 1965). Where it is nowhere the components are not
-    identified.
+    `squares` is the sum of that and of the third moment of the means, which follows from the means.
+    Each round computes one from the other; Anderson acceleration (1965) extrapolates the last
+    rounds. Raises NotIdentifiable if the rounds do not converge.
     """
     if moments.squares is None:
         raise InvalidInput(
@@ -209,7 +208,7 @@ def _diagonal_spread(
         tried, found = tried[-_REMEMBERED:], found[-_REMEMBERED:]
     else:
         raise NotIdentifiable(
-            f"variances of {len(third) + 1} components by coordinate did not settle in "
+            f"variances of {len(third) + 1} components by coordinate did not converge in "
             f'{_COMPLETIONS} rounds; ask for fewer components, choose "tied-diag" or "spherical", '
             "or add rows"
         )

@@ -1,4 +1,4 @@
-"""Signal: what the covariance of rows holds above its noise, and the whitening by it."""
+"""Signal: the part of a covariance of rows above its noise, and the whitening by it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.vectors.central_moments import CentralMoments
 from streaming_moments.errors import NotIdentifiable
 
-_ROUNDING = 1e-12  # of the largest eigenvalue: below it a direction is rounding
+_ROUNDING = 1e-12  # of the largest eigenvalue: a direction below it is rounding
 _LEAST_NOISE = 1e-9  # of the mean variance of a coordinate
-_LEAST_SHARE = 0.01  # of the variance of a coordinate, that is noise
+_LEAST_SHARE = 0.01  # of the variance of a coordinate: the least part that is noise
 _SETTLED = 1e-10
 _ROUNDS = 100
 _HALVINGS = 20
 _RIDGE = 1e-9
-_FEW_ROWS = 2  # for each coordinate
-_TAIL = 2.02  # of the Tracy-Widom law: noise passes it once in a hundred times
+_FEW_ROWS = 2  # rows for each coordinate
+_TAIL = 2.02  # quantile of the Tracy-Widom law that noise exceeds once in a hundred times
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +29,8 @@ class Signal:
     inside : (s, r) float64 B
     whitening : (d, r) float64 W
     loadings : (d, r) float64 (C - D) W
-    spectrum : (r,) float64, falling: variance of the signal along each direction, in units of that
-        of the noise where this differs by coordinate
+    spectrum : (r,) float64, decreasing: variance of the signal along each direction, in units of
+        the noise variance if that differs by coordinate
     """
 
     noise: NDArray[np.float64]
@@ -41,25 +41,27 @@ class Signal:
 
     @classmethod
     def of(cls, moments: CentralMoments, r: int, diagonal: bool = False) -> Signal:
-        """The r leading directions, in the range of the basis.
+        """Signal with the r leading directions, in the range of the basis.
 
-        `diagonal` says whether the noise differs by coordinate. Raises NotIdentifiable for too few
-        dimensions, also to estimate noise by coordinate, or too few directions that vary.
+        With `diagonal` the noise differs by coordinate. Raises NotIdentifiable if there are too few
+        dimensions, for the signal or for noise by coordinate, or if too few directions vary.
         """
         C, basis, d = moments.covariance, moments.basis, moments.mean.size
         if d <= r:
             raise NotIdentifiable(
-                f"rows of {d} numbers hold at most {d - 1} directions beside noise, {r} are asked "
+                f"rows of {d} numbers have at most {d - 1} directions of signal, but {r} are asked "
                 f"for; ask for {d} components or {d - 1} factors at most"
             )
         scale = np.trace(C) / d
         if not scale > 0:
-            raise NotIdentifiable("all rows are equal; there is nothing to tell apart")
+            raise NotIdentifiable(
+                "all rows are equal, so there is nothing to fit; add rows that differ"
+            )
         if diagonal and r > (most := _identified(C)):
             raise NotIdentifiable(
-                f"{r} directions of signal asked for; covariances tell {most} at most from noise "
-                f"that differs by coordinate, in {d} coordinates of which {_varying(C).sum()} "
-                f"vary; ask for {most + 1} components or {most} factors at most, or choose a "
+                f"{r} directions of signal asked for, but covariances separate at most {most} from "
+                f"noise that differs by coordinate ({_varying(C).sum()} of {d} coordinates vary); "
+                f"ask for {most + 1} components or {most} factors at most, or choose a "
                 "spherical noise or covariance"
             )
         if diagonal:
@@ -72,7 +74,8 @@ class Signal:
         positive = int((values > _ROUNDING * scale / metric.mean()).sum())
         if positive < r:
             raise NotIdentifiable(
-                f"{r} directions of signal asked for and the rows vary in {positive} beside noise; "
+                f"{r} directions of signal asked for, but the rows vary in {positive} beyond "
+                "noise; "
                 f"ask for {positive + 1} components or {positive} factors at most, or create the "
                 "store with a wider basis"
             )
@@ -83,9 +86,9 @@ class Signal:
 
 
 def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
-    """Variance of noise alike in all coordinates: the mean of the d - r smallest eigenvalues.
+    """Common variance of noise in all coordinates: the mean of the d - r smallest eigenvalues.
 
-    Theorem 1 of Hsu and Kakade takes the smallest, which is biased low.
+    Theorem 1 of Hsu and Kakade uses the smallest, which is biased low.
 
     Examples
     --------
@@ -97,13 +100,13 @@ def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
 
 
 def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float64]:
-    """(d,) noise of each coordinate beside r common factors, the likeliest of a normal law.
+    """(d,) maximum likelihood noise of each coordinate beside r common factors, for normal rows.
 
-    Of the eigenvalues l of the covariance in units of the noise the d - r smallest are near 1:
-    `sum(l - log l - 1)` over them is least, by Newton steps in the logarithms of the noise
-    (Joreskog 1967). Noise is at least a hundredth of a coordinate's variance: beside a coordinate
-    without any nothing else would be a signal. A coordinate of no variance has no noise. r must be
-    less than the number of coordinates that vary.
+    Let l be the d - r smallest eigenvalues of the covariance in units of the noise; they are near
+    1. Newton steps in the logarithms of the noise minimise `sum(l - log l - 1)` (Joreskog 1967).
+    Noise is at least a hundredth of a coordinate's variance, as a coordinate without noise would
+    hide all other signals. A constant coordinate has no noise. r must be less than the number of
+    coordinates that vary.
 
     Examples
     --------
@@ -123,9 +126,9 @@ def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float6
 def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
     upper = np.log(np.diag(C))
     lower = upper + np.log(_LEAST_SHARE)
-    # what all other coordinates do not say of one is no less than its noise
+    # the residual variance given all other coordinates is an upper bound of the noise
     left = 1 / np.diag(np.linalg.pinv(C, hermitian=True))
-    # without the rounding of the grid C of dependent coordinates is not positive
+    # the rounding of the grid can make C of dependent coordinates indefinite
     left = np.where(left > 0, left, np.exp(lower))
     logs = np.clip(np.log(left * (1 - r / (2 * len(C)))), lower, upper)
     distance, slope, curvature = _misfit(C, logs, r)
@@ -157,7 +160,7 @@ def _likeliest_noise(C: NDArray[np.float64], r: int) -> NDArray[np.float64]:
 def _misfit(
     C: NDArray[np.float64], logs: NDArray[np.float64], r: int
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Distance of the noise eigenvalues from 1, its gradient, and what its Hessian is expected."""
+    """Distance of the noise eigenvalues from 1, its gradient, and its expected Hessian."""
     root = np.exp(logs / 2)
     values, vectors = np.linalg.eigh(C / np.outer(root, root))
     values, vectors = np.maximum(values[: len(C) - r], _ROUNDING), vectors[:, : len(C) - r]
@@ -168,10 +171,10 @@ def _misfit(
 def signal_covariance(
     moments: CentralMoments, r: int, diagonal: bool = False
 ) -> NDArray[np.float64]:
-    """(d, d) covariance of r directions of signal and of noise beside them, the likeliest.
+    """(d, d) maximum likelihood covariance of r directions of signal plus noise.
 
-    Without signal the noise is all; `diagonal` says whether it differs by coordinate. Raises
-    NotIdentifiable for more directions than can be told from noise.
+    For r = 0 it is noise alone; with `diagonal` the noise differs by coordinate. Raises
+    NotIdentifiable for more directions than can be separated from noise.
 
     Examples
     --------
@@ -186,7 +189,8 @@ def signal_covariance(
     most = min(d - 1, _identified(C)) if diagonal else d - 1
     if r > most:
         raise NotIdentifiable(
-            f"{r} directions of signal asked for; the rows tell {most} at most from noise; ask for "
+            f"{r} directions of signal asked for, but the rows separate at most {most} from noise; "
+            "ask for "
             f"{most + 1} components or {most} factors at most"
         )
     noise = diagonal_noise(C, r) if diagonal else np.full(d, spherical_noise(C, r))
@@ -199,7 +203,7 @@ def signal_covariance(
 def normal_logarithm(
     moments: CentralMoments, mean: NDArray[np.float64], covariance: NDArray[np.float64]
 ) -> float:
-    """Mean log density of rows, given by their moments, under a normal law.
+    """Mean log density of rows under a normal law, from the moments of the rows.
 
     Examples
     --------
@@ -215,11 +219,11 @@ def normal_logarithm(
 
 
 def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
-    """Number of directions in which rows vary more than noise of so many rows does.
+    """Number of directions in which rows vary more than noise of as many rows does.
 
-    Counts eigenvalues of the covariance, in units of the noise, above the edge of those of noise
-    alone (Johnstone 2001), which noise passes once in a hundred times. `diagonal` says whether the
-    noise differs by coordinate.
+    Counts eigenvalues of the covariance, in units of the noise, above the edge of noise alone
+    (Johnstone 2001), which noise exceeds once in a hundred times. With `diagonal` the noise differs
+    by coordinate.
     """
     d, s = moments.basis.shape
     C, n = moments.covariance, moments.number
@@ -235,13 +239,13 @@ def signal_directions(moments: CentralMoments, diagonal: bool = False) -> int:
         return min(_above(C, noise, edge), most)
 
     if diagonal or n < _FEW_ROWS * d:
-        # more factors than there are fit noise, and few rows leave directions without any: from
-        # none on, until no more are told from it
+        # too many factors would fit noise, and with few rows some directions have no noise: count
+        # up from zero until no further direction exceeds noise
         found = 0
         while found < (more := told(found)):
             found = more
         return found
-    # many directions alike are told from noise by the smallest alone: from all on
+    # equal directions exceed only the noise of the smallest eigenvalues: count down from all
     found = most
     while found > (less := told(found)):
         found = less
@@ -259,13 +263,13 @@ def _above(C: NDArray[np.float64], noise: NDArray[np.float64], edge: float) -> i
 
 
 def _varying(C: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(d,) coordinates that have any variance."""
+    """(d,) mask of coordinates with any variance."""
     variances = np.diag(C)
     return np.asarray(variances > _LEAST_NOISE * variances.mean())
 
 
 def _identified(C: NDArray[np.float64]) -> int:
-    """Factors beside noise by coordinate that variances and covariances can tell (Ledermann)."""
+    """Number of factors that covariances can separate from noise by coordinate (Ledermann)."""
     d = _varying(C).sum()
     return int((2 * d + 1 - np.sqrt(8 * d + 1)) / 2)
 
@@ -273,13 +277,13 @@ def _identified(C: NDArray[np.float64]) -> int:
 def _pencil(
     A: NDArray[np.float64], G: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Values, falling, and vectors `A v = l G v` with `V'GV = I`, where G may be singular."""
+    """Decreasing values and vectors of `A v = l G v` with `V'GV = I`; G may be singular."""
     sizes, axes = np.linalg.eigh(G)
     kept = sizes > _ROUNDING * sizes.max(initial=0.0)
     root = axes[:, kept] / np.sqrt(sizes[kept])
     turned = root.T @ A @ root
     values, vectors = np.linalg.eigh((turned + turned.T) / 2)
-    # a vector is known up to its sign: its largest entry is positive, on any machine
+    # the sign of a vector is free: make its largest entry positive on any machine
     found = root @ vectors[:, ::-1]
     signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])])
     return values[::-1], found * np.where(signs == 0, 1.0, signs)

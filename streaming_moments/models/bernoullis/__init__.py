@@ -1,1 +1,1 @@
-"""Mixtures of Bernoullis behind sets of features, and passes over these that make one likelier."""
+"""Bernoulli mixtures of sets of features, and passes over sets that raise their likelihood."""

@@ -1,4 +1,4 @@
-"""BernoulliMixture: rows are sets of features, which are independent given the component."""
+"""BernoulliMixture: sets of features that are independent given the component."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics, merge_blocks
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
-_SMOOTHING = 1e-3  # share of the mean in the probabilities that rows are read with
+_SMOOTHING = 1e-3  # share of the mean that is mixed into the probabilities when rows are read
 _LEAST = 1e-9
-_COPIES = 4  # of pairs and slices as floats
+_COPIES = 4  # copies of pairs and slices as floats
 
 
 @dataclass(frozen=True, kw_only=True)
 class BernoulliOptions(FitOptions):
-    """What a fit of sets is told."""
+    """Options of a fit of sets."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -39,37 +39,37 @@ class BernoulliOptions(FitOptions):
 
     @property
     def summary(self) -> str:
-        """What a log says of the fit."""
+        """Summary of the fit for logs."""
         return f"{self.topics} components"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BernoulliMixture(StoredModel):
-    """Components in which a row has each feature with a probability, independent of all others.
+    """Mixture of components in which features are independent, each with its own probability.
 
-    Latent class analysis of binary rows, by moments of distinct features (Ruffini, Gavalda, Limon
-    2017 group patients so). Components are ordered by falling weight.
+    Latent class analysis of binary rows by moments of distinct features (used by Ruffini, Gavalda
+    and Limon 2017 to group patients). Components are ordered by decreasing weight.
 
     Parameters
     ----------
     probabilities : (n, k) float64
-        Of each feature in each component, 0 to 1.
+        Probability of each feature in each component, 0 to 1.
     weights : (k,) float64
         Shares of the rows, sum 1.
     spectrum : (k - 1,) float64
-        Variances between components through variances within, falling.
+        Ratios of the variances between and within components, decreasing.
     rounds : int
-        In which moments of equal features were filled in; 60 where they did not settle.
+        Rounds that filled in moments of equal features; 60 if they did not converge.
     bars, probability_bars : (k,) and (n, k) float64, optional
-        L1 error to be expected of the features of each component, as shares of sum 1, and standard
-        errors of the probabilities, where the statistics keep halves of the rows; of a polished
-        model those from before its passes.
+        Expected L1 error of the features of each component, as shares of sum 1, and standard errors
+        of the probabilities, if the statistics have halves of the rows; of a polished model those
+        from before its passes.
     held_out : HeldOut, optional
-        How likely the pairs of features of each half are by the other one; as the bars.
+        Log-likelihood of the feature pairs of each half under the other; stored like the bars.
     polishing : Polishing, optional
-        How, where passes were made over rows.
+        How the model was polished, if it was.
     documents, since, until, half_life
-        As of any model.
+        As for any model.
 
     Examples
     --------
@@ -102,21 +102,21 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """The mixture of these statistics.
+        """Fit the mixture to statistics.
 
         Parameters
         ----------
         rows : Rows
-            Of sets of features.
+            Statistics of sets of features.
         options : BernoulliOptions
             How.
 
         Raises
         ------
         NotIdentifiable
-            The statistics do not hold as many components: says how many.
+            The statistics identify fewer components; the message says how many.
         """
-        # with their halves, also where each step reads the blocks anew
+        # rows with their halves, also if each step reads the blocks again
         read = rows.prepared("reading row blocks", _itself, halves=True)
         blocks = read.each("reading row blocks", _itself)
         made: Self = rows.value(rows.once("components", cls.of_blocks, blocks, options))
@@ -124,7 +124,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[MomentStatistics], options: Any) -> Self:
-        """The fit, of the statistics of all row blocks; errors as `fit`."""
+        """Fit from the statistics of all row blocks; raises as `fit`."""
         whole = merge_blocks(blocks) if len(blocks) > 1 else blocks[0]
         moments = SetMoments.of(whole)
         found = components_of(moments, options.topics, options.seed)
@@ -141,7 +141,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial | None:
-        """What the pairs of each half say of the other; errors as `fit`."""
+        """Score of the pairs of each half under the other; raises as `fit`."""
         made = cls.fit(rows, options)
         if made.held_out is None or made.bars is None:
             return None
@@ -149,7 +149,7 @@ class BernoulliMixture(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: SetsFoundation, options: Any) -> int:
-        """Pairs and slices as floats, the probabilities, and third moments of the sketch."""
+        """Bytes of pairs and slices as floats, probabilities, and third moments of the sketch."""
         basis = foundation.basis
         row = _COPIES * (basis.core + basis.columns**2) + 12 * int(options.topics)
         return 8 * (foundation.rows * row + 6 * basis.columns**3)
@@ -171,13 +171,13 @@ class BernoulliMixture(StoredModel):
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """(n, k) features of each component as shares of sum 1."""
+        """(n, k) features of each component as shares with sum 1."""
         return np.asarray(self.probabilities / np.maximum(self.probabilities.sum(axis=0), _LEAST))
 
     def log_joint(self, batch: CountBatch) -> NDArray[np.float64]:
         """(rows, k) logarithms of `w_h prod_i p_ih^x_i (1 - p_ih)^(1 - x_i)`.
 
-        Read with a thousandth of the mean mixed in, so that no feature alone rules one out.
+        A thousandth of the mean is mixed in, so that no single feature rules a component out.
 
         Raises
         ------
@@ -186,8 +186,8 @@ class BernoulliMixture(StoredModel):
         """
         if batch.n_words != self.n_features:
             raise ForeignStatistics(
-                f"rows of {batch.n_words} features, the model knows {self.n_features}; read rows "
-                "of its own store, or with the columns it was fitted on"
+                f"rows have {batch.n_words} features, but the model has {self.n_features}; read "
+                "rows of its own store, or with the columns of its fit"
             )
         mean = np.clip(self.probabilities @ self.weights, _LEAST, 1 - _LEAST)
         P = (1 - _SMOOTHING) * self.probabilities + _SMOOTHING * mean[:, None]
@@ -197,17 +197,17 @@ class BernoulliMixture(StoredModel):
         return np.asarray(constant + _once(batch).to_csr() @ (np.log(P) - absent))
 
     def posterior(self, batch: CountBatch) -> NDArray[np.float64]:
-        """(rows, k) probability of each component given each row; errors as `log_joint`."""
+        """(rows, k) probability of each component given each row; raises as `log_joint`."""
         return posteriors(self.log_joint(batch))
 
     def transform(
         self, batch: CountBatch, method: str = "fixed-point", seed: int | None = None
     ) -> NDArray[np.float64]:
-        """As `posterior`."""
+        """Same as `posterior`."""
         return self.posterior(batch)
 
     def read(self, batch: CountBatch, method: str = "", seed: int | None = None) -> Columns:
-        """Features, likeliest component, log likelihood and proportions of each row."""
+        """Features, most likely component, log-likelihood and proportions of each row."""
         logs = self.log_joint(batch)
         shares = posteriors(logs)
         return Columns.of(
@@ -218,11 +218,11 @@ class BernoulliMixture(StoredModel):
         )
 
     def assign(self, batch: CountBatch) -> NDArray[np.int64]:
-        """(rows,) the likeliest component of each row; errors as `log_joint`."""
+        """(rows,) the most likely component of each row; raises as `log_joint`."""
         return np.asarray(self.log_joint(batch).argmax(axis=1), dtype=np.int64)
 
     def log_likelihoods(self, batch: CountBatch) -> NDArray[np.float64]:
-        """(rows,) logarithm of the probability of each row; errors as `log_joint`."""
+        """(rows,) logarithm of the probability of each row; raises as `log_joint`."""
         return np.asarray(np.logaddexp.reduce(self.log_joint(batch), axis=1))
 
     def described(self) -> Description:
@@ -234,12 +234,13 @@ class BernoulliMixture(StoredModel):
         said = [f"probabilities of {self.n_features:,} features"]
         if self.rounds >= MOST_ROUNDS:
             said.append(
-                f"moments of equal features did not settle in {MOST_ROUNDS} rounds: ask for fewer "
+                f"moments of equal features did not converge in {MOST_ROUNDS} rounds: ask for "
+                "fewer "
                 "components, count more rows, or polish"
             )
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
-            said.append(f"a pair held out had log likelihood {self.held_out.mean:.4f}")
+            said.append(f"held-out log-likelihood {self.held_out.mean:.4f} per pair")
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             said.append(self.polishing.sentence)

@@ -1,9 +1,9 @@
-"""Distinct: components of sets of features from the moments of distinct features alone.
+"""Distinct: components of sets of features from moments of distinct features only.
 
-A set has a feature once or not at all, so what sums hold of equal features is no moment of a
-mixture: there a mixture has `sum_h w_h p_ih^2`, and in triples `sum_h w_h p_ih^2 p_lh`. Both are
-filled in: first by the rank of the covariances, as in factor analysis, then by the components found
-so far, in turn. Everything is seen through `z = Q' x`, of which the third moments are small.
+A set has a feature once or not at all, so sums over equal features are not moments of a mixture.
+The mixture would have `sum_h w_h p_ih^2` there, and in triples `sum_h w_h p_ih^2 p_lh`. The fit
+fills in both: first by the rank of the covariances, as in factor analysis, then in turn by the
+components found so far. It uses `z = Q' x`, whose third moments are small.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from streaming_moments.numerics.packing import unpack
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 
 MOST_ROUNDS = 60
-_SETTLED = 1e-3  # of the probabilities
+_SETTLED = 1e-3  # change of the probabilities at which rounds end
 _RANK_ROUNDS = 1000
 _RANK_SETTLED = 1e-6
 _MORE_DIRECTIONS = 5
 _ROWS = 64
-# Weight of how often a feature is there at all: its mean over the components is that, but for a
-# thousandth. Measured, a weight of 1, as of a feature that all rows have, errs as much or more.
+# Weight of the frequency of a feature: the mean over components equals it to a thousandth.
+# Measured, a weight of 1, as of a feature in all rows, gives equal or larger errors.
 _FIRST = 1e3
 _LEAST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Probabilities of features in each component, and the shares of the rows.
+    """Probabilities of the features in each component, and weights of the components.
 
     probabilities : (n, k) float64, 0 to 1
-    weights : (k,) float64, sum 1
-    spectrum : (k - 1,) float64, variances between components through variances within, falling
-    rounds : in which equal features were filled in
+    weights : (k,) float64, with sum 1
+    spectrum : (k - 1,) float64, ratios of variances between and within components, decreasing
+    rounds : rounds that filled in equal features
     """
 
     probabilities: NDArray[np.float64]
@@ -49,12 +49,12 @@ class Components:
 
 @dataclass(frozen=True, eq=False)
 class SetMoments:
-    """Moments of sets, of distinct features.
+    """Moments of distinct features in sets.
 
-    Q : (core, s) float64, what z is made by
-    rows : how many sets there are, also empty ones
+    Q : (core, s) float64, the projection to z
+    rows : number of sets, including empty ones
     first : (n,) float64, share of the rows with each feature
-    pairs : (n, core) float64, rows with both features, whole numbers; 0 of equal ones
+    pairs : (n, core) float64, number of rows with both features; 0 for equal features
     triples : (s, s, s) float64, `E[z (x) z (x) z]` without equal features
     """
 
@@ -66,9 +66,9 @@ class SetMoments:
 
     @classmethod
     def of(cls, statistics: MomentStatistics) -> SetMoments:
-        """The moments of all rows.
+        """Moments of all rows.
 
-        NotIdentifiable if there are none.
+        Raises NotIdentifiable without rows.
         """
         lengths = statistics.length_histogram
         if not lengths.n_documents:
@@ -77,7 +77,7 @@ class SetMoments:
         s, rows = Q.shape[1], float(lengths.n_documents)
         sketch = unpack(statistics.triple_sketch[:core].astype(np.float64), s)
         triples = np.einsum("ia,ibc->abc", Q, sketch, optimize=True)
-        # each set has its features at two places of the three, or at all, as well
+        # subtract the triples of a set in which two features or all three are equal
         counts = statistics.word_counts[:core, None] * Q
         beside = statistics.pair_counts[:core] @ Q + counts
         squares = Squares.of(Q)
@@ -88,7 +88,7 @@ class SetMoments:
 
     @cached_property
     def squares(self) -> Squares:
-        """Of Q."""
+        """`Squares` of Q."""
         return Squares.of(self.Q)
 
     @cached_property
@@ -103,7 +103,7 @@ class SetMoments:
         return np.sqrt(np.maximum(core * (1 - core), _LEAST))
 
     def covariances(self, squares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, s) of features and z, of a mixture that has such `sum_h w_h p_ih^2` in the core."""
+        """(n, s) covariances of features and z, for core squares `sum_h w_h p_ih^2`."""
         core = len(self.Q)
         found = self._seen.copy()
         found[:core] += squares[:, None] * self.Q
@@ -112,11 +112,11 @@ class SetMoments:
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """(core, s s) products `q_i (x) q_i`, without columns that are 0: of the identity most are.
+    """(core, s s) products `q_i (x) q_i`, without zero columns: an identity basis has mostly these.
 
     columns : s
-    places : (m,) int64, of the columns that are kept
-    values : (core, m) float64, these
+    places : (m,) int64, indices of the nonzero columns
+    values : (core, m) float64, the nonzero columns
     """
 
     columns: int
@@ -125,38 +125,38 @@ class Squares:
 
     @classmethod
     def of(cls, Q: NDArray[np.float64]) -> Squares:
-        """Of Q."""
+        """Squares of a basis."""
         either, other = np.divmod(np.arange(Q.shape[1] ** 2), Q.shape[1])
         kept = (np.abs(Q).T @ np.abs(Q)).ravel() > 0
         values = Q[:, either[kept]] * Q[:, other[kept]]
         return cls(Q.shape[1], np.flatnonzero(kept), values)
 
     def times(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(s, s, s) `sum_i q_i (x) q_i (x) b_i` of (core, s) rows."""
+        """(s, s, s) `sum_i q_i (x) q_i (x) b_i` for (core, s) rows b."""
         found = np.zeros((self.columns**2, self.columns))
         found[self.places] = self.values.T @ beside
         return found.reshape((self.columns,) * 3)
 
     def in_three_places(self, beside: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The same, with b in each of the three places."""
+        """Sum of `times` over the three places of b."""
         found = self.times(beside)
         return found + found.transpose(0, 2, 1) + found.transpose(2, 1, 0)
 
 
 def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
-    """The components of all rows.
+    """Components of all rows.
 
-    NotIdentifiable if the pairs do not hold so many components.
+    Raises NotIdentifiable if the pairs identify fewer components.
     """
     if k > 1 and not moments.triples.any():
         raise NotIdentifiable(
-            "no row has three features, by which components are told apart; count more rows"
+            "no row has three features, which are needed to separate components; count more rows"
         )
     most = moments.Q.shape[1] + 1
     if k > most:
         raise NotIdentifiable(
-            f"{k} components asked for, and {most - 1} columns of the sketch tell {most} apart; "
-            "create the store with more --sketch-columns, or ask for fewer"
+            f"{k} components asked for, but the {most - 1} columns of the sketch separate at most "
+            f"{most}; create the store with more --sketch-columns, or ask for fewer"
         )
     squares = squares_by_rank(moments, k - 1, seed)
     found = _decomposed(moments, squares, np.zeros_like(moments.triples), k, 1)
@@ -169,10 +169,10 @@ def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
 
 
 def squares_by_rank(moments: SetMoments, rank: int, seed: int) -> NDArray[np.float64]:
-    """(core,) `sum_h w_h p_ih^2` as the rank of all other covariances tells it.
+    """(core,) `sum_h w_h p_ih^2` implied by the rank of all other covariances.
 
-    HeteroPCA (Zhang, Cai, Wu 2022), each feature in units of its standard deviation: in turn the
-    leading eigenpairs, and the diagonal that they have.
+    HeteroPCA (Zhang, Cai, Wu 2022), with features in units of their standard deviations: computes
+    in turn the leading eigenpairs and the diagonal of their product.
     """
     core, scale = len(moments.Q), moments.deviations
     own = moments.first[:core]
@@ -189,7 +189,7 @@ def squares_by_rank(moments: SetMoments, rank: int, seed: int) -> NDArray[np.flo
         values, turned = np.linalg.eigh(V.T @ A @ V)
         leading = np.argsort(-values)[:rank]
         columns = V @ turned[:, leading]
-        # between components a feature cannot vary more than at all
+        # the variance between components is at most the total variance
         diagonal = np.minimum(columns**2 @ np.maximum(values[leading], 0.0), 1.0)
         if np.abs(diagonal - before).sum() <= _RANK_SETTLED * diagonal.sum():
             break
@@ -203,7 +203,7 @@ def _decomposed(
     k: int,
     rounds: int,
 ) -> Components:
-    """Components of moments in which equal features are filled in."""
+    """Components from moments whose equal features are filled in."""
     Q, core = moments.Q, len(moments.Q)
     mean = moments.first[:core] @ Q
     covariances = moments.covariances(squares)
@@ -215,11 +215,11 @@ def _decomposed(
     positive = int((values > _LEAST).sum())
     if positive < k - 1:
         raise NotIdentifiable(
-            f"{k} components asked for, but pairs of features tell {positive + 1} apart; ask for "
+            f"{k} components asked for, but pairs of features separate {positive + 1}; ask for "
             "fewer"
         )
     W = np.linalg.solve(triangle.T, vectors) / np.sqrt(values)
-    # of `(1, y)` with y = W' (z - mean), whose second moment is the identity
+    # moments of `(1, y)` with y = W' (z - mean), whose second moment is the identity
     third = np.einsum("abc,ar,bs,ct->rst", moments.triples + triples, W, W, W, optimize=True)
     u = W.T @ mean
     second = np.eye(k - 1)
@@ -247,16 +247,16 @@ def by_pairs(
     found: Components,
     first: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """(n, k) probabilities of each feature by its pairs with all other core features.
+    """(n, k) probabilities of each feature from its pairs with all other core features.
 
-    `P_ij = sum_h w_h p_jh p_ih` of distinct features is linear in the row of i: least squares, in
-    which a pair weighs as the inverse of its variance, which is about as `E[x_j]`. So triples tell
-    the components apart, and nothing else.
+    For distinct features `P_ij = sum_h w_h p_jh p_ih` is linear in row i: least squares with
+    weights inverse to the variance of a pair, which is nearly proportional to `E[x_j]`. Triples are
+    used only to separate the components.
 
-    pairs : (n, core) float64, pair counts, of all rows or of a half of them
-    rows : counted in them
-    found : as triples say them
-    first : (n,) float64 or None, shares of the same rows with each feature, if known
+    pairs : (n, core) float64, pair counts of all rows or of one half
+    rows : number of rows counted
+    found : components from the triples
+    first : (n,) float64 or None, share of these rows with each feature, if known
     """
     core = pairs.shape[1]
     columns = found.probabilities[:core] * found.weights
@@ -284,7 +284,7 @@ def _near(found: Components, before: Components) -> bool:
 def _equal(
     moments: SetMoments, found: Components
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What components have at equal features: (core,) of pairs, (s, s, s) of triples seen by Q."""
+    """Moments of components at equal features: (core,) of pairs, (s, s, s) of triples through Q."""
     Q = moments.Q
     P = found.probabilities[: len(Q)]
     own = np.square(P) * found.weights

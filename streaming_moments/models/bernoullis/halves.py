@@ -1,4 +1,4 @@
-"""Halves: what the pairs of half of the sets say of components that were fitted on all."""
+"""Halves: components of all sets, compared with the pairs of each half."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """What both halves of the sets say of components of all.
+    """Error bars and held-out likelihood of components, from both halves of the sets.
 
-    bars : (k,) float64, L1 error to be expected of the features of each component, as shares of sum
-        1
+    bars : (k,) float64, expected L1 error of the features of each component, as shares of sum 1
     probability_bars : (n, k) float64, standard error of each probability
-    held_out : how likely the pairs of each half are by the other one
+    held_out : log-likelihood of the pairs of each half under the other
     """
 
     bars: NDArray[np.float64]
@@ -36,14 +35,14 @@ class CrossFit:
 def cross_fit(
     moments: SetMoments, found: Components, even_pairs: NDArray[np.int64]
 ) -> CrossFit | None:
-    """Error bars and held-out likelihood, of the probabilities that pairs of each half say.
+    """Error bars and held-out likelihood, from probabilities refitted to the pairs of each half.
 
-    None where a half has no pairs. Triples tell the components apart, of all rows: their error is
-    not in the bars. Of a probability the half difference is one draw of its error, so its square is
-    averaged with what counting gives, `p (1 - p)` but for a factor of the component.
+    Returns None if a half has no pairs. Triples of all rows separate the components; their error is
+    not in the bars. Half the difference of a probability is one draw of its error, so its square is
+    averaged with the counting variance, `p (1 - p)` times a factor of the component.
 
-    moments : of all rows
-    found : of them
+    moments : moments of all rows
+    found : components of all rows
     even_pairs : (n, core) int64, pair counts of the even half
     """
     even_counts = even_pairs.astype(np.float64)
@@ -67,7 +66,7 @@ def cross_fit(
 def mean_logarithm(
     pairs: NDArray[np.float64], probabilities: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> float:
-    """Mean log likelihood of a pair of distinct features, each of them a core feature's.
+    """Mean log-likelihood of a pair of distinct features, one of them a core feature.
 
     Examples
     --------
@@ -76,7 +75,7 @@ def mean_logarithm(
     0.5
     """
     core = pairs.shape[1]
-    # a feature that a half lacks is no surprise without bounds
+    # the lower bound covers features that a half lacks
     mean = probabilities @ weights
     smoothed = 0.999 * probabilities + 0.001 * np.maximum(mean, _LEAST)[:, None]
     total = seen = 0.0

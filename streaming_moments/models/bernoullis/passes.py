@@ -1,4 +1,4 @@
-"""Passes: expectation maximisation over sets, in sums that are exact in any order."""
+"""Passes: expectation maximisation over sets, with sums that are exact in any order."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
 ROW = 1 << 20
-"""Units of which the responsibilities of a row make one."""
+"""Integer units of one row's responsibilities."""
 _MOST = (1 << 62) // ROW
-RULES = (ROW,)  # by which rows are read
+RULES = (ROW,)  # rules by which rows are read
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedSets:
-    """What a pass over some rows expects: integers, so that sums are exact in any order.
+    """Expected sums of a pass over rows, in integers, so that they are exact in any order.
 
     features : (n, k) int64, rows of each component with each feature, in units of 2^-20 of a row;
-        so the others
+        other sums have the same unit
     rows : (k,) int64, rows of each component
-    documents, tokens : rows that were read, and features in them
+    documents, tokens : rows read, and features in them
     """
 
     features: NDArray[np.int64]
@@ -36,13 +36,13 @@ class ExpectedSets:
 
     @classmethod
     def zero(cls, model: BernoulliMixture) -> ExpectedSets:
-        """Of no rows."""
+        """Empty sums."""
         like = model.probabilities, model.weights
         features, rows = (np.zeros(one.shape, dtype=np.int64) for one in like)
         return cls(features, rows)
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers."""
+        """Arrays and numbers for `from_parts`."""
         arrays = {"features": self.features, "rows": self.rows}
         return arrays, {"documents": self.documents, "tokens": self.tokens}
 
@@ -50,19 +50,19 @@ class ExpectedSets:
     def from_parts(
         cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
     ) -> ExpectedSets:
-        """The sums of `parts`."""
+        """Sums from their `parts`."""
         return cls(arrays["features"], arrays["rows"], numbers["documents"], numbers["tokens"])
 
     def add(self, other: ExpectedSets) -> ExpectedSets:
-        """With the rows of another, whose sums are added to these in place.
+        """Sums including those of another, which are added in place.
 
-        BoundExceeded if more than 2^42 rows.
+        Raises BoundExceeded above 2^42 rows.
         """
         documents = self.documents + other.documents
         if documents > _MOST:
             raise BoundExceeded(
-                f"{documents:,} rows are more than the {_MOST:,} of which a pass can add up; "
-                "polish with fewer shards"
+                f"{documents:,} rows are more than the {_MOST:,} that a pass can sum; polish with "
+                "fewer shards"
             )
         np.add(self.features, other.features, out=self.features)
         np.add(self.rows, other.rows, out=self.rows)
@@ -71,15 +71,15 @@ class ExpectedSets:
 
 @dataclass(frozen=True, eq=False)
 class SetReader:
-    """A mixture made ready to read sets.
+    """Mixture prepared for reading sets.
 
-    model : by which rows are shared out
+    model : mixture that assigns rows to components
     """
 
     model: BernoulliMixture
 
     def add(self, batch: CountBatch, total: ExpectedSets) -> ExpectedSets:
-        """Add the rows of a batch to sums, which are changed in place; errors as `log_joint`."""
+        """Add the rows of a batch to `total` in place; raises as `log_joint`."""
         own = SetsFoundation.distinct(batch)
         units = np.rint(self.model.posterior(own) * ROW).astype(np.int64)
         features: NDArray[np.int64] = own.to_csr().T @ units
@@ -87,10 +87,10 @@ class SetReader:
 
 
 def improved(model: BernoulliMixture, expected: ExpectedSets) -> BernoulliMixture:
-    """The mixture that a pass makes: the likeliest, of the rows as they are shared out.
+    """Mixture after a pass: maximum likelihood, given the expected sums.
 
-    A component that no row is of keeps its probabilities, and all keep their numbers: weights no
-    longer need to fall.
+    A component without rows keeps its probabilities. Components keep their order, so weights need
+    not decrease.
     """
     rows = expected.rows.astype(np.float64)
     found = expected.features / np.where(rows > 0, rows, 1.0)

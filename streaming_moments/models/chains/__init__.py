@@ -1,4 +1,4 @@
-"""Hidden Markov chains: what the states emit, one file each; how they are fitted and read."""
+"""Hidden Markov chains: emissions of the states, one file each; fitting and decoding."""
 
 from typing import TYPE_CHECKING
 

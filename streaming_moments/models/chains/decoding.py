@@ -1,7 +1,7 @@
 """Numba kernels that read sequences by a hidden Markov model: likelihood, posteriors, Viterbi.
 
-A place of a sequence has a row of a table of likelihoods, or none (below 0) where it was not seen:
-rows are symbols of an alphabet, or the places themselves.
+Each place of a sequence has the index of a row in a table of likelihoods; a negative index marks an
+unobserved place. Rows are symbols of an alphabet, or the places themselves.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def forward_backward(
     emission: NDArray[np.float64],
     posterior: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Log likelihood of each sequence; posteriors of the states, where there is room for them.
+    """Log-likelihood of each sequence; fills in posteriors of the states if `posterior` has rows.
 
-    `start` is (sequences, k), `transition` (k, k) has a row for each state gone to, `emission`
-    (n, k) is positive. `posterior` (places, k) may have no rows.
+    `start` is (sequences, k), `transition` (k, k) has a row for each next state, `emission` (n, k)
+    is positive. `posterior` (places, k) can be empty.
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
@@ -75,7 +75,8 @@ def forward_backward(
                 for i in range(k):
                     posterior[place, i] = state[i] / total
             else:
-                # what follows is impossible from here to rounding: it says nothing of this place
+                # the rest is impossible from here up to rounding: this place gets no information
+                # from it
                 backward[:] = 1.0
     return found
 
@@ -89,9 +90,9 @@ def viterbi(
     emission: NDArray[np.float64],
     states: NDArray[np.int32],
 ) -> NDArray[np.float64]:
-    """Likeliest states of each sequence, into `states`, and their log probability with the rows.
+    """Most likely states of each sequence, written to `states`, and their log probability.
 
-    All tables are logarithms; others as `forward_backward`.
+    All tables are logarithms; arguments as for `forward_backward`.
     """
     k = start.shape[1]
     found = np.zeros(offsets.size - 1)
@@ -139,9 +140,9 @@ def expected_moves(
     emission: NDArray[np.float64],
     posterior: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(k, k) how often each state is expected to follow each, a row for each state gone to.
+    """(k, k) expected number of transitions, with a row for each next state.
 
-    As `forward_backward`, whose posteriors these are.
+    Arguments as for `forward_backward`, with its posteriors.
     """
     k = start.shape[1]
     found = np.zeros((k, k))

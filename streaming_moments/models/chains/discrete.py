@@ -15,17 +15,17 @@ from streaming_moments.numerics.simplex import as_columns
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
-_SMOOTHING = 1e-4  # of a column, spread over all symbols: one never seen is not ruled out
+_SMOOTHING = 1e-4  # share of a column, spread over all symbols, so that no symbol is impossible
 
 
 @dataclass(frozen=True, eq=False)
 class DiscreteEmission:
-    """Symbols of each state: `Emission` of `SymbolBatch`.
+    """`Emission` of symbols, for `SymbolBatch`.
 
     Parameters
     ----------
     columns : (n, k) float64
-        On the simplex; read with a ten thousandth of any other symbol.
+        On the simplex; smoothed by a ten thousandth when sequences are read.
 
     Examples
     --------
@@ -46,23 +46,23 @@ class DiscreteEmission:
         return np.asarray((1 - _SMOOTHING) * self.columns + _SMOOTHING / len(self.columns))
 
     def likelihoods(self, sequences: SymbolBatch) -> Likelihoods:
-        """Of each symbol in each state; one of -1 was not seen.
+        """Likelihood of each symbol in each state; the symbol -1 is unobserved.
 
         Raises
         ------
         ForeignStatistics
-            A symbol outside the alphabet.
+            A symbol is outside the alphabet.
         """
         self.require(sequences.symbols)
         return Likelihoods(sequences.symbols, self.smoothed)
 
     def log_likelihoods(self, sequences: SymbolBatch) -> Likelihoods:
-        """As logarithms; errors as `likelihoods`."""
+        """Log-likelihoods; raises as `likelihoods`."""
         self.require(sequences.symbols)
         return Likelihoods(sequences.symbols, np.log(self.smoothed))
 
     def maximised(self, sequences: SymbolBatch, posterior: NDArray[np.float64]) -> DiscreteEmission:
-        """The shares of the symbols in each state."""
+        """Shares of the symbols in each state."""
         self.require(sequences.symbols)
         seen = sequences.symbols >= 0
         counts = np.zeros_like(self.columns)
@@ -70,17 +70,17 @@ class DiscreteEmission:
         return DiscreteEmission(np.where(counts.sum(axis=0) > 0, as_columns(counts), self.columns))
 
     def require(self, symbols: NDArray[Any]) -> None:
-        """Refuse symbols outside the alphabet.
+        """Raise ForeignStatistics for symbols outside the alphabet.
 
         Raises
         ------
         ForeignStatistics
-            Names one.
+            A symbol is outside the alphabet; the message names it.
         """
         n = len(self.columns)
         if symbols.size and not -1 <= symbols.min() <= symbols.max() < n:
             strange = symbols.max() if symbols.max() >= n else symbols.min()
             raise ForeignStatistics(
-                f"symbol {strange} is not of the model's alphabet of {n}; give -1 for what lies "
-                "outside"
+                f"symbol {strange} is not in the model's alphabet of {n}; replace symbols outside "
+                "it by -1"
             )

@@ -1,4 +1,4 @@
-"""Emission: what the states of a chain emit, whatever it is: symbols, or rows of numbers."""
+"""Emission: protocol of the distributions that the states of a chain emit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Sequences(Protocol):
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """(chunks + 1,) where each begins."""
+        """(chunks + 1,) start of each chunk."""
 
     @property
     def begins(self) -> NDArray[np.bool_]:
@@ -27,16 +27,16 @@ Observed_contra = TypeVar("Observed_contra", bound=Sequences, contravariant=True
 
 @dataclass(frozen=True, eq=False)
 class Likelihoods:
-    """How likely what was observed is in each state.
+    """Likelihood of each observation in each state.
 
     Parameters
     ----------
     rows : (places,) int32
-        The row of the table that each place of the sequences has; -1 where nothing was seen.
+        Row of the table for each place of the sequences; -1 for an unobserved place.
     table : (m, k) float64
         Positive likelihoods, or their logarithms.
     scale : (m,) float64, optional
-        Logarithms of the factors that were taken out of the rows of likelihoods.
+        Logarithms of the factors divided out of the rows of likelihoods.
     """
 
     rows: NDArray[np.int32]
@@ -45,25 +45,25 @@ class Likelihoods:
 
 
 class Emission(Protocol[Observed_contra]):
-    """What the states of a chain emit.
+    """Distributions that the states of a chain emit.
 
-    A chain asks nothing else of it, so a further emission is one file: with its own sequences.
+    A chain needs nothing else, so a new emission, with its own sequences, is one file.
     """
 
     def likelihoods(self, sequences: Observed_contra) -> Likelihoods:
-        """Of each place in each state.
+        """Likelihoods of each place in each state.
 
         Raises
         ------
         ForeignStatistics
-            What was observed is nothing that these states emit.
+            These states cannot emit an observation.
         """
 
     def log_likelihoods(self, sequences: Observed_contra) -> Likelihoods:
-        """As logarithms; errors as `likelihoods`."""
+        """Log-likelihoods; raises as `likelihoods`."""
 
     def maximised(self, sequences: Observed_contra, posterior: NDArray[np.float64]) -> Self:
-        """The likeliest emission where each place is in each state with that probability.
+        """Maximum likelihood emission, given the posterior of the states at each place.
 
-        `posterior` is (places, k). A state in which nothing was seen stays as it is.
+        `posterior` is (places, k). A state without observations stays unchanged.
         """

@@ -1,4 +1,4 @@
-"""The fit of a chain to windows of three symbols: by moments, and refined from several starts."""
+"""Fit of a chain to windows of three symbols: by moments, then refined from several starts."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ if TYPE_CHECKING:
 else:
     sp = LazyModule("scipy.sparse")
 
-# First symbols for each state below which they do not tell where sequences begin.
+# With fewer first symbols for each state the distribution of first states is unknown.
 _BEGINNINGS = 10
 
 
 def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
-    """The fields of a `HiddenMarkovModel` of these statistics, with states in no order yet.
+    """Fields of a `HiddenMarkovModel` for these statistics, with states not yet in order.
 
-    Error bars are there if `halves` are asked for and hold the states; errors as `chain_of`.
+    It has error bars if `halves` are requested and each half identifies the states. Raises as
+    `chain_of`.
     """
     foundation: SequencesFoundation = rows.foundation
     sketch, k = foundation.sketch, options.topics
@@ -55,7 +56,7 @@ def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
     if halves:
         found = half_bars(columns, lambda odd: _columns(half_rows(rows, odd), sketch, k)[2])
     bars, word_bars = found or (None, None)
-    # refined, the weights are those of the first place of a window
+    # after refinement the weights are those of the first place of a window
     weights = chain.transition @ chain.weights if refined else weights
     start, beginnings = first_states(rows, chain.emission)
     if beginnings < _BEGINNINGS * k or not start.sum():
@@ -84,7 +85,7 @@ def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
 def _columns(
     rows: Rows, sketch: Basis, k: int
 ) -> tuple[ViewColumns, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """As decomposed; the metric of the sketch, and the columns and weights read in it."""
+    """Decomposition, metric of the sketch, and the columns and weights estimated in that metric."""
     fitted = view_columns(rows, (sketch, sketch), k)
     found, metric = fitted.found, sketch_metric(rows, sketch)
     read = by_surroundings(rows, TRIPLES, [metric] * 2, found.topics, found.weights)
@@ -102,12 +103,12 @@ def chain_of(
     emission: NDArray[np.float64],
     options: Any,
 ) -> tuple[Chain, float, int, int]:
-    """Emission and transition, maybe refined: with the score, states without moves, and rounds.
+    """Chain from moments, maybe refined; its score, states without successors, and rounds.
 
     Raises
     ------
     NotIdentifiable
-        Symbols of the states depend on one another.
+        The symbol distributions of the states are linearly dependent.
     """
     chain, untold = _decomposed(rows, foundation.sketch, metric, emission)
     if not (foundation.whole and options.refine):
@@ -137,8 +138,8 @@ def _decomposed(
         transition, shares, untold = transitions(rows, sketch, metric, emission)
     except np.linalg.LinAlgError as error:
         raise NotIdentifiable(
-            f"the symbols of the {k} states depend on one another, so nothing tells "
-            "how states follow; ask for fewer states, or count more sequences"
+            f"the symbol distributions of the {k} states are linearly dependent, so transitions "
+            "are unknown; ask for fewer states, or count more sequences"
         ) from error
     return Chain(emission, transition, shares), untold
 
@@ -146,7 +147,7 @@ def _decomposed(
 def _of_sketch(
     foundation: SequencesFoundation, table: NDArray[np.int64], options: Any
 ) -> list[Chain]:
-    """The chain as a sketch of the table shows it, less noisily; none where it does not hold it."""
+    """Chain from a sketch of the table, with less noise; empty if it identifies fewer states."""
     before = table.sum(axis=2).T
     together = sp.csr_array(np.hstack([before, before.T]).astype(np.float64))
     k = options.topics
@@ -165,7 +166,7 @@ def _of_sketch(
 def _sketched(
     foundation: SequencesFoundation, table: NDArray[np.int64], sketch: Basis
 ) -> ViewStatistics:
-    """What a sketch would have counted of the windows of a table."""
+    """Statistics that a sketch would have counted from the windows of a table."""
     wide = np.hstack([np.ones((foundation.rows, 1), np.int64), sketch.matrix.astype(np.int64)])
     sums = {TRIPLES: wide.T @ (table @ wide), FIRST: np.zeros(foundation.rows, np.int64)}
     own = SequencesFoundation(foundation.alphabet, sketch, halves=False)

@@ -1,4 +1,4 @@
-"""GaussianEmission: states that emit rows of numbers."""
+"""GaussianEmission: states that emit numeric rows."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from streaming_moments.models.chains.vector_sequences import VectorSequences
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.printing.short_repr import short_repr
 
-# Of the mean variance of all rows, below which no state is narrower in any direction.
+# Least variance of a state in any direction, as a share of the mean variance of all rows.
 _FLOOR = 1e-6
-# Of a row's likeliest state, below which no state is less likely: a sequence may leave no other.
+# Least likelihood of a state relative to the most likely one, so that no sequence is impossible.
 _LEAST = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianEmission:
-    """A Gaussian of rows for each state: `Emission` of `VectorSequences`.
+    """`Emission` of Gaussian rows, for `VectorSequences`.
 
     Parameters
     ----------
     means : (k, d) float64
-        Of the rows.
+        Mean row of each state.
     covariances : (k, d, d) float64
         Positive definite.
 
     Raises
     ------
     InvalidInput
-        Shapes that do not fit, or covariances that are not positive definite.
+        The shapes do not match, or a covariance is not positive definite.
 
     Examples
     --------
@@ -56,17 +56,20 @@ class GaussianEmission:
                 "(k, d) and (k, d, d)"
             )
         if not (np.linalg.eigvalsh(self.covariances) > 0).all():
-            raise InvalidInput("a covariance is not positive definite")
+            raise InvalidInput(
+                "a covariance is not positive definite; give symmetric matrices "
+                "with positive eigenvalues"
+            )
 
     def likelihoods(self, sequences: VectorSequences) -> Likelihoods:
-        """Of each row in each state, over that of its likeliest state.
+        """Likelihood of each row in each state, relative to that of its most likely state.
 
-        A state that is less likely than that by more than 460 nats is read as if it were not.
+        A state more than 460 nats less likely is treated as if it were exactly that.
 
         Raises
         ------
         ForeignStatistics
-            Rows of another width.
+            The rows have another width.
         """
         found = self.log_likelihoods(sequences)
         scale = found.table.max(axis=1, initial=-np.inf)
@@ -74,7 +77,7 @@ class GaussianEmission:
         return Likelihoods(found.rows, table, scale)
 
     def log_likelihoods(self, sequences: VectorSequences) -> Likelihoods:
-        """Log densities; errors as `likelihoods`."""
+        """Log densities; raises as `likelihoods`."""
         d = self.means.shape[1]
         if sequences.values.shape[1] != d:
             raise ForeignStatistics(f"rows of {sequences.values.shape[1]} numbers; give {d}")
@@ -91,7 +94,7 @@ class GaussianEmission:
     def maximised(
         self, sequences: VectorSequences, posterior: NDArray[np.float64]
     ) -> GaussianEmission:
-        """Mean and covariance of the rows in each state; none narrower than a millionth of all."""
+        """Mean and covariance of the rows in each state; narrow covariances are widened."""
         values, shares = sequences.values[sequences.seen], posterior[sequences.seen]
         least = _FLOOR * values.var(axis=0).mean() if len(values) else 0.0
         means, covariances = self.means.copy(), self.covariances.copy()
@@ -105,7 +108,7 @@ class GaussianEmission:
 
 
 def no_narrower(covariance: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """A symmetric matrix with no eigenvalue below the least one.
+    """A symmetric matrix with its eigenvalues raised to at least `least`.
 
     Examples
     --------

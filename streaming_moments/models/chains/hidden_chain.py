@@ -1,4 +1,4 @@
-"""HiddenChain: states that follow one another, and what each emits."""
+"""HiddenChain: hidden states with transitions and an emission."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from streaming_moments.models.chains.emission import Emission, Likelihoods, Obse
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.printing.short_repr import short_repr
 
-_SMOOTHING = 1e-4  # of the start: a state in which no sequence seen has begun is not ruled out
+_SMOOTHING = 1e-4  # share of the start, spread over all states, so that none is impossible
 
 
 @dataclass(frozen=True, eq=False)
 class HiddenChain(Generic[Observed]):
-    """A hidden Markov chain, by which sequences are read, and which they make likelier.
+    """Hidden Markov chain that decodes sequences and can be refitted to them.
 
     Parameters
     ----------
     emission : Emission
-        What the states emit.
+        Emission of the states.
     transition : (k, k) float64
-        Columns on the simplex: a column for each state gone from.
+        Columns on the simplex: a column for each current state.
     start : (k,) float64
-        Shares of the states with which sequences begin.
+        Distribution of the first state of a sequence.
     weights : (k,) float64
-        Shares of the states over all places, of chunks with which no sequence begins.
+        Distribution of the states over all places, for chunks inside a sequence.
 
     Examples
     --------
@@ -56,18 +56,18 @@ class HiddenChain(Generic[Observed]):
         return self.read(sequences)[1]
 
     def read(self, sequences: Observed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What `log_likelihoods` and `posterior` give, in one pass."""
+        """Results of `log_likelihoods` and `posterior` in one pass."""
         posterior = np.empty((int(sequences.offsets[-1]), self.weights.size))
         logs = self._read(sequences, self.emission.likelihoods(sequences), posterior)
         return logs, posterior
 
     def log_likelihoods(self, sequences: Observed) -> NDArray[np.float64]:
-        """(chunks,) log probability, or density, of each; what was not seen says nothing."""
+        """(chunks,) log probability or density of each chunk; unobserved places are skipped."""
         unread = np.empty((0, self.weights.size))
         return self._read(sequences, self.emission.likelihoods(sequences), unread)
 
     def decode(self, sequences: Observed) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Likeliest states of each sequence (Viterbi): log probabilities, and (places,) states."""
+        """Most likely states of each sequence (Viterbi): log probabilities, (places,) states."""
         found = self.emission.log_likelihoods(sequences)
         states = np.empty(found.rows.size, dtype=np.int32)
         with np.errstate(divide="ignore"):
@@ -78,17 +78,18 @@ class HiddenChain(Generic[Observed]):
         return logs, states
 
     def after_round(self, sequences: Observed) -> tuple[HiddenChain[Observed], float]:
-        """The likelier chain after a round of Baum and Welch, and the log likelihood by this one.
+        """Chain after one Baum-Welch round, and the log-likelihood under the current chain.
 
         Raises
         ------
         InvalidInput
-            A chunk that goes on with an earlier one, or no sequences.
+            A chunk continues an earlier one, or there are no sequences.
         """
         sizes = np.diff(sequences.offsets)
         if not (sequences.begins.all() and sizes.any()):
             raise InvalidInput(
-                "rounds need whole sequences, and places in them; join the chunks of each sequence"
+                "Baum-Welch rounds need whole, non-empty sequences; join the chunks of each "
+                "sequence"
             )
         found = self.emission.likelihoods(sequences)
         posterior = np.empty((int(sequences.offsets[-1]), self.weights.size))
@@ -110,7 +111,7 @@ class HiddenChain(Generic[Observed]):
     def _read(
         self, sequences: Observed, found: Likelihoods, posterior: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """(chunks,) log likelihoods; posteriors where there is room for them."""
+        """(chunks,) log-likelihoods; fills in posteriors if `posterior` has rows."""
         logs = decoding.forward_backward(
             sequences.offsets,
             found.rows,
@@ -126,10 +127,10 @@ class HiddenChain(Generic[Observed]):
         return np.asarray(logs + np.bincount(chunks, factors, logs.size))
 
     def _starts(self, sequences: Observed) -> NDArray[np.float64]:
-        """(chunks, k) states of the first place of each, where a sequence may begin or not."""
+        """(chunks, k) distribution of the first state, by whether a sequence begins there."""
         return np.where(sequences.begins[:, None], self.smooth_start, self.weights)
 
     @property
     def smooth_start(self) -> NDArray[np.float64]:
-        """(k,) shares of the states with which sequences begin, without zeros."""
+        """(k,) smoothed distribution of the first state, without zeros."""
         return np.asarray((1 - _SMOOTHING) * self.start + _SMOOTHING / self.start.size)

@@ -1,4 +1,4 @@
-"""HiddenMarkovModel: states behind sequences of symbols, from their windows of three."""
+"""HiddenMarkovModel: hidden states of sequences of symbols, from windows of three symbols."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ from streaming_moments.statistics.sequences.windows import SymbolBatch
 # Windows for each symbol below which operators are mostly noise (measured: good at 2,000, worse
 # than unigrams at 30).
 _RARE = 1000
-_UNIGRAMS = 1e-3  # of a prediction by operators
+_UNIGRAMS = 1e-3  # share of unigrams in a prediction by operators
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarkovOptions(FitOptions):
-    """What a fit of sequences is told."""
+    """Options of a fit of sequences."""
 
     refine: int = option(
-        "Rounds by the windows, of millions fewer; of a sketched alphabet none.",
+        "Rounds of refinement by the windows: fewer with millions of windows, none with a sketched "
+        "alphabet.",
         200,
         require_rounds,
     )
@@ -49,50 +50,50 @@ class MarkovOptions(FitOptions):
 @renamed_fields("0.3.0", "0.4.0", moves="transition")
 @dataclass(frozen=True, eq=False, repr=False)
 class HiddenMarkovModel(TripleModel):
-    """States, their symbols, and how they follow one another.
+    """Hidden states, their symbols and transitions.
 
-    States are ordered by falling share. Nothing is assumed to be stationary: all windows of all
-    places are used.
+    States are ordered by decreasing share. The chain need not be stationary: windows at all places
+    are used.
 
     Parameters
     ----------
     emission : (n, k) float64
-        Columns on the simplex: symbols of each state.
+        Columns on the simplex: distribution of the symbols of each state.
     transition : (k, k) float64
-        Columns on the simplex: a column for each state gone from.
+        Columns on the simplex: a column for each current state.
     start : (k,) float64
-        Shares of the states with which sequences begin.
+        Distribution of the first state of a sequence.
     weights : (k,) float64
-        Shares of the states over all places.
+        Distribution of the states over all places.
     spectrum : (k,) float64
-        Singular values of the pair of outer symbols.
+        Singular values of the pair counts of the outer symbols.
     symbol_shares : (n,) float64
         Share of each symbol.
     observable : Operators, optional
-        Observable operators, where they are not too many numbers.
+        Observable operators, unless they are too large.
     windows : int
-        Windows of three symbols it was fitted on.
+        Number of windows of three symbols in the fit.
     short : int
-        Sequences of fewer than three symbols, which tell how sequences begin and nothing else.
+        Sequences of fewer than three symbols, which only contribute to `start`.
     turned : int
-        States that came out negative, which the statistics hardly hold.
+        States with negative estimates, for which there is little evidence.
     beginnings : int
-        First symbols that tell where sequences begin; where these are too few `start` is `weights`.
+        Number of first symbols behind `start`; if there are too few, `start` is `weights`.
     untold : int
-        States of which nothing tells what follows: all states alike.
+        States with unknown successors: their column is uniform.
     refined : int
-        Rounds of refinement by the table of windows.
+        Number of refinement rounds by the table of windows.
     window_score : float
-        Nats a window, by the refinement; NaN without.
+        Mean log-likelihood of a window after refinement, in nats; NaN without refinement.
     held_out : HeldOut, optional
-        How likely the windows of each half are by the model of the other one, where that was asked.
+        Log-likelihood of the windows of each half under the model of the other, if requested.
     bars, word_bars : (k,) and (n, k) float64, optional
-        L1 error to be expected of each column of `emission` before refinement, and standard errors
-        of its entries, where the statistics keep halves of the sequences.
+        Expected L1 error of each column of `emission` before refinement, and standard errors of its
+        entries, if the statistics have halves of the sequences.
     documents : int
-        Sequences it was fitted on.
+        Number of sequences in the fit.
     since, until, half_life
-        As of any model.
+        As for any model.
 
     Examples
     --------
@@ -140,7 +141,7 @@ class HiddenMarkovModel(TripleModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """As of views, and the operators of all symbols."""
+        """Bytes as for views, plus the operators of all symbols."""
         return 8 * int((10 + 2 * options.topics) * foundation.rows * options.topics)
 
     @property
@@ -150,7 +151,7 @@ class HiddenMarkovModel(TripleModel):
 
     @property
     def tables(self) -> dict[str, NDArray[np.float64]]:
-        """(n, k) symbols of the states."""
+        """(n, k) symbol distributions of the states."""
         return {"symbols": self.emission}
 
     @property
@@ -164,7 +165,7 @@ class HiddenMarkovModel(TripleModel):
 
     @property
     def chain(self) -> HiddenChain[SymbolBatch]:
-        """The chain by which sequences of symbols are read."""
+        """Chain that reads sequences of symbols."""
         emission = DiscreteEmission(self.emission)
         return HiddenChain(emission, self.transition, self.start, self.weights)
 
@@ -183,9 +184,9 @@ class HiddenMarkovModel(TripleModel):
         return sums / np.maximum(np.diff(batch.offsets), 1)[:, None]
 
     def read(self, batch: SymbolBatch, method: str = "viterbi", seed: int | None = None) -> Columns:
-        """Log probability of each chunk, states of its own symbols and how sure each of them is.
+        """Log probability, length, states and their probabilities for each chunk.
 
-        States are the likeliest together by "viterbi", each by itself by "posterior".
+        With "viterbi" the states are jointly the most likely; with "posterior" each one separately.
         """
         logs, posterior = self.chain.read(batch)
         if method == "viterbi":
@@ -205,39 +206,41 @@ class HiddenMarkovModel(TripleModel):
         return self.chain.posterior(batch)
 
     def log_likelihoods(self, batch: SymbolBatch) -> NDArray[np.float64]:
-        """(chunks,) log probability of each sequence; a symbol outside the alphabet is not seen."""
+        """(chunks,) log probability of each sequence; unknown symbols are unobserved."""
         return self.chain.log_likelihoods(batch)
 
     def perplexity(self, batch: SymbolBatch) -> float:
-        """Of sequences, a symbol; lower is better.
+        """Perplexity per symbol; lower is better.
 
         Raises
         ------
         InvalidInput
-            No symbol of the alphabet.
+            No symbol is in the alphabet.
         """
         known = int((batch.symbols >= 0).sum())
         if not known:
-            raise InvalidInput("none of the symbols is of the alphabet; give sequences of others")
+            raise InvalidInput(
+                "no symbol is in the alphabet of the model; give sequences over its alphabet"
+            )
         return float(np.exp(-self.log_likelihoods(batch).sum() / known))
 
     def decode(self, batch: SymbolBatch) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        """Likeliest states of each sequence (Viterbi): log probabilities, and (symbols,) states."""
+        """Most likely states of each sequence (Viterbi): log probabilities, (symbols,) states."""
         return self.chain.decode(batch)
 
     def filtered(self, symbols: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
-        """(t + 1, n) distribution of each next symbol by the observable operators, and restarts.
+        """(t + 1, n) distribution of each next symbol by observable operators; count of restarts.
 
-        A symbol of -1 is one that was not seen: any it may have been. Predictions are clipped at 0,
-        made to sum to 1, and mixed with a thousandth of the shares of the symbols. Where the state
-        predicts nothing positive it begins anew, which is counted.
+        The symbol -1 is unobserved. Predictions are clipped at 0, normalised, and mixed with a
+        thousandth of the symbol shares. If no prediction is positive the state restarts; these
+        restarts are counted.
 
         Raises
         ------
         InvalidInput
-            The model has no operators, as they would be too many numbers.
+            The model has no operators, as they would be too large.
         ForeignStatistics
-            A symbol outside the alphabet.
+            A symbol is outside the alphabet.
         """
         ops, operators, restarts = *self._operators(symbols), 0
         state = ops.first
@@ -257,9 +260,9 @@ class HiddenMarkovModel(TripleModel):
         return found, restarts
 
     def log_probability(self, symbols: NDArray[np.int64]) -> float:
-        """Of one sequence by the observable operators, minus infinity where they give none.
+        """Log probability of a sequence by the observable operators, or minus infinity.
 
-        Symbols and errors as of `filtered`.
+        Symbols and errors as for `filtered`.
         """
         ops, operators = self._operators(symbols)
         state, total = ops.first, 0.0
@@ -272,7 +275,7 @@ class HiddenMarkovModel(TripleModel):
         return float(total)
 
     def described(self) -> Description:
-        """Shares of the states, how they begin and stay, error bars; what to beware of."""
+        """Shares, first states and self-transitions of the states, error bars and warnings."""
         columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.transition)}
         if self.bars is not None:
             columns["error bar"] = self.bars
@@ -292,30 +295,32 @@ class HiddenMarkovModel(TripleModel):
         facts |= {"moves": self.transition.T.tolist(), "operators": self.observable is not None}
         said = [f"{self.windows:,} windows of three symbols"]
         if self.refined:
-            said.append(f"refined {self.refined} rounds by them")
+            said.append(f"refined in {self.refined} rounds")
         if self.held_out is not None:
             said.append(
-                f"a window held out had log likelihood {self.held_out.mean:.4f}, perplexity "
-                f"{window_perplexity(self.held_out):.4g} a symbol"
+                f"held-out log-likelihood {self.held_out.mean:.4f} per window, perplexity "
+                f"{window_perplexity(self.held_out):.4g} per symbol"
             )
         if self.short:
             said.append(f"{self.short:,} sequences have fewer than three symbols")
         if self.start is self.weights or np.array_equal(self.start, self.weights):
-            said.append("too few sequences to tell how they begin: as the states are everywhere")
+            said.append(
+                "too few sequences to estimate the first state: assumed distributed as all states"
+            )
         if self.untold:
-            said.append(f"of {self.untold} states nothing tells what follows: all alike")
+            said.append(f"{self.untold} states have unknown successors: assumed uniform")
         if self.turned and not self.refined:
             said.append(said_of_turned(self.turned))
         if self.rare:
-            said.append("symbols are rare: read by the parameters, operators are mostly noise")
+            said.append("symbols are rare, so operators are mostly noise: use the parameters")
         return Description(facts, columns, "; ".join(said))
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:
-        """Operators, and by symbol those of all; the last may be of a symbol that was not seen."""
+        """Operators, and by symbol those of all; the last is for an unobserved symbol."""
         if self.observable is None:
             raise InvalidInput(
-                f"the model keeps no observable operators: {len(self.emission):,} symbols and "
-                f"{self.n_topics} states make too many numbers; read by its parameters"
+                f"the model has no observable operators: they would be too large for "
+                f"{len(self.emission):,} symbols and {self.n_topics} states; use its parameters"
             )
         given, each = np.asarray(symbols), self.observable.symbols
         DiscreteEmission(self.emission).require(given)
@@ -325,7 +330,7 @@ class HiddenMarkovModel(TripleModel):
 
 
 def window_perplexity(held_out: HeldOut) -> float:
-    """Of a symbol, from the likelihood of windows of three.
+    """Perplexity per symbol from the log-likelihood of windows of three.
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""Chains of rows of numbers, from cross moments of three rows in a row, and rounds on sequences.
+"""Chains of numeric rows, from cross moments of three consecutive rows and Baum-Welch rounds.
 
 Given the middle state the three rows are independent, so that the sums
 
     T = sum [1; x2; upper(x2 x2')] (x) [1; x1] (x) [1; x3]
 
-are those of a mixture of three views (`decompositions.views`), whose columns are means and second
-moments of the states, each under a 1 that tells their scale. T is additive, but of a kind that no
-store keeps: sums of rows (kind "vectors") do not say which row follows which, and windows of
-symbols (kind "sequences") have no numbers. T has `(d + 1)^3 (d + 2) / 2` entries.
+are those of a mixture of three views (`decompositions.views`), whose columns hold a 1, which fixes
+the scale, and the means and second moments of the states. T is additive, but no kind of store has
+it: sums of rows (kind "vectors") ignore the order of rows, and windows of symbols (kind
+"sequences") have no numbers. T has `(d + 1)^3 (d + 2) / 2` entries.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 else:
     optimize = LazyModule("scipy.optimize")
 
-# Of the variance of all rows, which moments of a state are not below in any direction: they err.
+# Least variance of a state in any direction, as a share of that of all rows: moments can be off.
 _LEAST = 0.1
 _PART = 1 << 13  # windows multiplied at a time
-# Of the transition matrix, spread over all before the first round: what is 0 would stay 0.
+# Share of the transition matrix spread over all states before the first round: zeros would stay.
 _SPREAD = 1e-2
-# Nats a row that a round must gain, or rounds end.
+# Rounds end when one gains fewer nats per row.
 _GAIN = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class RowWindows:
-    """Sums over windows of three rows, of numbers in standard deviations from their means.
+    """Sums over windows of three rows, standardised by column.
 
     centre, scale : (d,) float64, means and standard deviations
     sums : (1 + d + d (d + 1) / 2, 1 + d, 1 + d) float64, T: middle row, row before, row after
-    firsts : (1 + d,) float64, of the first rows of the sequences
+    firsts : (1 + d,) float64, sum of the first rows of the sequences
     """
 
     centre: NDArray[np.float64]
@@ -62,7 +62,7 @@ class RowWindows:
 
     @classmethod
     def of(cls, sequences: VectorSequences) -> RowWindows:
-        """Of whole sequences; refuses (InvalidInput) a column that is constant."""
+        """Sums of whole sequences; raises InvalidInput for a constant column."""
         seen, offsets = sequences.seen, sequences.offsets
         rows = sequences.values[seen]
         centre, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -86,17 +86,17 @@ class RowWindows:
         return cls(centre, scale, sums.reshape(len(sums), *[wide.shape[1]] * 2), firsts)
 
     def chain(self, k: int) -> HiddenChain[VectorSequences]:
-        """The chain of k states with these moments.
+        """Chain of k states with these moments.
 
-        Raises NotIdentifiable for more than d + 1 states, or if their means depend on one another.
+        Raises NotIdentifiable for more than d + 1 states, or if their means are linearly dependent.
         """
         d = self.scale.size
         if k > d + 1:
             raise NotIdentifiable(
-                f"{k} states need rows of {k - 1} numbers, these have {d}; ask for {d + 1} states "
-                "at most"
+                f"{k} states need rows of at least {k - 1} numbers, but these have {d}; ask for at "
+                f"most {d + 1} states"
             )
-        # sketches with the constant once more: centred means of k states have k - 1 directions
+        # sketches with the constant twice: the centred means of k states have k - 1 directions
         twice = np.r_[0, : d + 1]
         slices = self.sums[:, twice][:, :, twice]
         sides = whiten_sides(slices[0], np.eye(d + 1), np.eye(d + 1), k)
@@ -110,7 +110,7 @@ class RowWindows:
         columns = columns @ rotation
         shares = columns[0] ** 2
         if not (shares > 0).all():
-            raise NotIdentifiable(f"some of {k} states have no share; ask for fewer states")
+            raise NotIdentifiable(f"some of {k} states have weight 0; ask for fewer states")
         columns = columns / columns[0]
         order = np.argsort(-shares, kind="stable")
         return self._of_columns(columns[:, order], shares[order] / shares.sum())
@@ -118,7 +118,7 @@ class RowWindows:
     def _of_columns(
         self, columns: NDArray[np.float64], shares: NDArray[np.float64]
     ) -> HiddenChain[VectorSequences]:
-        """The chain whose middle rows have these first and second moments."""
+        """Chain whose states have these first and second moments."""
         d, k = self.scale.size, shares.size
         means = columns[: d + 1]
         one, two = np.triu_indices(d)
@@ -129,7 +129,7 @@ class RowWindows:
         emission = GaussianEmission(
             self.centre + means[1:].T * self.scale, spread * np.outer(self.scale, self.scale)
         )
-        # middle by before: `M J M'`, J the shares of pairs of states
+        # middle by previous row: `M J M'`, J the shares of pairs of states
         pairs = self.sums[: d + 1, :, 0] / self.sums[0, 0, 0]
         joint = optimize.nnls(np.kron(means, means), pairs.ravel())[0].reshape(k, k)
         left = joint.sum(axis=0)
@@ -142,26 +142,26 @@ class RowWindows:
 def gaussian_chain(
     sequences: VectorSequences, k: int, rounds: int = 100
 ) -> HiddenChain[VectorSequences]:
-    """The chain of k states behind sequences of rows of numbers.
+    """Fit a chain of k states to sequences of numeric rows.
 
-    From cross moments of three rows in a row, then by rounds of Baum and Welch until a round gains
-    less than a ten millionth of a nat a row.
+    Starts from cross moments of three consecutive rows, then makes Baum-Welch rounds until one
+    gains less than a ten millionth of a nat per row.
 
     Parameters
     ----------
     sequences : VectorSequences
-        Whole ones.
+        Whole sequences.
     k : int
-        States, at most one more than numbers in a row.
+        Number of states, at most one more than the numbers in a row.
     rounds : int
-        At most; 0 for the moments alone.
+        Most rounds; 0 uses the moments only.
 
     Raises
     ------
     NotIdentifiable
-        The moments do not hold as many states: says how many.
+        The moments identify fewer states; the message says how many.
     InvalidInput
-        A column that is constant.
+        A column is constant.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Sweeps over the windows of sequences: transitions, observable operators."""
+"""Sweeps over windows of sequences: transition matrix, observable operators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ else:
     optimize = LazyModule("scipy.optimize")
 
 _ROUNDING = 1e-12
-# Numbers that the operators of all symbols may have.
+# Most numbers in the operators of all symbols.
 MOST_OPERATORS = 1 << 23
 
 
@@ -31,7 +31,7 @@ MOST_OPERATORS = 1 << 23
 class Operators:
     """Observable operators (Hsu, Kakade, Zhang, "A spectral algorithm for learning HMMs", 2009).
 
-    `P(x1, ..., xt) = last' B_xt ... B_x1 first`, with no parameters between.
+    `P(x1, ..., xt) = last' B_xt ... B_x1 first`, without model parameters.
 
     Parameters
     ----------
@@ -51,10 +51,10 @@ class Operators:
 def transitions(
     rows: Rows, sketch: Basis, metric: NDArray[np.float64], emission: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """(k, k) transition, a column for each state gone from; (k,) their shares; untold columns.
+    """(k, k) transition matrix, by columns of current states; (k,) shares; unknown columns.
 
-    Non-negative least squares of `RL = O J (O' Qo)`, J the shares of pairs of states, in rows
-    scaled by `p^-1/2` and in the covariance metric of the sketch, that of `sketch_metric`.
+    Solves `RL = O J (O' Qo)` by non-negative least squares, with J the shares of pairs of states,
+    rows scaled by `p^-1/2`, and the covariance metric of `sketch_metric`.
     """
     k = emission.shape[1]
     nbytes = 8 * k * (k + sketch.columns)
@@ -67,7 +67,7 @@ def transitions(
     joint = optimize.nnls(design, seen.ravel() / scale)[0].reshape(k, k)
     told = joint.sum(axis=0) > 0
     if not told.all():
-        # least squares without the bound, where it leaves no way out of a state
+        # use unbounded least squares if the bounded solution leaves a state without successor
         free = np.clip(np.linalg.pinv(triangle.T) @ seen @ np.linalg.pinv(sides), 0, None)
         joint = np.where(told, joint, free)
     sums = joint.sum(axis=0)
@@ -78,7 +78,7 @@ def transitions(
 
 
 def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """(k,) shares of the states with which sequences begin, and how many first symbols tell it."""
+    """(k,) distribution of the first state, and number of first symbols."""
     counts = interleaved(rows.gathered("first symbols", _firsts)).astype(np.float64)
     total = int(counts.sum())
     found = optimize.nnls(emission, counts / max(total, 1))[0]
@@ -86,7 +86,7 @@ def first_states(rows: Rows, emission: NDArray[np.float64]) -> tuple[NDArray[np.
 
 
 def operators(rows: Rows, sketch: Basis, k: int) -> Operators | None:
-    """Observable operators of all symbols; None where they are more numbers than are kept."""
+    """Observable operators of all symbols, or None if they are too large."""
     if sketch.n_words * k**2 > MOST_OPERATORS:
         return None
     turned = frame(sketch.matrix)
@@ -111,7 +111,7 @@ def symbol_shares(rows: Rows) -> NDArray[np.float64]:
 
 
 def _moved(statistics: ViewStatistics, emission: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, k + s) `O' P^-1 O` and `O' P^-1 RL` of some rows; symbols not seen tell nothing."""
+    """(k, k + s) `O' P^-1 O` and `O' P^-1 RL` of some rows; unobserved symbols add nothing."""
     slices, own = statistics.sums[TRIPLES], emission[statistics.block.rows]
     seen = slices[:, 0, 0] > 0
     own, counts = own[seen], slices[seen, 0, 0].astype(np.float64)
@@ -120,7 +120,7 @@ def _moved(statistics: ViewStatistics, emission: NDArray[np.float64]) -> NDArray
 
 
 def _bigrams(statistics: ViewStatistics, sketch: Basis) -> NDArray[np.float64]:
-    """(s + 1, s + 2) `Q' RL`, sums of the left and of first symbols; all triples, all firsts."""
+    """(s + 1, s + 2) `Q' RL`, sums of left and first symbols; totals of triples and firsts."""
     slices, first = statistics.sums[TRIPLES], statistics.sums[FIRST]
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
     found = np.zeros((sketch.columns + 1, sketch.columns + 2))
@@ -135,7 +135,7 @@ def _operated(
     statistics: ViewStatistics, after: NDArray[np.float64], before: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     slices = statistics.sums[TRIPLES][:, 1:, 1:]
-    # a slice is left by right
+    # axes of a slice: left by right
     return np.asarray(np.einsum("xlr,ra,lb->xab", slices, after, before, optimize=True))
 
 

@@ -1,4 +1,4 @@
-"""Sequences of vectors, in memory."""
+"""Sequences of vectors in memory."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from streaming_moments.printing.short_repr import short_repr
 
 @dataclass(frozen=True, eq=False)
 class VectorSequences:
-    """Whole sequences of rows of numbers, one after another.
+    """Whole sequences of numeric rows, one after another.
 
     Parameters
     ----------
     offsets : (sequences + 1,) int64
-        Where the rows of each begin.
+        Start of the rows of each sequence.
     values : (rows, d) float64
-        A row with a NaN is one that was not seen.
+        A row with a NaN is unobserved.
 
     Raises
     ------
     InvalidInput
-        Arrays that do not fit, or infinite numbers.
+        The arrays do not match, or a number is infinite.
 
     Examples
     --------
@@ -46,34 +46,37 @@ class VectorSequences:
         shape, offsets = self.values.shape, self.offsets
         fits = self.values.ndim == 2 and offsets.size and offsets[0] == 0
         if not fits or offsets[-1] != shape[0] or (np.diff(offsets) < 0).any():
-            raise InvalidInput(f"rows of shape {shape} are not sequences up to {offsets[-1:]}")
+            raise InvalidInput(
+                f"rows of shape {shape} do not match offsets that end at "
+                f"{offsets[-1:]}; give (rows, d) numbers"
+            )
         if np.isinf(self.values).any():
-            raise InvalidInput("a row has an infinite number; give NaN for a row not seen")
+            raise InvalidInput("a row has an infinite number; give NaN for an unobserved row")
 
     @classmethod
     def of(cls, sequences: Sequence[Any]) -> VectorSequences:
-        """Of (t, d) numbers each.
+        """Make sequences from (t, d) arrays.
 
         Raises
         ------
         InvalidInput
-            None, or rows of different widths.
+            There are no sequences, or rows have different widths.
         """
         given = [np.asarray(one, dtype=np.float64) for one in sequences]
         shapes = {one.shape[1:] for one in given}
         if len(shapes) != 1 or len(next(iter(shapes))) != 1:
             raise InvalidInput(
-                f"sequences of rows of shapes {sorted(shapes)}; give (t, d) numbers of one d each"
+                f"sequences of rows of shapes {sorted(shapes)}; give (t, d) arrays with the same d"
             )
         sizes = [len(one) for one in given]
         return cls(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), np.concatenate(given))
 
     @property
     def begins(self) -> NDArray[np.bool_]:
-        """(sequences,) bool, as each begins here."""
+        """(sequences,) all True, as chunks are whole sequences."""
         return np.ones(self.offsets.size - 1, dtype=np.bool_)
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:
-        """(rows,) bool, those without a NaN."""
+        """(rows,) bool, rows without a NaN."""
         return np.asarray(~np.isnan(self.values).any(axis=1))

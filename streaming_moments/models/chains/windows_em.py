@@ -1,4 +1,4 @@
-"""Rounds of a hidden Markov model on its windows of three symbols, with free first states."""
+"""Expectation maximisation of a hidden Markov model on windows of three symbols."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from streaming_moments.numerics.simplex import as_columns
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Parameters of a hidden Markov model, which triples of symbols make likelier: `Hidden`.
+    """Parameters of a hidden Markov model fitted to triples of symbols; a `Hidden`.
 
     Parameters
     ----------
     emission : (n, k) float64
-        Columns on the simplex: symbols of each state.
+        Columns on the simplex: distribution of the symbols of each state.
     transition : (k, k) float64
-        Columns on the simplex: states after each state.
+        Columns on the simplex: distribution of the next state.
     weights : (k,) float64
-        Shares of the states at the first place of a window.
+        Distribution of the state at the first place of a window.
     """
 
     emission: NDArray[np.float64]
@@ -38,13 +38,13 @@ class Chain:
         return self.emission, self.transition, self.weights
 
     def drawn(self, rng: np.random.Generator) -> Chain:
-        """Another one of as many symbols and states, at random."""
+        """Random parameters of the same shapes."""
         n, k = self.emission.shape
         emission, transition = rng.dirichlet(np.ones(n), k).T, rng.dirichlet(np.ones(k), k).T
         return Chain(emission, transition, np.full(k, 1 / k))
 
     def after_round(self, triples: Triples) -> tuple[Chain, float]:
-        """The likelier chain, and the nats a window of this one."""
+        """Parameters after a round, and the nats per window of the current ones."""
         O, T, w = self.tables
         joint = T * w
         told = triples.posteriors(O @ joint.T, O, O @ T)

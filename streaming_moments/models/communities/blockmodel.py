@@ -1,4 +1,4 @@
-"""Blockmodel: mixed memberships of all nodes of a graph, and how often communities are joined."""
+"""Blockmodel: mixed memberships of all nodes of a graph, and edge probabilities of communities."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 else:
     optimize = LazyModule("scipy.optimize")
 
-# (n, n) arrays of a graph all of whose neighbours are kept: sums, lists, pairs, what is filled in.
+# (n, n) arrays held if all neighbours are stored: sums, lists, pairs, filled-in moments.
 _WHOLE_COPIES = 12
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockmodelOptions(FitOptions):
-    """What a fit of the edges of a graph is told."""
+    """Options of a fit of the edges of a graph."""
 
     alpha0: float = option(
-        "Sum of the Dirichlet parameters; 0: one topic a document.", 0.0, form_of
+        "Sum of the Dirichlet parameters; 0: each node has one community.", 0.0, form_of
     )
 
     def __post_init__(self) -> None:
@@ -45,42 +45,41 @@ class BlockmodelOptions(FitOptions):
 
     @property
     def summary(self) -> str:
-        """What a log says of the fit."""
+        """Summary of the fit for logs."""
         return f"{self.topics} communities"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Blockmodel(StoredModel):
-    """The mixed membership blockmodel of Airoldi, Blei, Fienberg, Xing 2008, from sums of edges.
+    """Mixed membership blockmodel (Airoldi, Blei, Fienberg, Xing 2008), from sums of edges.
 
-    Two nodes are joined with the probability `pi_x' B pi_y`. Communities are ordered by falling
-    weight.
+    An edge has the probability `pi_x' B pi_y`. Communities are ordered by decreasing weight.
 
     Parameters
     ----------
     memberships : (n, k) float64
-        pi, rows on the simplex; of a node without edges the weights.
+        pi, rows on the simplex; the row of a node without edges is `weights`.
     mixing : (k, k) float64
         B; in a directed graph from the row's community to the column's.
     degrees : (n,) int64
-        Edges of each node; of a directed graph those that go out.
+        Number of edges of each node; outgoing edges in a directed graph.
     weights : (k,) float64
         Mean of the memberships.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0: a node is of one community.
+        Sum of the Dirichlet parameters; 0: each node has one community.
     spectrum : (k,) float64
         Singular values of pairs of views, or eigenvalues of pairs of neighbours.
     repeated : int
-        Ends that several shards hold and that count once, where all neighbours are kept.
+        Edge ends that occur in several shards and count once, if all neighbours are stored.
     outside : float
-        How far an entry of B lay below 0 or above 1 at most, before it was drawn in.
+        Largest distance of an entry of B outside 0 to 1 before clipping.
     node_bars, mixing_bars : (n,) and (k, k) float64, optional
-        L1 error to be expected of the memberships of each node, and standard errors of B, where
-        the statistics keep halves of the edges.
+        Expected L1 error of the memberships of each node, and standard errors of B, if the
+        statistics have halves of the edges.
     documents : int
-        Edges it was fitted on.
+        Number of edges in the fit.
     since, until, half_life
-        As of any model.
+        As for any model.
 
     Examples
     --------
@@ -121,7 +120,7 @@ class Blockmodel(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """The communities of these edges.
+        """Fit the communities to edges.
 
         Parameters
         ----------
@@ -133,7 +132,7 @@ class Blockmodel(StoredModel):
         Raises
         ------
         NotIdentifiable
-            The edges do not hold so many communities: says how many.
+            The edges identify fewer communities; the message says how many.
         """
         foundation: EdgesFoundation = rows.foundation
         found = members_of(rows, foundation, options)
@@ -156,12 +155,12 @@ class Blockmodel(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """What the edges of each half say of the other; errors as `trial_of_edges`."""
+        """Score of the edges of each half under the other; raises as `trial_of_edges`."""
         return trial_of_edges(rows, options)
 
     @classmethod
     def fit_bytes(cls, foundation: EdgesFoundation, options: Any) -> int:
-        """Memberships of all and of both halves, as they are solved and joined, and all pairs."""
+        """Bytes of memberships of all nodes and of both halves, and of all pairs."""
         rows = 8 * foundation.rows * int(options.topics)
         return 8 * (rows + (_WHOLE_COPIES * foundation.rows**2 if foundation.whole else 0))
 
@@ -178,12 +177,12 @@ class Blockmodel(StoredModel):
         return {"nodes": own / np.where(sums > 0, sums, 1.0)}
 
     def read(self, batch: NDArray[np.int64], method: str = "", seed: int | None = None) -> Columns:
-        """Edges, community, memberships and the error of these of (nodes,) rows, -1 of no node.
+        """Edges, community, memberships and their error for (nodes,) indices; -1 is unknown.
 
         A node without an edge has no community.
         """
         none, own, degrees = batch < 0, self.memberships[batch], self.degrees[batch]
-        # stores keep them as floats
+        # stores have these errors as floats
         degrees = degrees.astype(np.int64)
         bars = np.zeros(len(batch)) if self.node_bars is None else self.node_bars[batch]
         return Columns.of(
@@ -194,7 +193,7 @@ class Blockmodel(StoredModel):
         )
 
     def described(self) -> Description:
-        """Weights of the communities, how often they are joined, and error bars."""
+        """Weights of the communities, their edge probabilities, and error bars."""
         columns = {"weight": self.weights, "inside": np.diag(self.mixing).copy()}
         facts: dict[str, Any] = {
             "alpha0": self.alpha0,
@@ -211,24 +210,29 @@ class Blockmodel(StoredModel):
             facts["membership_error"] = float(known.mean()) if known.size else None
             facts["mixing_error"] = self.mixing_bars.tolist()
             if known.size:
-                sentence += f", L1 error to be expected {known.mean():.2g}"
+                sentence += f", expected L1 error {known.mean():.2g}"
         if self.repeated:
-            sentence += f"; {self.repeated:,} ends of edges are in several shards and count once"
+            sentence += f"; {self.repeated:,} edge ends occur in several shards and count once"
         if self.outside:
-            sentence += f"; mixing lay up to {self.outside:.2g} outside 0 to 1 and is drawn in"
+            sentence += (
+                f"; the mixing matrix was up to {self.outside:.2g} outside 0 to 1 and was clipped"
+            )
             if self.mixing_bars is None or self.outside > self.mixing_bars.max():
-                sentence += ": are there fewer communities?"
+                sentence += ": there may be fewer communities"
         if lone:
-            sentence += f"; {lone:,} nodes have no edge and the weights for memberships"
+            sentence += (
+                f"; {lone:,} nodes have no edge; their memberships are the weights of the "
+                "communities"
+            )
         return Description(facts, columns, sentence)
 
 
 def _bars(
     rows: Rows, foundation: EdgesFoundation, options: Any, whole: Members
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """(n,) L1 errors of memberships and (k, k) of B: half of what fits of both halves differ by.
+    """(n,) L1 errors of memberships and (k, k) errors of B, from fits of both halves.
 
-    None where a half does not hold as many communities.
+    None if a half identifies fewer communities.
     """
     try:
         halves = [members_of(half_rows(rows, odd), foundation, options) for odd in (False, True)]
@@ -236,12 +240,12 @@ def _bars(
         return None
     even, odd = (one.reordered(_order_like(one, whole)) for one in halves)
     apart = np.abs(even.memberships - odd.memberships).sum(axis=1)
-    # a half of the edges is joined half as often
+    # a half of the edges has half the edge probabilities
     return apart / 2, np.abs(even.mixing - odd.mixing)
 
 
 def _order_like(found: Members, whole: Members) -> NDArray[np.int64]:
-    """Which community of a fit is nearest to each of another one, by L1 of memberships."""
+    """Community of one fit that is nearest to each of another, by L1 of memberships."""
     apart = np.array(
         [np.abs(found.memberships - own[:, None]).sum(axis=0) for own in whole.memberships.T]
     )

@@ -1,7 +1,7 @@
-"""Filling: what the moments of lists of neighbours lack where two indices are equal.
+"""Filling: estimates of moments of neighbour lists at equal indices.
 
-A node is a neighbour once or not at all, so a list has no pair of equal neighbours: `P_ii` is 0
-where the model has more. Of many nodes that is one entry in many; of few it is a bias.
+A node is in a list once or not at all, so a list has no pair of equal neighbours: `P_ii` is 0, but
+larger in the model. This is a bias if there are few nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streaming_moments.numerics.packing import pack
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 
 _MOST_ROUNDS = 1000
-_SETTLED = 1e-8  # of what is filled in; 60 rounds left up to a hundredth of a percent of 900 nodes
+_SETTLED = 1e-8  # relative change at which rounds end
 _MORE_DIRECTIONS = 5
 _ROWS = 64
 _ROUNDING = 1e-9
@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class FilledLengths:
-    """Totals of lists in which neighbours may be equal, as far as moments are divided by them."""
+    """Totals of lists in which neighbours can be equal, which divide the moments."""
 
     C1: float
     C2: float
@@ -40,8 +40,8 @@ class FilledLengths:
 class EqualIndices:
     """Sums over lists at equal indices.
 
-    pairs : (n,) float64, of `P_ii`
-    triples : (n, n) float64, of the triples (i, i, l)
+    pairs : (n,) float64, sums of `P_ii`
+    triples : (n, n) float64, sums of the triples (i, i, l)
     """
 
     pairs: NDArray[np.float64]
@@ -49,7 +49,7 @@ class EqualIndices:
 
     @property
     def all_triples(self) -> float:
-        """Sum over all triples with two equal indices or three."""
+        """Sum over all triples with two or three equal indices."""
         return float(3 * self.triples.sum() - 2 * np.trace(self.triples))
 
 
@@ -60,11 +60,11 @@ def pairs_by_rank(
     form: Form,
     seed: int,
 ) -> NDArray[np.float64]:
-    """(n,) sums of equal pairs that the rank of all others gives (HeteroPCA: Zhang, Cai, Wu 2022).
+    """(n,) sums of equal pairs implied by the rank of all others (HeteroPCA: Zhang, Cai, Wu 2022).
 
-    In turn the k leading eigenpairs of `A = M2 - a M1 M1'`, and the diagonal that they have, until
-    it settles or for 1,000 rounds. `pairs` are (n, n) float64 pair counts, 0 on the diagonal;
-    `first` is (n,) float64 M1; the seed is of the directions it begins with.
+    Computes in turn the k leading eigenpairs of `A = M2 - a M1 M1'` and the diagonal of their
+    product, until it converges, at most 1,000 rounds. `pairs` are (n, n) float64 pair counts with
+    diagonal 0; `first` is (n,) float64 M1; the seed is for the start directions.
 
     Examples
     --------
@@ -100,11 +100,11 @@ def triples_by_model(
     alpha0: float,
     triples: float,
 ) -> NDArray[np.float64]:
-    """(n, n) sums of the triples (i, i, l) in a model, beside `triples` (C3) of different indices.
+    """(n, n) sums of the triples (i, i, l) in a model, given `triples` (C3) with different indices.
 
-    `columns` is (n, k) float64 M, of sum 1; `weights` is (k,) float64 omega. What `forms.Dirichlet`
-    corrects by alpha0 is put back. Raises NotIdentifiable if by the model no triple has different
-    indices.
+    `columns` is (n, k) float64 M with column sums 1; `weights` is (k,) float64 omega. The
+    correction of `forms.Dirichlet` by alpha0 is undone. Raises NotIdentifiable if the model has no
+    triples with different indices.
     """
     first, own = columns @ weights, weights / (alpha0 + 1)
     second = (columns * own) @ columns.T + alpha0 / (alpha0 + 1) * np.outer(first, first)
@@ -115,8 +115,8 @@ def triples_by_model(
     share = EqualIndices(np.diag(second), third).all_triples
     if share >= 1 - _ROUNDING:
         raise NotIdentifiable(
-            "what nodes lack as they are no neighbours of themselves outweighs the edges that are "
-            "there; ask for fewer communities, or count more edges"
+            "the correction for missing edges of nodes to themselves exceeds the observed edges; "
+            "ask for fewer communities, or count more edges"
         )
     return np.asarray(third * triples / (1 - share))
 
@@ -124,7 +124,7 @@ def triples_by_model(
 def filled(statistics: Statistics, equal: EqualIndices) -> WeightedStatistics:
     """Statistics of all rows as if equal indices had been counted.
 
-    The statistics are of lists of neighbours, all n of them core words.
+    The statistics are of lists of neighbours, with all n nodes as core words.
     """
     Q = statistics.basis.matrix.astype(np.float64)
     n, lengths = len(Q), statistics.length_histogram
@@ -134,7 +134,7 @@ def filled(statistics: Statistics, equal: EqualIndices) -> WeightedStatistics:
     sketch = statistics.triple_sketch.astype(np.float64)
     own = pack(Q[:, :, None] * Q[:, None, :])
     # the slice of row i has D_ji at (j, j), D_il at (i, l) and (l, i), and (i, i) once; the sketch
-    # holds what shares a position, too: the pairs three times
+    # also holds triples at one position, so pairs count three times
     sketch += D.T @ own + (3 * d - 2 * np.diag(D))[:, None] * own
     across = D @ Q
     for start in range(0, n, _ROWS):

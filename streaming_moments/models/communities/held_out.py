@@ -1,4 +1,4 @@
-"""Edges held out: how likely those of each half of a graph are by the communities of the other."""
+"""Held-out edges: log-likelihood of the edges of each half of a graph under the other half."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from streaming_moments.models.three_view.columns import half_rows
 from streaming_moments.statistics.edges.ends import part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# Of the chance of an edge, spread over all pairs: one that a half rules out is not impossible.
+# Share of the edge probability spread over all pairs, so that no edge is impossible.
 _SPREAD = 1e-3
 
 
 def trial_of_edges(rows: Rows, options: Any) -> Trial:
-    """Mean log likelihood of an edge of each half, among all pairs of nodes.
+    """Mean log-likelihood of an edge of each half, among all pairs of nodes.
 
     Raises
     ------
     NotIdentifiable
-        A half does not hold as many communities.
+        A half identifies fewer communities.
     InvalidInput
-        The statistics keep no halves, or sketches of the neighbours alone, or a half has no edge.
+        The statistics have no halves, or only sketches of the neighbours, or a half has no edge.
     """
     foundation = rows.foundation
     if not foundation.halves or not foundation.whole:
         lacks = "halves of the edges" if not foundation.halves else "whole lists of neighbours"
         raise InvalidInput(
-            f"the statistics keep no {lacks}, by which numbers of communities are compared; give a "
-            "number, or create the store with halves and without --sketch-columns"
+            f"the statistics have no {lacks}, which a comparison of numbers of communities needs; "
+            "give a number, or create the store with halves and without --sketch-columns"
         )
     fits = [members_of(half_rows(rows, odd), foundation, options) for odd in (False, True)]
     scores = []
@@ -50,7 +50,7 @@ def trial_of_edges(rows: Rows, options: Any) -> Trial:
 
 
 def _scored(statistics: ViewStatistics, fitted: Members) -> tuple[float, int]:
-    """Log likelihood of the ends in a block, and how many they are."""
+    """Log-likelihood of the edge ends in a block, and their number."""
     counts = statistics.sums[part_name(0)][:, 1:]
     own = fitted.memberships[statistics.block.rows]
     chances = own @ fitted.mixing @ fitted.memberships.T
@@ -61,7 +61,7 @@ def _scored(statistics: ViewStatistics, fitted: Members) -> tuple[float, int]:
 
 
 def _all_chances(fitted: Members) -> float:
-    """Sum of the chances of all pairs of two nodes."""
+    """Sum of the edge probabilities of all pairs of two nodes."""
     members: NDArray[np.float64] = fitted.memberships
     sums = members.sum(axis=0)
     loops = np.einsum("xa,ab,xb->", members, fitted.mixing, members)

@@ -1,4 +1,4 @@
-"""Members: memberships of all nodes of a graph and how communities are joined, from its sums."""
+"""Members: memberships of all nodes of a graph and edge probabilities of communities, from sums."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Result of a fit of edges, or of half of them, with fields as of `Blockmodel`."""
+    """Result of a fit of all or half of the edges, with fields as in `Blockmodel`."""
 
     memberships: NDArray[np.float64]
     mixing: NDArray[np.float64]
@@ -51,15 +51,15 @@ class Members:
     __sizeof__ = held_bytes
 
     def reordered(self, order: NDArray[np.int64]) -> Members:
-        """With the communities in another order."""
+        """Members with the communities in another order."""
         mixing = self.mixing[np.ix_(order, order)]
         return replace(self, memberships=self.memberships[:, order], mixing=mixing)
 
 
 def members_of(rows: Rows, foundation: EdgesFoundation, options: Any) -> Members:
-    """Members of the communities of these edges, from all neighbours or from sketches of them.
+    """Fit the communities to edges, from all neighbours or from sketches of them.
 
-    Raises NotIdentifiable if the edges do not hold so many communities.
+    Raises NotIdentifiable if the edges identify fewer communities.
     """
     if foundation.sketch is None:
         lists = rows.each("reading row blocks", _neighbours)
@@ -73,7 +73,7 @@ def members_of(rows: Rows, foundation: EdgesFoundation, options: Any) -> Members
 
 
 def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
-    """(r, n) which nodes are neighbours of those of a block, and how many are so repeatedly."""
+    """(r, n) mask of the neighbours of the nodes of a block, and number of repeated ones."""
     counts = statistics.sums[part_name(0)][:, 1:]
     there = counts > 0
     return there, int(counts.sum() - there.sum())
@@ -82,7 +82,7 @@ def _neighbours(statistics: ViewStatistics) -> tuple[NDArray[np.bool_], int]:
 def _of_lists(
     parts: Sequence[tuple[NDArray[np.bool_], int]], directed: bool, options: Any
 ) -> Members:
-    """Communities of whole lists of neighbours: as of documents."""
+    """Communities from whole lists of neighbours, fitted like documents."""
     there = sp.csr_array(interleaved([part for part, _ in parts]), dtype=np.int32)
     batch = CountBatch.from_csr(there)
     degrees = np.asarray(np.diff(batch.indptr), dtype=np.int64)
@@ -96,8 +96,8 @@ def _of_lists(
     model = Communities.fit(InMemory((statistics,)), topical)
     memberships, M = model.transform(batch), model.topics
     memberships[degrees == 0] = memberships[degrees > 0].mean(axis=0)
-    # expected ends are M, each community times its factor c, and memberships the least squares of
-    # the lists, times 1 / c: these are not drawn inwards as those on the simplex, and sum to 1
+    # expected ends are M, with a factor c for each community; memberships are least squares of the
+    # lists times 1 / c, which are not shrunk like those on the simplex, and have sum 1
     gram = M.T @ M
     solved = (there @ M) @ np.linalg.inv(gram)
     seen = M.T @ solved
@@ -130,18 +130,20 @@ def _of_members(
     ends: ExpectedEnds,
     foundation: EdgesFoundation,
 ) -> Members:
-    """Memberships of all nodes, and the mixing under which they have the ends expected."""
+    """Memberships of all nodes, and the mixing matrix that gives the expected ends."""
     solved = interleaved([part for part, _ in parts])
     degrees = interleaved([own for _, own in parts])
     sums = solved.sum(axis=1)
     known = (degrees > 0) & (sums > _LEAST) & (solved.max(axis=1) > 0)
     if not known.any():
-        raise NotIdentifiable("no node has edges that tell its memberships; count more edges")
+        raise NotIdentifiable(
+            "no node has enough edges to estimate its memberships; count more edges"
+        )
     memberships = np.empty_like(solved)
     memberships[known] = nearest_distributions((solved[known] / sums[known, None]).T).T
     memberships[~known] = memberships[known].mean(axis=0)
-    # sums over the nodes of each part, turned as the ends are; on the simplex memberships would be
-    # drawn inwards, and communities seem joined more often with themselves
+    # sums over the nodes of each part, in the coordinates of the ends; memberships on the simplex
+    # are shrunk, which would raise the edge probabilities within communities
     sketch: Any = foundation.sketch
     sides = []
     for part, frame in enumerate(ends.frames):
@@ -167,7 +169,7 @@ def _ordered(
     spectrum: NDArray[np.float64],
     repeated: int = 0,
 ) -> Members:
-    """Communities by falling weight, B drawn in to 0 to 1."""
+    """Communities by decreasing weight, with B clipped to 0 to 1."""
     drawn = np.clip(mixing, 0.0, 1.0)
     outside = float(np.abs(mixing - drawn).max())
     told = outside if outside > _LEAST else 0.0

@@ -29,32 +29,32 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 
-# Nodes; with more the bias is below the noise.
+# Number of nodes; above it the bias is below the noise.
 FILLED_BELOW = 1000
 _MOST_ROUNDS = 200
-_SETTLED = 1e-3  # of what is filled in
+_SETTLED = 1e-3  # change of the filled-in moments at which rounds end
 _LEAST = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommunitiesOptions(TopicOptions):
-    """What a fit of communities is told.
+    """Options of a fit of communities.
 
-    Both ends of an edge have each other in their lists: halves of the nodes share edges, and pairs
-    held out say nothing of alpha0.
+    The ends of an edge are in each other's lists, so halves of the nodes share edges, and held-out
+    pairs do not determine alpha0.
     """
 
-    alpha0: float = option("0: one community a node; else a mixture of some.", 0.1, form_of)
+    alpha0: float = option("0: each node has one community; else a mixture.", 0.1, form_of)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Communities(TopicModel):
-    """Communities of nodes, each given by the nodes that its members are joined with.
+    """Communities of nodes, each a distribution over the neighbours of its members.
 
-    The list of neighbours of a node is a document, a neighbour a word: `topics` are the neighbours
-    of the members of each community, `weights` its share of all neighbours. `alpha0` is that of the
-    memberships: 0 where every node is of one community. Of fewer than 1,000 nodes the fit fills in
-    pairs and triples of equal neighbours, which no list has.
+    The list of neighbours of a node is a document, a neighbour a word: `topics` are the
+    distributions of neighbours in each community, `weights` their shares of all neighbours.
+    `alpha0` is for the memberships: 0 if each node has one community. With fewer than 1,000 nodes
+    the fit fills in pairs and triples of equal neighbours, which lists lack.
 
     Examples
     --------
@@ -77,14 +77,14 @@ class Communities(TopicModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """The communities of these statistics.
+        """Fit the communities to statistics.
 
         Parameters
         ----------
         rows : Rows
-            Of lists of neighbours.
+            Statistics of lists of neighbours.
         options : TopicOptions
-            As of topics; errors as of these.
+            As for topics, with the same errors.
         """
         small = rows.basis.n_words < FILLED_BELOW and rows.basis.core == rows.basis.n_words
         if not small:
@@ -99,12 +99,13 @@ class Communities(TopicModel):
 
     @classmethod
     def _filled(cls, blocks: Sequence[Statistics], options: Any) -> Self:
-        """The fit of few nodes, in one place, with what is filled in made of it in turn."""
+        """Fit few nodes in one process, filling in moments of the communities in turn."""
         whole = _whole(blocks)
         lengths, form = whole.length_histogram, form_of(options.alpha0)
         if not lengths.C3:
             raise NotIdentifiable(
-                "no node has three neighbours, by which communities are told; count more edges"
+                "no node has three neighbours, which are needed to separate communities; count "
+                "more edges"
             )
         last = both_rows if options.rows == "mean" else topic_rows
         sums = whole.pair_counts.astype(np.float64)
@@ -129,27 +130,28 @@ class Communities(TopicModel):
         iterations: int = 100,
         smoothing: float = 1e-3,
     ) -> NDArray[np.float64]:
-        """Memberships of nodes, from their lists of neighbours.
+        """Memberships of nodes from their lists of neighbours.
 
-        By default the nearest distribution to the least squares of `x = M theta`: nearer to planted
-        memberships than what is likeliest (L1 0.31 against 0.34), and than sampling no farther.
+        By default the distribution nearest to the least squares solution of `x = M theta`. It is
+        nearer to planted memberships than maximum likelihood (L1 0.31 against 0.34), and not
+        farther than sampling.
 
         Parameters
         ----------
         batch : CountBatch
             (nodes, n) neighbours.
         method, seed, iterations, smoothing
-            "gibbs" samples as topics do; the others are of that.
+            "gibbs" samples as for topics; the other arguments are for it.
 
         Returns
         -------
         (nodes, k) float64
-            Rows on the simplex; of a node without a known neighbour the weights.
+            Rows on the simplex; a node without known neighbours has the weights.
 
         Raises
         ------
         ForeignStatistics
-            The batch counts another vocabulary.
+            The batch has another vocabulary.
         NotIdentifiable
             Two communities have the same neighbours.
         """
@@ -159,7 +161,7 @@ class Communities(TopicModel):
         gram = self.topics.T @ self.topics
         if np.linalg.cond(gram) > 1 / np.finfo(np.float64).eps:
             raise NotIdentifiable(
-                "two communities have the same neighbours, so memberships cannot be told apart; "
+                "two communities have the same neighbours, so memberships are not identifiable; "
                 "fit fewer"
             )
         solved = (batch.to_csr() @ self.topics) @ np.linalg.inv(gram)
@@ -175,7 +177,7 @@ def _itself(statistics: Statistics) -> Statistics:
 
 
 def _whole(blocks: Sequence[Statistics]) -> WeightedStatistics:
-    """All rows, as floats, without what a fit of topics does not read."""
+    """All rows as floats, without arrays that a fit of topics does not use."""
     names = ["word_counts", "document_frequencies", "pair_counts", "triple_sketch"]
     if blocks[0].weighted_counts is not None:
         names.append("weighted_counts")

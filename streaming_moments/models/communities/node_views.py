@@ -1,7 +1,7 @@
-"""Node views: what the ends of each node in three parts of a graph say of its memberships.
+"""Node views: edges of each node into three parts of a graph, as views of its memberships.
 
-Given its memberships, a node's edges into different parts are independent, so the sketches of them
-are three views (Anandkumar, Ge, Hsu, Kakade 2014); all of them are sketched, the rows view as well.
+Given its memberships, a node's edges into different parts are independent, so their sketches are
+three views (Anandkumar, Ge, Hsu, Kakade 2014). All views are sketched, including the rows view.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.edges.ends import PARTS, part_name
 from streaming_moments.statistics.views.statistics import ViewStatistics
 
-# The part whose ends are the rows view, and those of its two sides.
+# The part for the rows view, and those for its two sides.
 _ROWS, _LEFT, _RIGHT = 2, 0, 1
 _STRIP = 512
 _ROUNDING = 1e-10
@@ -35,9 +35,9 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class ExpectedEnds:
-    """Expected edge ends of nodes that belong to one community alone, as sketches give them.
+    """Expected edge ends of nodes that belong to one community, as sketches.
 
-    frames : (t, t) float64 of each part: turn a row `[c; Q' x]` into coordinates of orthonormal
+    frames : (t, t) float64 for each part: map a row `[c; Q' x]` to coordinates of orthonormal
         columns
     columns : (3 t, k) float64, expected ends in each community, in those coordinates, part after
         part
@@ -52,9 +52,9 @@ class ExpectedEnds:
 
 
 def expected_ends(rows: Rows, sketch: Basis, k: int, alpha0: float) -> ExpectedEnds:
-    """The ends of k communities from all rows, in one sweep.
+    """Ends of k communities from all rows, in one sweep.
 
-    Raises NotIdentifiable if the edges do not hold so many communities.
+    Raises NotIdentifiable if the edges identify fewer communities.
     """
     frames = part_frames(sketch)
     width = 1 + len(frames[0])
@@ -77,8 +77,8 @@ def part_frames(sketch: Basis) -> tuple[NDArray[np.float64], ...]:
         sizes = np.abs(np.diag(triangle))
         if len(own) < own.shape[1] or sizes.min() <= _ROUNDING * sizes.max():
             raise NotIdentifiable(
-                f"a part of {len(own)} nodes does not tell {own.shape[1]} columns of a sketch "
-                "apart; create the store with fewer --sketch-columns"
+                f"a part of {len(own)} nodes is too small for {own.shape[1]} columns of a sketch; "
+                "create the store with fewer --sketch-columns"
             )
         frames.append(np.asarray(np.linalg.inv(triangle), dtype=np.float64))
     return tuple(frames)
@@ -87,7 +87,7 @@ def part_frames(sketch: Basis) -> tuple[NDArray[np.float64], ...]:
 def turned_ends(
     statistics: ViewStatistics, frames: Sequence[NDArray[np.float64]]
 ) -> list[NDArray[np.float64]]:
-    """(r, t) ends of the nodes of a block in each part."""
+    """(r, t) ends of the nodes of a block in each part, in coordinates of the frames."""
     return [statistics.sums[part_name(part)] @ frame for part, frame in enumerate(frames)]
 
 
@@ -116,7 +116,7 @@ def _told(
     sums = contracted(slices, whitened.W)
     tensor = whitened_tensor(whitened, sums / sides.triples)
     O = by_joint_diagonalization(tensor)
-    # where rows are sketched columns need not have a positive sum: the tensor tells the sign
+    # columns of sketched rows may have a negative sum: the tensor determines the sign
     O = O * np.where(np.einsum("abc,aj,bj,cj->j", tensor, O, O, O) < 0, -1.0, 1.0)
     shares = (O.T @ (sums[:, 0, 0] / sides.triples)) ** 2
     if not (shares > _ROUNDING * shares.sum()).all():
@@ -126,7 +126,7 @@ def _told(
         )
     own = shares / shares.sum() / (alpha0 + 1)
     rows = whitened.pairs @ O / np.sqrt(own)
-    # the pairs of the rows view with each side are its columns, weighted, times those of the side
+    # the pairs of the rows view with each side are its weighted columns times those of the side
     share, dual = alpha0 / (alpha0 + 1), np.linalg.pinv(rows) / own[:, None]
     means = slices / sides.triples
     left = means[:, 1:, 0] - share * np.outer(means[:, 0, 0], sides.sums[1:, 0])

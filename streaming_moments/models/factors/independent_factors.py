@@ -51,23 +51,23 @@ def _require_weak(name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FactorOptions(FitOptions):
-    """What a fit of independent factors is told."""
+    """Options of a fit of independent factors."""
 
     topics: int = option(
-        "Number of factors, or auto: as many as the spectrum tells apart.",
+        "Number of factors, or auto: as many as the spectrum separates from noise.",
         check=partial(require_number, of="factors"),
         auto=("auto",),
         found=BY_SPECTRUM,
         also=("components",),
     )
     order: str = option(
-        "Cumulants that tell factors apart: third of skewed ones, fourth of kurtotic ones.",
+        "Cumulants that separate factors: third for skewed ones, fourth for kurtotic ones.",
         "third",
         require_order,
         choices=ORDERS,
     )
     noise: str = option(
-        "Normal noise: alike, by coordinate, or of a full covariance, which takes fourth moments.",
+        "Covariance of normal noise: spherical, diagonal, or full, which needs fourth moments.",
         "spherical",
         require_noise,
         choices=NOISES,
@@ -86,12 +86,12 @@ class FactorOptions(FitOptions):
 
     @property
     def summary(self) -> str:
-        """What a log says of the fit."""
+        """Summary of the fit for logs."""
         return f"{self.topics or 'as many as there are'} factors"
 
     @property
     def label(self) -> str:
-        """What a model is called after."""
+        """Label from which a model gets its name."""
         number = f"k{self.topics}" if self.topics else "auto"
         return f"{number}-{self.order}-{self.noise}"
 
@@ -101,34 +101,34 @@ class FactorOptions(FitOptions):
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class IndependentFactors(StoredModel):
-    """Factors h of `x = mean + mixing h + noise`, by falling size of the cumulant that told them.
+    """Independent factors h of `x = mean + mixing h + noise`, by decreasing cumulant.
 
     Parameters
     ----------
     mixing : (d, k) float64
-        Column of each factor of variance 1, signed so that it is skewed to the right.
+        Column of each factor with variance 1, signed for positive skewness.
     unmixing : (d, k) float64
-        `unmixing' (x - mean)` are the factors of a row, and noise.
+        `unmixing' (x - mean)` are the factors of a row plus noise.
     mean : (d,) float64
-        Of the rows.
+        Mean of the rows.
     noise : (d,) float64
-        Variance of each coordinate beside the factors; empty where its covariance is unknown.
+        Noise variance of each coordinate; empty for noise of unknown covariance.
     skewness, kurtosis : (k,) float64
-        Third and excess fourth cumulant of each factor; kurtosis NaN without fourth moments.
+        Third and excess fourth cumulants of the factors; kurtosis is NaN without fourth moments.
     skewness_error, kurtosis_error : (k,) float64
-        Their standard errors where rows are normal.
+        Their standard errors for normal rows.
     spectrum : (k,) float64
-        Of the signal.
+        Spectrum of the signal.
     order, noise_kind : str
         As the options `order` and `noise`.
     n_directions : int
-        Directions in which rows vary beside noise.
+        Directions in which rows vary beyond noise.
     n_missing, n_clipped : int
-        Records that are no row of numbers, and rows that were drawn in to the radius.
+        Records that are not numeric, and rows that were clipped to the radius.
     bars : (k,) float64, optional
-        Distance of each column from the true one that is to be expected, from halves of the rows.
+        Expected distance of each column from the true one, from halves of the rows.
     documents, since, until, half_life
-        As of any model.
+        As for any model.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class IndependentFactors(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """The factors of these statistics.
+        """Fit the factors to statistics.
 
         Parameters
         ----------
@@ -177,22 +177,22 @@ class IndependentFactors(StoredModel):
         Raises
         ------
         NotIdentifiable
-            The statistics do not tell as many factors apart: says which and why.
+            The statistics separate fewer factors; the message says which and why.
         InvalidInput
-            Fourth moments are needed, and the statistics keep none.
+            Fourth moments are needed, but the statistics have none.
         """
         return fit_of_blocks(rows, "factors", cls.of_blocks, options)
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
-        """The fit, of the statistics of all row blocks; errors as `fit`."""
+        """Fit from the statistics of all row blocks; raises as `fit`."""
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         n_directions = signal_directions(moments, diagonal=options.noise == "diag")
         k = options.topics or n_directions
         if not k:
             raise NotIdentifiable(
-                f"{moments.number:,} rows vary in no direction beside noise, so there are no "
+                f"{moments.number:,} rows vary in no direction beyond noise, so there are no "
                 "factors; add rows, or ask for a number of factors"
             )
         found = independent_factors(moments, k, options.order, options.noise)
@@ -224,7 +224,7 @@ class IndependentFactors(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: VectorsFoundation, options: Any) -> int:
-        """As of any model of vectors."""
+        """Bytes as for any model of vectors."""
         return tensor_bytes(foundation)
 
     @property
@@ -241,12 +241,12 @@ class IndependentFactors(StoredModel):
 
     @property
     def dimension(self) -> int:
-        """Numbers d of a row."""
+        """Number d of coordinates of a row."""
         return self.mean.size
 
     @property
     def weak(self) -> int:
-        """Factors that no cumulant tells from noise."""
+        """Number of factors whose cumulants do not exceed noise."""
         return weak_factors(self, self.order).size
 
     @property
@@ -258,7 +258,7 @@ class IndependentFactors(StoredModel):
     def transform(
         self, batch: VectorBatch, method: str = "fixed-point", seed: int | None = None
     ) -> NDArray[np.float64]:
-        """(N, k) factors of each row of numbers; errors as `values`."""
+        """(N, k) factors of each row of numbers; raises as `values`."""
         return self.values(batch.values)
 
     def read(self, batch: VectorBatch, method: str = "", seed: int | None = None) -> Columns:
@@ -266,12 +266,12 @@ class IndependentFactors(StoredModel):
         return Columns.of(factors=self.values(batch.values))
 
     def values(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(n, k) factors of (n, d) rows, of variance 1 and noise besides.
+        """(n, k) factors of (n, d) rows, with variance 1, plus noise.
 
         Raises
         ------
         ForeignStatistics
-            Rows of another width.
+            The rows have another width.
         """
         return read_by_parts(rows, self.dimension, self._values)
 
@@ -279,11 +279,11 @@ class IndependentFactors(StoredModel):
         return np.asarray((rows.astype(np.float64) - self.mean) @ self.unmixing)
 
     def rows_of(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, d) rows of (n, k) factors, without noise."""
+        """(n, d) rows from (n, k) factors, without noise."""
         return np.asarray(values @ self.mixing.T + self.mean)
 
     def described(self) -> Description:
-        """Skewness and kurtosis of each factor, with what noise has of them."""
+        """Skewness and kurtosis of each factor, with those of noise."""
         columns = {
             "share": self.weights,
             "skewness": self.skewness,
@@ -308,18 +308,18 @@ class IndependentFactors(StoredModel):
             f"{self.noise_kind} noise"
         ]
         if self.n_topics != self.n_directions and self.noise_kind != "full":
-            said.append(f"the spectrum tells {self.n_directions} apart")
+            said.append(f"the spectrum separates {self.n_directions} from noise")
         if self.weak:
-            said.append(f"{self.weak} have a cumulant that noise has too, and may be any")
+            said.append(f"{self.weak} have cumulants within noise and are unreliable")
         if self.n_missing:
-            said.append(f"{self.n_missing:,} records are no row of numbers and count for nothing")
+            said.append(f"{self.n_missing:,} records are not numeric and were skipped")
         return Description(facts, columns, "; ".join(said))
 
 
 def _bars(found: Factors, *halves: Factors) -> NDArray[np.float64]:
-    """(k,) half of the distance between the columns of the halves, matched."""
+    """(k,) half the distance between the matched columns of the halves."""
     own = found.mixing.T
-    # without skewness a factor is known up to its sign: either is matched
+    # the sign of a factor without skewness is free: match either sign
     either = [
         matched_rows(np.vstack([own, -own]), np.vstack([one.mixing.T, -one.mixing.T]))
         for one in halves

@@ -1,6 +1,6 @@
-"""Latent trees: hidden states between the columns of a categorical table, and how they join them.
+"""Latent trees: a tree of hidden states that explains the columns of a categorical table.
 
-Song, Parikh, Xing 2011; Anandkumar, Chaudhuri, Hsu, Kakade, Song, Zhang 2011. `model` puts together
-`structure` (which hidden nodes there are), `three_views` and `parameters` (what they say of the
-columns); `directed` is inference, `chow_liu` the tree without hidden nodes to compare with.
+Song, Parikh, Xing 2011; Anandkumar, Chaudhuri, Hsu, Kakade, Song, Zhang 2011. `model` combines
+`structure` (the tree of hidden nodes), `three_views` and `parameters` (probability tables).
+`directed` is inference, `chow_liu` the tree without hidden nodes for comparison.
 """

@@ -1,8 +1,8 @@
-"""Bars: how far the tables and scores of a latent tree can be trusted, from halves of the rows.
+"""Bars: error bars of the tables and scores of a latent tree, from halves of the rows.
 
-The state keeps the pairs of each half, and the triples of all rows. A row stands in one cell of a
-triple of columns, so a random half of the rows is a binomial share of each cell; that is drawn, and
-fitted to the pairs that the half has.
+The statistics have the pairs of each half, but only the triples of all rows. A row is in one cell
+of a triple of columns, so a random half of the rows is a binomial sample of each cell. This module
+draws such a sample and fits it to the pairs of the half.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ else:
     optimize = LazyModule("scipy.optimize")
 
 _MOST_ROUNDS = 200
-_FITTED = 1e-9  # how far a probability of a pair may be off
+_FITTED = 1e-9  # largest error of a pair probability after fitting
 
 
 @dataclass(frozen=True, eq=False)
 class TreeBars:
-    """Half of what two halves of the rows differ by.
+    """Half the difference between fits of two halves of the rows.
 
-    tables : (states of the parent, states) float64 each, standard errors of the probabilities of
-        each node given its parent's state
-    scores : of the scores, and of the lead of Chow-Liu's tree, "behind"
+    tables : (states of the parent, states) float64 for each node, standard errors of its
+        probabilities given the state of its parent
+    scores : standard errors of the scores, and of the lead of Chow-Liu's tree, "behind"
     """
 
     tables: tuple[NDArray[np.float64], ...]
@@ -57,12 +57,12 @@ def table_bars(
     smoothing: float,
     seed: int,
 ) -> tuple[NDArray[np.float64], ...] | None:
-    """Bars of the tables of a tree of that structure; None where a half does not hold its states.
+    """Bars of the tables of a tree; None if a half identifies fewer states.
 
-    structure : of all rows
+    structure : tree of all rows
     counts : rows with the values of three columns, those of `views_of` all hidden nodes
-    known : states of the hidden nodes, of all rows; the states of a half get their numbers
-    seed : of the halves of the triples
+    known : states of the hidden nodes from all rows; the states of a half are matched to them
+    seed : seed of the sampled halves of the triples
     """
     rng = np.random.default_rng(seed)
     whole = {views: np.rint(counts[views]).astype(np.int64) for views in sorted(counts)}
@@ -87,10 +87,10 @@ def table_bars(
 def fitted_to_pairs(
     triple: NDArray[np.int64], tables: PairTables, views: Triple
 ) -> NDArray[np.float64]:
-    """Probabilities of three values, nearest to counts with the pairs of some rows, by entropy.
+    """Probabilities of three values nearest to counts in entropy, with the pairs of some rows.
 
-    Iterative proportional fitting (Deming, Stephan 1940), until it has the pairs or for 200 rounds.
-    Halves drawn apart may give pairs that no triple can have: these are never all matched.
+    Iterative proportional fitting (Deming, Stephan 1940), until the pairs match, at most 200
+    rounds. Independent samples can give pairs that no triple has; these never match completely.
     Raises NotIdentifiable if no row has two of the columns.
     """
     found = triple / max(triple.sum(), 1)
@@ -111,7 +111,7 @@ def fitted_to_pairs(
 
 
 def score_bars(scores: tuple[Mapping[str, float], Mapping[str, float]]) -> dict[str, float]:
-    """Bars of the scores of the same trees by the pairs of each half.
+    """Bars of the scores of the same trees under the pairs of each half.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def score_bars(scores: tuple[Mapping[str, float], Mapping[str, float]]) -> dict[
 
 
 def _numbered_like(found: NodeStates, whole: NodeStates) -> NodeStates:
-    """With the states in the order in which they are nearest to others."""
+    """States reordered to be nearest to those of the whole."""
     leaves = sorted(whole.given)
     own, other = (np.vstack([one.given[leaf] for leaf in leaves]) for one in (found, whole))
     apart = np.abs(own[:, None, :] - other[:, :, None]).sum(axis=0)

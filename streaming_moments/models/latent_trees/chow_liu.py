@@ -1,4 +1,4 @@
-"""Chow-Liu: the likeliest tree of the columns themselves, to compare with one of hidden states."""
+"""Chow-Liu: maximum likelihood tree of the columns themselves, to compare with latent trees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streaming_moments.models.latent_trees.pair_tables import PairTables
 
 
 def chow_liu(tables: PairTables, smoothing: float) -> DirectedTree:
-    """The tree of most mutual information (Chow, Liu 1968) over V columns, with its tables.
+    """Tree of largest mutual information (Chow, Liu 1968) over V columns, with its tables.
 
     `smoothing` is the share of a column's distribution that is mixed into it given its parent.
 
@@ -38,7 +38,7 @@ def chow_liu(tables: PairTables, smoothing: float) -> DirectedTree:
 
 
 def _spanning_tree(worth: NDArray[np.float64]) -> list[list[int]]:
-    """Neighbours of each node in the spanning tree of most worth (Prim 1957)."""
+    """Neighbours of each node in the maximum spanning tree (Prim 1957)."""
     V = len(worth)
     found: list[list[int]] = [[] for _ in range(V)]
     best, via = worth[0].copy(), np.zeros(V, dtype=np.int64)

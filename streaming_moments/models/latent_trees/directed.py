@@ -1,4 +1,4 @@
-"""DirectedTree: inference on a tree of discrete nodes, some of which are columns of a table."""
+"""DirectedTree: inference on a tree of discrete nodes, some of them columns of a table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streaming_moments.printing.short_repr import short_repr
 
 @dataclass(frozen=True, eq=False)
 class DirectedTree:
-    """Nodes in an order in which each comes after its parent.
+    """Nodes ordered so that each comes after its parent.
 
-    parents : place of each node's parent; -1 of the root, which is the first
-    columns : column that a node is; -1 of hidden nodes
-    tables : (states of the parent, states) float64 each, probability of each state given the
-        parent's; one row for the root
+    parents : index of each node's parent; -1 for the root, which is first
+    columns : column of each node; -1 for hidden nodes
+    tables : (states of the parent, states) float64 for each node, probability of each state given
+        the parent's state; one row for the root
 
     Examples
     --------
@@ -38,38 +38,38 @@ class DirectedTree:
 
     @cached_property
     def node_of(self) -> tuple[int, ...]:
-        """Place of the node that is each column."""
+        """Node of each column."""
         places = {column: node for node, column in enumerate(self.columns) if column >= 0}
         return tuple(places[column] for column in range(len(places)))
 
     def log_probabilities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """(N,) log-probability, in nats, of the known values of (N, V) int64 rows.
 
-        A row has the category in each column, -1 where it is unknown.
+        A row holds the category of each column, or -1 if unknown.
         """
         return self._upward(rows)[2]
 
     def posteriors(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
-        """(N, states) distribution of each node given what is known of each row."""
+        """(N, states) distribution of each node given the known values of each row."""
         beliefs, messages, _ = self._upward(rows)
         found: list[NDArray[np.float64]] = []
         for node, parent in enumerate(self.parents):
             if parent < 0:
                 own = beliefs[node] * self.tables[node][0]
             else:
-                # the parent's distribution without what this node told it
+                # the parent's distribution without the message of this node
                 told = np.maximum(messages[node], 1e-300)
                 own = (found[parent] / told) @ self.tables[node] * beliefs[node]
             found.append(own / own.sum(axis=1, keepdims=True))
         return tuple(found)
 
     def conditionals(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
-        """(N, c) distribution of each column given what is known of each row; 1 at what is."""
+        """(N, c) distribution of each column given the known values of each row; 1 where known."""
         found = self.posteriors(rows)
         return tuple(found[node] for node in self.node_of)
 
     def completed(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Rows with the likeliest category in each column, and (N, V) its probability."""
+        """Rows with the most likely category in each column, and (N, V) its probability."""
         given = self.conditionals(rows)
         likeliest = np.stack([one.argmax(axis=1) for one in given], axis=1)
         sure = np.stack([one.max(axis=1) for one in given], axis=1)
@@ -108,7 +108,7 @@ class DirectedTree:
     def _upward(
         self, rows: NDArray[np.int64]
     ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]], NDArray[np.float64]]:
-        """What each node says of itself, and to its parent, scaled; log-probability of all."""
+        """Messages from each node and to its parent, scaled; log-probability of all rows."""
         N, logs = len(rows), np.zeros(len(rows))
         beliefs = [np.ones((N, table.shape[1])) for table in self.tables]
         messages: list[NDArray[np.float64]] = [np.empty(0)] * len(self.tables)
@@ -131,7 +131,7 @@ class DirectedTree:
 def directed(
     neighbours: Sequence[Sequence[int]], root: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Nodes of a tree in an order in which each comes after its parent, and places of the parents.
+    """Order the nodes of a tree so that each comes after its parent; return also parents' indices.
 
     Examples
     --------

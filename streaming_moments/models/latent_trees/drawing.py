@@ -1,4 +1,4 @@
-"""Drawing: a latent tree as JSON, as text and as a picture."""
+"""Drawing: a latent tree as JSON, text or SVG."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ROW, _STEP, _LEFT, _WIDTH = 22, 90, 20, 180  # pixels
 
 
 def as_json(model: Any) -> list[dict[str, Any]]:
-    """The nodes, each after its parent: name, parent, states and their probabilities given it."""
+    """Nodes, each after its parent: name, parent, states and their conditional probabilities."""
     names = _names(model)
     lengths = _lengths(model)
     found = []
@@ -31,7 +31,7 @@ def as_json(model: Any) -> list[dict[str, Any]]:
 
 
 def as_text(model: Any) -> str:
-    """The tree in lines, a node each, with the length of the edge above it."""
+    """The tree as text, one line for each node, with the length of the edge above it."""
     names, lengths = _names(model), _lengths(model)
     below = _below(model)
     lines: list[str] = []
@@ -54,7 +54,7 @@ def as_text(model: Any) -> str:
 
 
 def as_svg(model: Any) -> str:
-    """The tree as an SVG picture, its root on the left and the columns on the right."""
+    """The tree as SVG, with its root on the left and the columns on the right."""
     below, names = _below(model), _names(model)
     places: dict[int, tuple[float, float]] = {}
     leaves = 0
@@ -91,7 +91,7 @@ def as_svg(model: Any) -> str:
 
 
 def _names(model: Any) -> dict[int, str]:
-    """Name of each node: of a column, or h0, h1, ... of the hidden ones, in their order."""
+    """Name of each node: that of its column, or h0, h1, ... for hidden nodes in order."""
     hidden = [node for node in model.order if node >= model.table.number]
     named = {node: f"h{place}" for place, node in enumerate(hidden)}
     return named | dict(enumerate(model.table.names))

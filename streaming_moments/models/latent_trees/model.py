@@ -1,4 +1,4 @@
-"""LatentTree: hidden states between the columns of a categorical table."""
+"""LatentTree: tree of hidden states that explains the columns of a categorical table."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def _require_smoothing(share: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class LatentTreeOptions(FitOptions):
-    """What a fit of a latent tree is told; `topics` are the states of each hidden node."""
+    """Options of a fit of a latent tree; `topics` is the number of states of each hidden node."""
 
     contract: float = option(
-        "Hidden nodes closer than so much are one.", _CONTRACT, _require_contract
+        "Merge hidden nodes closer than this distance.", _CONTRACT, _require_contract
     )
     smoothing: float = option(
-        "Share of each column's own distribution in that given a state.",
+        "Share of each column's own distribution mixed into its distribution given a state.",
         _SMOOTHING,
         _require_smoothing,
     )
@@ -73,26 +73,27 @@ class LatentTreeOptions(FitOptions):
         super().__post_init__()
         if self.method != "joint":
             raise InvalidInput(
-                f'latent trees are found by "joint" alone, not "{self.method}"; leave it out'
+                f'latent trees are fitted by "joint" only, not by "{self.method}"; leave the '
+                "method out"
             )
 
     @property
     def summary(self) -> str:
-        """What a log says of the fit."""
+        """Summary of the fit for logs."""
         return f"hidden nodes of {self.topics} states"
 
     @property
     def label(self) -> str:
-        """What a model is called after."""
+        """Label from which a model gets its name."""
         how = "" if self.contract == _CONTRACT else f"-c{self.contract:g}"
         return f"k{self.topics}{how}"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LatentTree(StoredModel):
-    """A tree whose leaves are the columns of a table and whose other nodes are hidden states.
+    """Tree whose leaves are the columns of a table and whose inner nodes are hidden states.
 
-    Given the state of a node, what lies beyond each of its edges is independent.
+    Given the state of a node, the subtrees beyond its edges are independent.
 
     Parameters
     ----------
@@ -101,22 +102,22 @@ class LatentTree(StoredModel):
     structure : Structure
         The tree with the length of its edges.
     order : tuple of int
-        Node of `structure` in each place of `tree`.
+        Node of `structure` at each index of `tree`.
     tree, dependence : DirectedTree
         The latent tree with its tables, and Chow-Liu's tree of the same pairs.
     scores : mapping
-        Mean log-likelihood of a pair of columns, nats: of this model, of Chow-Liu's tree, of
-        independent columns and of the pairs themselves, which none exceeds.
+        Mean log-likelihood of a pair of columns in nats: of this model, of Chow-Liu's tree, of
+        independent columns, and of the pairs themselves, which is the upper bound.
     states : int
-        k of each hidden node.
+        Number of states k of each hidden node.
     vocabulary, basis : str
-        Fingerprints.
+        Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional
-        Of tables and scores, where the statistics keep halves of the rows and each holds the tree.
+        Bars of tables and scores, if the statistics have halves and each identifies the tree.
     documents : int
-        Rows it was fitted on.
+        Number of rows in the fit.
     since, until, half_life
-        As of any model.
+        As for any model.
 
     Examples
     --------
@@ -151,36 +152,37 @@ class LatentTree(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """The tree of these statistics.
+        """Fit the tree to statistics.
 
         Parameters
         ----------
         rows : Rows
-            Of a table of categorical columns.
+            Statistics of a table of categorical columns.
         options : LatentTreeOptions
             How.
 
         Raises
         ------
         InvalidInput
-            Statistics of documents, not of a table.
+            The statistics are of documents, not of a table.
         NotIdentifiable
-            Fewer than three columns, a column of fewer categories than states, two columns that no
-            row has both of, or hidden states that three columns do not tell apart: names them.
+            There are fewer than three columns, a column has fewer categories than states, two
+            columns never occur in one row, or three columns do not separate hidden states; the
+            message names them.
         """
         table = rows.basis.table
         if table is None:
             raise InvalidInput(
-                "a latent tree is of the categorical columns of a table; create the store with "
+                "a latent tree needs the categorical columns of a table; create the store with "
                 "--categories"
             )
         if table.number < FEWEST_COLUMNS:
             raise NotIdentifiable(
-                f"the table has {table.number} columns, and hidden states show from "
-                f"{FEWEST_COLUMNS} on; give more columns"
+                f"the table has {table.number} columns, but hidden states need at least "
+                f"{FEWEST_COLUMNS}; give more columns"
             )
         if options.topics < _LEAST_STATES:
-            raise InvalidInput("one state tells nothing of the columns; ask for 2 or more")
+            raise InvalidInput("a single state explains nothing; ask for 2 or more")
         require_states(table, options.topics)
         pairs = rows.each("reading row blocks", pair_rows, table.n_words)
         planned = rows.once("structure", _structured, pairs, table, options)
@@ -197,7 +199,7 @@ class LatentTree(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """Its last step holds tables of a few columns each, less than topics by the moments."""
+        """Bytes of tables of a few columns each, fewer than for topics by moments."""
         return 8 * 6 * int(foundation.rows * options.topics)
 
     @classmethod
@@ -271,21 +273,22 @@ class LatentTree(StoredModel):
         return self.table.number
 
     def codes(self, batch: CountBatch) -> NDArray[np.int64]:
-        """(rows, V) categories of a batch as the store's reader gives it, -1 where missing.
+        """(rows, V) categories of a batch from the store's reader, -1 for missing values.
 
         Raises
         ------
         ForeignStatistics
-            The batch counts another vocabulary.
+            The batch has another vocabulary.
         """
         if batch.vocabulary != self.vocabulary:
             raise ForeignStatistics(
-                "the rows were read by other columns than the model's; read them with its own"
+                "the rows have other columns than the model; read them with the columns of the "
+                "model"
             )
         return self.table.codes(batch)
 
     def read(self, batch: CountBatch, method: str = "", seed: int | None = None) -> Columns:
-        """Each row with what is missing filled in, how sure that is, and log probabilities."""
+        """Each row with its missing values filled in, their probabilities, and log-likelihoods."""
         codes = self.codes(batch)
         filled, sure = self.tree.completed(codes)
         values = zip(self.table.names, filled.T, self.table.categories, strict=True)
@@ -299,7 +302,7 @@ class LatentTree(StoredModel):
 
     @property
     def behind(self) -> float:
-        """By how many nats a pair is likelier under Chow-Liu's tree; below 0 it is not."""
+        """Nats by which Chow-Liu's tree is better per pair; negative if it is worse."""
         return self.scores["chow_liu"] - self.scores["latent_tree"]
 
     def summary(self) -> dict[str, Any]:
@@ -312,7 +315,7 @@ class LatentTree(StoredModel):
         }
 
     def described(self) -> Description:
-        """Its scores beside Chow-Liu's, its nodes as JSON, and a picture."""
+        """Scores beside those of Chow-Liu's tree, nodes as JSON, and a drawing."""
         facts = {
             "states": self.states,
             "columns": list(self.table.names),
@@ -334,13 +337,13 @@ class LatentTree(StoredModel):
             sentence += f"; probabilities of its tables err by {errors.mean():.2g} on average"
         if self.behind > 0:
             sentence += (
-                f"; Chow-Liu's tree of the columns themselves is {self.behind:.2g} nats better: "
-                "hidden states alone are the wrong model of these columns, or there are too few"
+                f"; Chow-Liu's tree without hidden states is {self.behind:.2g} nats better: a "
+                "latent tree is the wrong model of these columns, or it has too few states"
             )
         return Description(facts, sentence=sentence, picture=drawing.as_text(self))
 
     def parts(self) -> tuple[Arrays, Attributes]:
-        """Arrays and attributes of which `from_parts` makes it again."""
+        """Arrays and attributes from which `from_parts` restores the model."""
         stored, named = super().parts()
         arrays, attributes = {**stored}, {**named}
         attributes["table"] = self.table.to_json()
@@ -358,12 +361,12 @@ class LatentTree(StoredModel):
 
     @classmethod
     def fields_given(cls, arrays: Arrays, attributes: Attributes) -> dict[str, Any]:
-        """The fields of the model of some parts, by name.
+        """Fields of the model from its parts, by name.
 
         Raises
         ------
         InvalidInput
-            A part is missing, or they do not fit together.
+            A part is missing, or parts do not match.
         """
         left = dict(attributes)
         try:

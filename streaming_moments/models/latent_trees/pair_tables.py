@@ -1,4 +1,4 @@
-"""PairTables: how often two values of two columns stand in one row, of all columns."""
+"""PairTables: counts of rows with two given values, for all pairs of columns."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
-# Of the singular values: below it a column tells nothing of the other.
+# Singular values below this show no dependence of two columns.
 _LEAST_CORRELATION = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class PairTables:
-    """The pair counts of a table, of which each pair of columns is a block.
+    """Pair counts of a table, one block for each pair of columns.
 
-    A row that lacks a value adds to the blocks of its other columns only. So each block is divided
-    by its own sum, which is right where values are missing at random.
+    A row with a missing value adds only to the blocks of its other columns. Each block is divided
+    by its own sum, which is correct if values are missing at random.
 
-    table : the V columns, of n categories
+    table : the V columns, with n categories in all
     counts : (n, n) float64, pair counts
     word_counts : (n,) float64, rows with each category
 
@@ -42,9 +42,9 @@ class PairTables:
     word_counts: NDArray[np.float64]
 
     def joint(self, one: int, other: int) -> NDArray[np.float64]:
-        """(c_one, c_other) probabilities of the pairs of values, over rows that have both.
+        """(c_one, c_other) joint probabilities of two columns, over rows that have both values.
 
-        Raises NotIdentifiable if no row has both.
+        Raises NotIdentifiable if no row has both values.
         """
         block = self.counts[self.table.words(one), self.table.words(other)]
         total = block.sum()
@@ -61,20 +61,20 @@ class PairTables:
         return np.asarray(own / own.sum())
 
     def distance(self, one: int, other: int, states: int) -> float:
-        """`- sum_{j=2..k} log sigma_j(D^-1/2 P D'^-1/2)`, which adds up along a tree of k states.
+        """`- sum_{j=2..k} log sigma_j(D^-1/2 P D'^-1/2)`, a distance that adds up along a tree.
 
-        Of as many categories as states it is the log-determinant distance.
+        With as many categories as states it is the log-determinant distance.
         """
         joint = self.joint(one, other)
         left, right = joint.sum(axis=1, keepdims=True), joint.sum(axis=0)
-        # a category that no row has is a row of zeros
+        # a category without rows gives a row of zeros
         scaled = joint / np.sqrt(np.where(left > 0, left, 1.0))
         scaled /= np.sqrt(np.where(right > 0, right, 1.0))
         values = np.linalg.svd(scaled, compute_uv=False)[1:states]
         return float(-np.log(np.maximum(values, _LEAST_CORRELATION)).sum())
 
     def distances(self, states: int) -> NDArray[np.float64]:
-        """(V, V) distances of all columns."""
+        """(V, V) distances between all columns."""
         V = self.table.number
         found = np.zeros((V, V))
         for one, other in combinations(range(V), 2):
@@ -82,7 +82,7 @@ class PairTables:
         return found
 
     def information(self) -> NDArray[np.float64]:
-        """(V, V) mutual information of all columns, in nats."""
+        """(V, V) mutual information between all columns, in nats."""
         V = self.table.number
         found = np.zeros((V, V))
         for one, other in combinations(range(V), 2):
@@ -94,9 +94,9 @@ class PairTables:
         return found
 
     def mean_log(self, joints: Sequence[Sequence[NDArray[np.float64]]]) -> float:
-        """Mean over all pairs of columns of `sum P log Q`, nats: the likelihood of pairs.
+        """Mean over all pairs of columns of `sum P log Q`, in nats: the log-likelihood of pairs.
 
-        `joints` are the V by V arrays Q, (c_one, c_other), above 0 wherever pairs were counted.
+        `joints` are the V by V arrays Q, (c_one, c_other), positive wherever pairs were counted.
         """
         every = list(combinations(range(self.table.number), 2))
         total = 0.0
@@ -108,7 +108,7 @@ class PairTables:
 
 
 def require_states(table: TableColumns, states: int) -> None:
-    """Raise NotIdentifiable for more states than a column has categories."""
+    """Raise NotIdentifiable if a column has fewer categories than states."""
     few = [
         name for name, own in zip(table.names, table.categories, strict=True) if len(own) < states
     ]

@@ -1,4 +1,4 @@
-"""Parameters: what hidden nodes say of the columns and of one another."""
+"""Parameters: probability tables of the hidden nodes of a tree."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from streaming_moments.numerics.simplex import nearest_distributions
 
 Triple = tuple[int, int, int]
 
-# Views of a hidden node that are tried in turn, until some tell its states apart.
+# Views of a hidden node to try until some separate its states.
 _TRIED = 6
 _LEAVES_OF_A_SIDE = 2
-# Leaves of each end, by whose pairs an inner edge is found.
+# Leaves at each end whose pairs determine an inner edge.
 _ENDS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class NodeStates:
-    """Weights of a hidden node's states, and the columns given them.
+    """Weights of a hidden node's states, and distributions of the columns given them.
 
     weights : (k,) float64, share of each state
-    given : (c, k) float64 columns on the simplex, by leaf
+    given : (c, k) float64 columns on the simplex for each leaf
     """
 
     weights: NDArray[np.float64]
@@ -38,7 +38,7 @@ class NodeStates:
 
 
 def views_of(structure: Structure) -> dict[int, tuple[Triple, ...]]:
-    """Leaves beyond three edges of each hidden node, the nearest first: triples to be tried."""
+    """Triples of leaves beyond three edges of each hidden node, nearest first."""
     found = {}
     for node in structure.hidden:
         sides = sorted(
@@ -59,10 +59,10 @@ def node_states(
     triples: Mapping[Triple, NDArray[np.float64]],
     states: int,
 ) -> NodeStates:
-    """The states of a hidden node, from three leaves beyond it, and all leaves given them.
+    """States of a hidden node from three leaves around it, and all leaves given these states.
 
-    `triples` holds probabilities of the values of three columns, those of `views_of` the node.
-    Raises NotIdentifiable if no three leaves separate so many states.
+    `triples` holds joint probabilities for the triples of `views_of`. Raises NotIdentifiable if no
+    three leaves separate the states.
     """
     why = ""
     for views, triple in triples.items():
@@ -72,7 +72,7 @@ def node_states(
         except NotIdentifiable as error:
             why = why or f"{_named(tables, views)}: {error}"
     raise NotIdentifiable(
-        f"columns {why}; ask for fewer states, leave out a column that has nothing to do with the "
+        f"columns {why}; ask for fewer states, leave out a column that is independent of the "
         "others, or add rows"
     )
 
@@ -87,7 +87,7 @@ def _all_given(
 ) -> NodeStates:
     """All leaves given the node: `P_ea = O_e diag(w) O_a'` for views beyond other edges.
 
-    Raises NotIdentifiable for a leaf whose values have no probability given a state.
+    Raises NotIdentifiable for a leaf whose values all have probability 0 given a state.
     """
     side_of = {leaf: place for place, side in enumerate(structure.sides(node)) for leaf in side}
     given = {views[0]: columns}
@@ -99,7 +99,8 @@ def _all_given(
         sums = raw.sum(axis=0)
         if not (sums > 0).all():
             raise NotIdentifiable(
-                f"one of {weights.size} states leaves no value of {tables.table.names[leaf]!r}"
+                f"one of {weights.size} states gives every value of {tables.table.names[leaf]!r} "
+                "probability 0"
             )
         return nearest_distributions(raw / sums)
 
@@ -118,10 +119,10 @@ def transition(
     states: Mapping[int, NodeStates],
     tables: PairTables,
 ) -> NDArray[np.float64]:
-    """(k, k) joint distribution of the states of two hidden nodes beside each other.
+    """(k, k) joint distribution of the states of two adjacent hidden nodes.
 
-    `J >= 0` of sum 1, by non-negative least squares of `O_x J O_y' = P_xy` over leaves x beyond one
-    of them and y beyond the other.
+    `J >= 0` with sum 1, by non-negative least squares of `O_x J O_y' = P_xy` over leaves x on one
+    side and y on the other.
     """
     from scipy.optimize import nnls
 
@@ -132,7 +133,7 @@ def transition(
     for x, y in product(near, far):
         rows.append(np.kron(states[one].given[x], states[other].given[y]))
         values.append(tables.joint(x, y).ravel())
-    # a row of sum 1 weighs as much as all of the tables
+    # the row for sum 1 has the weight of all tables together
     rows.append(np.full((1, k * k), float(len(values))))
     values.append(np.array([float(len(values))]))
     found, _ = nnls(np.vstack(rows), np.concatenate(values))
@@ -146,10 +147,10 @@ def parametrised(
     states: int,
     smoothing: float,
 ) -> tuple[DirectedTree, tuple[int, ...]]:
-    """The tree with all its tables, directed away from its hidden node of most leaves.
+    """Tree with all its tables, rooted at its hidden node with most leaves.
 
-    The tuple holds the node of `structure` in each place of it. Raises NotIdentifiable if the
-    states of a hidden node cannot be found.
+    The tuple holds the node of `structure` at each index. Raises NotIdentifiable if the states of a
+    hidden node cannot be found.
     """
     known = hidden_states(structure, tables, triples, states)
     return tree_of(structure, tables, known, smoothing)
@@ -161,7 +162,7 @@ def hidden_states(
     triples: Mapping[int, Mapping[Triple, NDArray[np.float64]]],
     states: int,
 ) -> dict[int, NodeStates]:
-    """The states of all hidden nodes; arguments and errors as of `parametrised`."""
+    """States of all hidden nodes; arguments and errors as for `parametrised`."""
     return {
         node: node_states(structure, node, tables, triples[node], states)
         for node in structure.hidden
@@ -174,7 +175,7 @@ def tree_of(
     known: Mapping[int, NodeStates],
     smoothing: float,
 ) -> tuple[DirectedTree, tuple[int, ...]]:
-    """The tree of hidden nodes whose states are known; what it returns as of `parametrised`."""
+    """Tree for known states of its hidden nodes; returns as `parametrised`."""
     states = next(iter(known.values())).weights.size
     root = max(structure.hidden, key=lambda node: (len(structure.neighbours[node]), -node))
     neighbours = [list(structure.neighbours[node]) for node in range(len(structure.neighbours))]
@@ -215,7 +216,7 @@ def _length(structure: Structure, node: int, leaf: int) -> float:
         for after, more in structure.neighbours[here].items():
             if after != before and (after == leaf or after >= structure.leaves):
                 waiting.append((after, here, length + max(more, 0.0)))
-    raise AssertionError(f"{leaf} is no leaf of the tree")
+    raise AssertionError(f"{leaf} is not a leaf of the tree")
 
 
 def _named(tables: PairTables, views: Triple) -> str:

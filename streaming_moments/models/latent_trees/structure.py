@@ -1,4 +1,4 @@
-"""Structure: the tree whose paths are the distances of its leaves."""
+"""Structure: the tree whose path lengths are the distances between its leaves."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Structure:
-    """An unrooted tree: nodes 0 to V - 1 are the columns, its leaves; those from V on are hidden.
+    """Unrooted tree: nodes 0 to V - 1 are its leaves, the columns; nodes from V on are hidden.
 
-    leaves : V, 3 or more
-    edges : nodes and length of each
+    leaves : V, at least 3
+    edges : nodes and length of each edge
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Structure:
 
     @cached_property
     def neighbours(self) -> dict[int, dict[int, float]]:
-        """Nodes beside each node, with the length of the edge."""
+        """Adjacent nodes of each node, with the lengths of the edges."""
         found: dict[int, dict[int, float]] = {}
         for one, other, length in self.edges:
             found.setdefault(one, {})[other] = length
@@ -48,11 +48,11 @@ class Structure:
         return tuple((one, other) for one, other, _ in self.edges if min(one, other) >= self.leaves)
 
     def sides(self, node: int) -> tuple[tuple[int, ...], ...]:
-        """Leaves beyond each edge of a node, the nearest first."""
+        """Leaves beyond each edge of a node, nearest first."""
         return tuple(self.beyond(node, beside) for beside in self.neighbours[node])
 
     def beyond(self, node: int, beside: int) -> tuple[int, ...]:
-        """Leaves that a node sees through the one beside it, the nearest first."""
+        """Leaves beyond the edge from a node to an adjacent one, nearest first."""
         found = [(length, leaf) for leaf, length in self._walk(node, beside)]
         return tuple(leaf for _, leaf in sorted(found))
 
@@ -69,9 +69,9 @@ class Structure:
 
 
 def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
-    """The tree of a matrix of distances (Saitou, Nei 1987), exact where they are those of a tree.
+    """Tree of a distance matrix (Saitou, Nei 1987), exact for the distances of a tree.
 
-    The distances are (V, V) float64 and symmetric, with V of 3 or more.
+    The distances are (V, V) float64 and symmetric, with V at least 3.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
 
 
 def contracted(structure: Structure, shortest: float) -> Structure:
-    """The tree with hidden nodes closer than so much made one; hidden nodes numbered anew.
+    """Tree with hidden nodes merged that are closer than `shortest`; hidden nodes are renumbered.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def contracted(structure: Structure, shortest: float) -> Structure:
 
 
 def splits(structure: Structure) -> frozenset[frozenset[int]]:
-    """How its inner edges part the leaves, each by the side without leaf 0."""
+    """Splits of the leaves by inner edges, each as the side without leaf 0."""
     found = set()
     for one, other in structure.inner_edges():
         side = frozenset(structure.beyond(one, other))
@@ -147,7 +147,7 @@ def splits(structure: Structure) -> frozenset[frozenset[int]]:
 
 
 def robinson_foulds(one: Structure, other: Structure) -> int:
-    """Inner edges that only one of two trees has (Robinson, Foulds 1981).
+    """Number of inner edges that only one of two trees has (Robinson, Foulds 1981).
 
     Examples
     --------

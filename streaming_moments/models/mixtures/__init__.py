@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians behind dense vectors, and passes over these that make one likelier."""
+"""Gaussian mixtures of dense vectors, and passes over vectors that raise their likelihood."""
 
 from typing import TYPE_CHECKING
 

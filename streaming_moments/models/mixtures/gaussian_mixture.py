@@ -1,4 +1,4 @@
-"""GaussianMixture: components behind dense vectors, each with a mean and a variance."""
+"""GaussianMixture: components of dense vectors, each with a mean and a variance."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ from streaming_moments.statistics.vectors.moments import VectorMoments
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
-_MANY = 0.01  # of the rows that are drawn in
-_FAR = 1e100  # standard deviations: of more the squares overflow
+_MANY = 0.01  # share of clipped rows above which a warning is due
+_FAR = 1e100  # standard deviations: squares of larger ones overflow
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureOptions(FitOptions):
-    """What a fit of a mixture of Gaussians is told."""
+    """Options of a fit of a Gaussian mixture."""
 
     topics: int = option(
-        "Number of components; auto: as many as halves of the rows tell apart; predict: the fewest "
-        "under whose directions rows held out are likeliest.",
+        "Number of components; auto: as many as are found in both halves of the rows; predict: the "
+        "fewest with the best held-out log-likelihood of rows along their directions.",
         check=partial(require_number, of="components"),
         auto=("auto", "predict"),
         also=("components",),
     )
     covariance: str = option(
-        "Variances: one a component or one for all, alike or by coordinate.",
+        "Variances: one for each component or one for all, spherical or by coordinate.",
         "spherical",
         require_covariance,
         choices=COVARIANCES,
@@ -68,12 +68,12 @@ class MixtureOptions(FitOptions):
 
     @property
     def summary(self) -> str:
-        """What a log says of the fit."""
+        """Summary of the fit for logs."""
         return f"{self.topics or 'as many as there are'} components"
 
     @property
     def label(self) -> str:
-        """What a model is called after."""
+        """Label from which a model gets its name."""
         number = f"k{self.topics}" if self.topics else "auto"
         return f"{number}-{self.covariance}"
 
@@ -83,39 +83,39 @@ class MixtureOptions(FitOptions):
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianMixture(StoredModel):
-    """Components with a mean and a variance each, by falling weight as fitted.
+    """Components with means and variances, by decreasing weight after the fit.
 
-    Passes keep the numbers of the components, so that weights no longer need to fall.
+    Passes keep the order of the components, so their weights need not decrease.
 
     Parameters
     ----------
     means : (k, d) float64
-        In the unit of the rows.
+        Means, in the unit of the rows.
     weights : (k,) float64
-        Sum 1.
+        Weights, with sum 1.
     variances : (k, 1) or (k, d) float64
-        Of all coordinates alike, or of each.
+        One for all coordinates, or one for each.
     covariance : str
         A name of `COVARIANCES`.
     spectrum : (k - 1,) float64
         Variance of the means along each direction of the signal, in steps of the grid or in units
-        of the noise, as of `Signal`.
+        of the noise, as in `Signal`.
     n_separable : int
-        Components that the spectrum of the rows tells apart.
+        Number of components that the spectrum of the rows separates.
     n_missing : int
-        Records that are no row of numbers.
+        Records that are not numeric.
     n_clipped : int
-        Rows that lay beyond the radius and were drawn in to it.
+        Rows beyond the radius, which were clipped to it.
     negative : int
-        Variances that came out below a thousandth of their mean, and were set to it.
+        Number of estimated variances below a thousandth of their mean, raised to it.
     bars : (k,) float64, optional
-        Distance of each mean from the true one that is to be expected, from halves of the rows.
+        Expected distance of each mean from the true one, from halves of the rows.
     weight_bars : (k,) float64, optional
         Standard errors of the weights, likewise.
     polishing : Polishing, optional
-        How, where passes were made over rows.
+        How the model was polished, if it was.
     documents, since, until, half_life
-        As of any model.
+        As for any model.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """The mixture of these statistics.
+        """Fit the mixture to statistics.
 
         Parameters
         ----------
@@ -162,15 +162,15 @@ class GaussianMixture(StoredModel):
         Raises
         ------
         NotIdentifiable
-            The statistics do not hold as many components: says how many.
+            The statistics identify fewer components; the message says how many.
         InvalidInput
-            Covariance "diag", and the statistics keep no squares.
+            The covariance is "diag", but the statistics have no squares.
         """
         return fit_of_blocks(rows, "components", cls.of_blocks, options)
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Self:
-        """The fit, of the statistics of all row blocks; errors as `fit`."""
+        """Fit from the statistics of all row blocks; raises as `fit`."""
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
         diagonal = options.covariance.endswith("diag")
@@ -197,13 +197,13 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """What the rows of each half say of the other; errors as `fit`."""
+        """Score of the rows of each half under the other; raises as `fit`."""
         return fit_of_blocks(rows, "halves", cls._trial_of_blocks, options)
 
     @classmethod
     def _trial_of_blocks(cls, blocks: Sequence[VectorStatistics], options: Any) -> Trial:
         whole, k = joined_blocks(blocks), options.topics
-        mixture_components(VectorMoments.of(whole), k, options.covariance)  # refuses what cannot be
+        mixture_components(VectorMoments.of(whole), k, options.covariance)  # raises if not allowed
         held_out = held_out_rows(whole, k - 1, options.covariance.endswith("diag"))
         halves = fits_of_halves(whole, lambda half: mixture_components(half, k, options.covariance))
         if halves is None:
@@ -215,7 +215,7 @@ class GaussianMixture(StoredModel):
 
     @classmethod
     def fit_bytes(cls, foundation: VectorsFoundation, options: Any) -> int:
-        """As of any model of vectors."""
+        """Bytes as for any model of vectors."""
         return tensor_bytes(foundation)
 
     @property
@@ -225,7 +225,7 @@ class GaussianMixture(StoredModel):
 
     @property
     def dimension(self) -> int:
-        """Numbers d of a row."""
+        """Number d of coordinates of a row."""
         return int(self.means.shape[1])
 
     def transform(
@@ -235,7 +235,7 @@ class GaussianMixture(StoredModel):
         return self.posterior(batch.values)
 
     def read(self, batch: VectorBatch, method: str = "", seed: int | None = None) -> Columns:
-        """Likeliest component, logarithm of the density and proportions of each row."""
+        """Most likely component, log density and proportions of each row."""
         densities = self.log_densities(batch.values)
         shares, logs = posteriors(densities), log_sums(densities)
         return Columns.of(topic=likeliest(shares), log_likelihood=logs, proportions=shares)
@@ -246,18 +246,18 @@ class GaussianMixture(StoredModel):
         Parameters
         ----------
         rows : (n, d)
-            Finite numbers; with one beyond 1e100 standard deviations they are read as if it lay
+            Finite numbers; a number beyond 1e100 standard deviations is treated as if it were
             there.
 
         Raises
         ------
         ForeignStatistics
-            Rows of another width.
+            The rows have another width.
         """
         return read_by_parts(rows, self.dimension, self._log_densities)
 
     def _log_densities(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        # centred: squares of rows far from the origin would lose what tells them apart
+        # centred: the squares of rows far from the origin would lose precision
         centre = self.weights @ self.means
         x, means = rows.astype(np.float64) - centre, self.means - centre
         most = _FAR * np.sqrt(self.variances.min())
@@ -276,19 +276,19 @@ class GaussianMixture(StoredModel):
         return np.asarray(prior - (np.maximum(distances, 0.0) + logs.sum(axis=1)) / 2)
 
     def posterior(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(n, k) probability of each component given each row; errors as `log_densities`."""
+        """(n, k) probability of each component given each row; raises as `log_densities`."""
         return posteriors(self.log_densities(rows))
 
     def assign(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """(n,) the likeliest component of each row; errors as `log_densities`."""
+        """(n,) the most likely component of each row; raises as `log_densities`."""
         return np.asarray(self.log_densities(rows).argmax(axis=1), dtype=np.int64)
 
     def log_likelihoods(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(n,) logarithm of the density of each row; errors as `log_densities`."""
+        """(n,) logarithm of the density of each row; raises as `log_densities`."""
         return log_sums(self.log_densities(rows))
 
     def described(self) -> Description:
-        """Weights, spreads and error bars of the components; what to beware of."""
+        """Weights, spreads and error bars of the components, and warnings."""
         columns = {"weight": self.weights}
         if self.weight_bars is not None:
             columns["weight bar"] = self.weight_bars
@@ -308,20 +308,25 @@ class GaussianMixture(StoredModel):
         said = [f"{k} components of {self.dimension} dimensions, {self.covariance} variances"]
         if k > self.n_separable:
             said.append(
-                f"the spectrum tells {self.n_separable} apart: beyond them components are noise, "
-                "or means in the span of others"
+                f"the spectrum separates {self.n_separable}: the other components are noise, or "
+                "their means are in the span of others"
             )
         elif k < self.n_separable:
-            said.append(f"the spectrum tells {self.n_separable} apart: some are taken together")
+            said.append(
+                f"the spectrum separates {self.n_separable}: some components hold several of them"
+            )
         if self.n_clipped > _MANY * max(1, self.documents - self.n_missing):
             said.append(
-                f"{self.n_clipped:,} rows lay beyond the radius and were drawn in: more than "
-                f"{_MANY:.0%}; rebase the store, or create it from a pilot like all rows"
+                f"{self.n_clipped:,} rows were beyond the radius and were clipped, more than "
+                f"{_MANY:.0%} of all; rebase the store, or create it from a representative pilot"
             )
         if self.n_missing:
-            said.append(f"{self.n_missing:,} records are no row of numbers and count for nothing")
+            said.append(f"{self.n_missing:,} records are not numeric and were skipped")
         if self.negative:
-            said.append(f"{self.negative} variances came out near 0 or below: ask for fewer")
+            said.append(
+                f"{self.negative} variances were estimated near 0 or below: ask for fewer "
+                "components"
+            )
         if self.polishing is not None:
             facts["polishing"] = asdict(self.polishing)
             said.append(self.polishing.sentence)
@@ -329,7 +334,7 @@ class GaussianMixture(StoredModel):
 
 
 def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) logarithms of the sums of (n, k) numbers given by theirs.
+    """(n,) logarithms of row sums of (n, k) numbers given as logarithms.
 
     Examples
     --------
@@ -343,7 +348,7 @@ def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:
 def _bars(
     found: Components, halves: tuple[Components, Components]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) halves of what lies between the means, and between the weights, of the halves."""
+    """(k,) half the distances between means, and between weights, of the halves."""
     orders = [matched_order(found.means, half.means) for half in halves]
     pairs = [*zip(halves, orders, strict=True)]
     even, odd = (half.means[order] for half, order in pairs)

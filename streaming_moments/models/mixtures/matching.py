@@ -1,4 +1,4 @@
-"""Matching: which of some means is which of some others."""
+"""Matching: one-to-one assignment between two sets of means."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ else:
 
 
 def matched_order(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(k,) which of the others is each row, so that their squared distances sum to least.
+    """(k,) index in `others` for each row, with the least sum of squared distances.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def matched_order(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDA
 
 
 def matched_rows(rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(k, d) the others, in the order in which their squared distances from rows sum to least.
+    """(k, d) `others` in the order with the least sum of squared distances from rows.
 
     Examples
     --------

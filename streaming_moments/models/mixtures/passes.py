@@ -1,4 +1,4 @@
-"""Passes: expectation maximisation over rows of the grid, in sums that are exact in any order."""
+"""Passes: expectation maximisation over rows of the grid, with sums exact in any order."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from streaming_moments.statistics.vectors.grid import Grid
 from streaming_moments.statistics.vectors.rows import VectorBatch
 
 ROW = 1 << 16
-"""Units of which the responsibilities of a row make one."""
+"""Integer units of one row's responsibilities."""
 _MOST = 1 << 62
-_EXACT = 1 << 53  # whole numbers that float64 adds up exactly
-_ROWS = 1024  # at a time
-_BITS = 50  # of a product that sums of products still hold
-_ROUNDING = 1 / 12  # variance that the grid adds
-_LEAST_VARIANCE = 1e-3  # of the mean of all
-RULES = (ROW, _BITS)  # by which rows are read
+_EXACT = 1 << 53  # whole numbers up to here are exact in float64
+_ROWS = 1024  # rows at a time
+_BITS = 50  # bits of a product whose sums stay exact
+_ROUNDING = 1 / 12  # variance added by rounding to the grid
+_LEAST_VARIANCE = 1e-3  # share of the mean variance of all components
+RULES = (ROW, _BITS)  # rules by which rows are read
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedRows:
-    """What a pass over some rows expects: integers, so that sums are exact in any order.
+    """Expected sums of a pass over rows, in integers, so that they are exact in any order.
 
     Counts, sums and the log-likelihood are in units of 2^-16.
 
     counts : (k,) int64, rows of each component
-    first : (k, d) int64, sum of the rows of each, in steps of the grid
+    first : (k, d) int64, sum of the rows of each component, in steps of the grid
     squares : (k, 1) or (k, d) int64, sum of their squared norms, or of the squares of each
         coordinate
-    log_likelihood : of all rows
-    rows : number that were read
+    log_likelihood : sum over all rows
+    rows : number of rows read
     """
 
     counts: NDArray[np.int64]
@@ -48,20 +48,20 @@ class ExpectedRows:
 
     @classmethod
     def zero(cls, model: GaussianMixture) -> ExpectedRows:
-        """Of no rows."""
+        """Empty sums."""
         like = model.weights, model.means, model.variances
         counts, first, squares = (np.zeros(one.shape, dtype=np.int64) for one in like)
         return cls(counts, first, squares)
 
     @property
     def documents(self) -> int:
-        """Rows, as jobs call records and what is counted in them."""
+        """Number of rows; jobs call records documents."""
         return self.rows
 
     tokens = documents
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers."""
+        """Arrays and numbers for `from_parts`."""
         arrays = {"counts": self.counts, "first": self.first, "squares": self.squares}
         return arrays, {"rows": self.rows, "log_likelihood": self.log_likelihood}
 
@@ -69,7 +69,7 @@ class ExpectedRows:
     def from_parts(
         cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
     ) -> ExpectedRows:
-        """The sums of `parts`."""
+        """Sums from their `parts`."""
         return cls(
             arrays["counts"],
             arrays["first"],
@@ -80,10 +80,10 @@ class ExpectedRows:
 
     def add(self, other: ExpectedRows) -> ExpectedRows:
         """Add the sums of other rows to these in place; raises BoundExceeded above 2^62."""
-        # squares are the largest, and none is negative
+        # squares are the largest sums, and never negative
         if int(self.squares.max(initial=0)) + int(other.squares.max(initial=0)) >= _MOST:
             raise BoundExceeded(
-                f"squares of {self.rows + other.rows:,} rows pass 2^62; polish with fewer shards"
+                f"squares of {self.rows + other.rows:,} rows exceed 2^62; polish with fewer shards"
             )
         for own, added in zip(self.arrays, other.arrays, strict=True):
             np.add(own, added, out=own)
@@ -95,16 +95,16 @@ class ExpectedRows:
 
     @property
     def arrays(self) -> tuple[NDArray[np.int64], ...]:
-        """The sums."""
+        """Arrays of the sums."""
         return self.counts, self.first, self.squares
 
 
 @dataclass(frozen=True, eq=False)
 class MixtureReader:
-    """A mixture, in the unit of the rows, that is ready to read rows of a grid.
+    """Mixture, in the unit of the rows, prepared for reading rows of a grid.
 
-    What a row expects is a function of its integers alone, whatever rows are read with it: the
-    parameters are rounded so finely that float64 multiplies and adds them without rounding.
+    The expected values of a row depend on its integers only, not on other rows of the batch: the
+    parameters are rounded so that float64 multiplies and adds them without further rounding.
     """
 
     model: GaussianMixture
@@ -117,7 +117,7 @@ class MixtureReader:
     def __post_init__(self) -> None:
         if self.model.dimension != self.grid.dimension:
             raise ForeignStatistics(
-                f"a mixture in {self.model.dimension} dimensions and a grid of "
+                f"the mixture has {self.model.dimension} dimensions, but the grid has "
                 f"{self.grid.dimension}; read rows of its own store"
             )
         precisions = self.grid.step**2 / self.model.variances
@@ -138,14 +138,14 @@ class MixtureReader:
             object.__setattr__(self, name, value)
 
     def add(self, batch: VectorBatch, total: ExpectedRows) -> ExpectedRows:
-        """Add the rows of a batch to sums; errors as `add_rows`."""
+        """Add the rows of a batch to `total`; raises as `add_rows`."""
         rows, norms, _ = self.grid.quantised(batch.values)
         return self.add_rows(rows, norms, total)
 
     def add_rows(
         self, rows: NDArray[np.int16], norms: NDArray[np.int64], total: ExpectedRows
     ) -> ExpectedRows:
-        """Add (n, d) rows of the grid with their squared norms to sums, changed in place.
+        """Add (n, d) rows of the grid with their squared norms to `total` in place.
 
         Raises BoundExceeded as `ExpectedRows.add`.
         """
@@ -173,10 +173,10 @@ class MixtureReader:
 
 
 def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> GaussianMixture:
-    """The mixture that a pass makes: the likeliest, of the rows as they are shared out.
+    """Mixture after a pass: maximum likelihood, given the expected sums.
 
-    A component that no row is of keeps its mean and variance, and all keep their numbers: weights
-    no longer need to fall.
+    A component without rows keeps its mean and variance. Components keep their order, so weights
+    need not decrease.
     """
     counts = expected.counts.astype(np.float64)
     seen = counts > 0
@@ -205,23 +205,23 @@ def improved(model: GaussianMixture, expected: ExpectedRows, grid: Grid) -> Gaus
 def polished(
     model: GaussianMixture, batches: Iterable[NDArray[Any]], grid: Grid, passes: int = 2
 ) -> GaussianMixture:
-    """The mixture after some passes of expectation maximisation over rows in memory.
+    """Mixture after passes of expectation maximisation over rows in memory.
 
     Parameters
     ----------
     model : GaussianMixture
-        To begin with.
+        Start of the passes.
     batches : iterable of (n, d) arrays
-        Rows, of any cut: the same bits.
+        Rows; batches of any size give the same bits.
     grid : Grid
-        Of the statistics that the model was fitted on.
+        Grid of the statistics of the fit.
     passes : int
-        0 leaves it as it is.
+        Number of passes; 0 leaves the model unchanged.
 
     Raises
     ------
     InvalidInput
-        A negative number of passes, or no rows.
+        The number of passes is negative, or there are no rows.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def polished(
         raise InvalidInput(f"{passes} passes; it must be 0 or more")
     held = [grid.quantised(one)[:2] for one in batches]
     if not sum(len(rows) for rows, _ in held):
-        raise InvalidInput("no rows to polish with; give some")
+        raise InvalidInput("there are no rows to polish with; give at least one")
     expected = ExpectedRows.zero(model)
     for _ in range(passes):
         reader, expected = MixtureReader(model, grid), ExpectedRows.zero(model)
@@ -250,12 +250,12 @@ def polished(
 
 
 def shape_of(model: GaussianMixture) -> tuple[int, int]:
-    """(rows, k) of tables as large as means, variances, and the rows that are read at a time."""
+    """(rows, k) of tables as large as means, variances, and the rows read at a time."""
     k, d = model.means.shape
     return 2 * d + _ROWS * (d + k) // k, k
 
 
 def _rounded(numbers: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
-    """Numbers in units so coarse that sums of their products stay exact, and no finer."""
+    """Numbers rounded just enough to keep sums of their products exact."""
     bits = _BITS - int(np.frexp(max(largest, 1e-300))[1])
     return np.asarray(np.ldexp(np.rint(np.ldexp(numbers, bits)), -bits))

@@ -1,1 +1,1 @@
-"""Numbers: how many topics, states or components there are, by what is held out."""
+"""Numbers: choice of the number of topics, states or components by held-out data."""

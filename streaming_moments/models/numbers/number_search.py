@@ -1,4 +1,4 @@
-"""NumberSearch: which numbers of topics or states were tried, and what halves say of them."""
+"""NumberSearch: numbers of topics or states that were tried, with their held-out scores."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from streaming_moments.plots import LOG_LIKELIHOOD, Axes, plot_numbers
 from streaming_moments.progress import Report, unreported
 from streaming_moments.statistics.counts.basis import Basis
 
-# The first tells how much topics gain at all.
+# The first number shows whether topics gain anything.
 TRIED_TOPICS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300)
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
-"""Numbers of states, components or communities that are tried."""
-# Of the mean gain so far, below which one more gains little.
+"""Numbers of states, components or communities to try."""
+# A gain below this share of the mean gain so far is small.
 _LITTLE = 0.25
-# Of the distance to the nearest other state, at most, where a state is found again.
+# A state counts as found in the other half up to this share of the distance to its neighbour.
 _AGAIN = 0.5
-# Numbers in succession that are no better, after which no larger ones are tried.
+# The search stops after this many larger numbers in succession without improvement.
 _WORSE = 3
 _FEW = 6  # numbers that are printed one by one
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What halves of the records say of a number.
+    """Held-out score of one number.
 
     Parameters
     ----------
     held_out : HeldOut
-        How likely what each half holds is by a model of the other one.
+        Log-likelihood of each half under a model of the other.
     apart : float, optional
-        As of `furthest_apart`, of models whose states are found anew in each half.
+        Result of `furthest_apart`, for models whose states are fitted again in each half.
     """
 
     held_out: HeldOut
@@ -49,18 +49,18 @@ class Trial:
 
 @dataclass(frozen=True)
 class NumberSearch:
-    """What halves say of several numbers, and which of them they tell.
+    """Held-out scores of several numbers, and the number chosen by them.
 
     Parameters
     ----------
     curve : mapping
-        `HeldOut` of each number that was tried and could be fitted.
+        `HeldOut` of each number that could be fitted.
     apart : mapping
-        `Trial.apart` of them, where it is known.
+        `Trial.apart` of these numbers, if known.
     of : str
-        What is numbered, in the plural.
+        Plural name of what is counted, such as topics.
     more : str
-        How larger numbers are tried; empty where it is not known.
+        Option that tries larger numbers; empty if unknown.
 
     Examples
     --------
@@ -134,10 +134,10 @@ class NumberSearch:
 
     @property
     def separable(self) -> int | None:
-        """As many as are told apart; None where nothing tells.
+        """Number of separable states; None without scores.
 
-        The most that are all found again in the other half, of those up to the likeliest; of
-        models whose halves do not say so the fewest after which one more gains little.
+        The largest number, up to the best-scoring one, whose states are all found in the other half
+        too; if the halves do not show that, the fewest after which another topic gains little.
         """
         if not self.apart:
             return telling(self.curve)
@@ -147,20 +147,20 @@ class NumberSearch:
 
     @property
     def predicting(self) -> int | None:
-        """The fewest within the noise of the likeliest; None where nothing tells."""
+        """Fewest within the noise of the best score; None without scores."""
         numbers = sorted(self.curve)
         places = likely([self.curve[number] for number in numbers])
         return numbers[places[0]] if places else None
 
     def found(self, how: str) -> int:
-        """The number that "auto" or "predict" takes; raises InvalidInput where nothing tells."""
+        """Number that "auto" or "predict" chooses; raises InvalidInput without scores."""
         found = self.predicting if how == "predict" else self.separable
         if found is None:
             raise InvalidInput(f"none of the numbers of {self.of} could be fitted; give one")
         return found
 
     def sentence(self, how: str = "auto", beside: str = "") -> str:
-        """Which number is taken and why, and what each more gains; empty where nothing tells.
+        """Sentence with the chosen number, the reason, and the gains; empty without scores.
 
         Examples
         --------
@@ -168,7 +168,7 @@ class NumberSearch:
         >>> curve = {number: HeldOut(mean, mean) for number, mean in alike.items()}
         >>> print(NumberSearch(curve, of="states", more="--topics 5-10").sentence())
         chose 3 states: one more gains less than a quarter of the mean gain in held-out \
-likelihood; 5 predict best, the most that were tried (try --topics 5-10); gain of each: 2 +0.4, 3 \
+likelihood; 5 predict best, the most tried (try --topics 5-10); gain of each: 2 +0.4, 3 \
 +0.4, 5 +0.025
         """
         if not self.curve:
@@ -180,12 +180,12 @@ likelihood; 5 predict best, the most that were tried (try --topics 5-10); gain o
         if how != "predict" and predicting == separable:
             best = "they also predict best"
         if predicting == max(self.curve):
-            best += ", the most that were tried" + (f" (try {self.more})" if self.more else "")
+            best += ", the most tried" + (f" (try {self.more})" if self.more else "")
         if how == "predict":
             also = "they" if separable == predicting else separable
-            told = f"{best}; {also} are told apart"
+            told = f"{best}; {also} are separable"
         elif self.apart:
-            told = f"all are found again in the other half, and of more not all are; {best}"
+            told = f"both halves find all of them, but not all of a larger number; {best}"
         else:
             few = "one more gains less than a quarter of the mean gain in held-out likelihood"
             told = f"{few}; {best}"
@@ -194,7 +194,7 @@ likelihood; 5 predict best, the most that were tried (try --topics 5-10); gain o
 
     @property
     def gains(self) -> str:
-        """What each more gains at the numbers that were tried, in nats.
+        """Gain of each further topic at the numbers tried, in nats.
 
         Examples
         --------
@@ -223,7 +223,7 @@ def shown_numbers(numbers: Iterable[int], of: str) -> str:
 
 
 def one_of(several: str) -> str:
-    """The singular of what is numbered or held out.
+    """Singular of the name of what is counted or held out.
 
     Examples
     --------
@@ -235,16 +235,16 @@ def one_of(several: str) -> str:
 
 
 def furthest_apart(bars: NDArray[np.float64], states: NDArray[np.float64], norm: int = 1) -> float:
-    """The most by which halves differ in a state, over the distance to the nearest other state.
+    """Largest error of a state, relative to the distance to its nearest other state.
 
     Parameters
     ----------
     bars : (k,) float64
-        Half of what the halves differ by in each state.
+        Half the difference between the halves in each state.
     states : (k, n) float64
-        Of all records, or the means of both halves.
+        States of all records, or means of both halves.
     norm : int
-        Of distances.
+        Norm of the distances.
 
     Examples
     --------
@@ -268,18 +268,18 @@ def searched(
     more: str = "",
     worse: int = _WORSE,
 ) -> NumberSearch:
-    """Try rising numbers, and for "auto" those between.
+    """Try increasing numbers, and for "auto" those between.
 
-    No larger ones are tried after so many in succession that cannot be fitted, or are no likelier
-    and of states that are not all found again. "auto" halves the gaps beside what is told until
-    they are a twentieth of it.
+    Stops after `worse` numbers in succession that cannot be fitted, or have no better score and
+    states that are not all found in both halves. "auto" then halves the gaps around its choice
+    until they are a twentieth of it.
 
     Parameters
     ----------
     trial_of : callable
-        Of a number; None where it cannot be fitted.
+        Returns the trial of a number, or None if it cannot be fitted.
     worse : int
-        In succession; 0 tries all.
+        Numbers in succession without improvement; 0 tries all.
     """
     tried = dict[int, Trial | None]()
     best: HeldOut | None = None
@@ -300,7 +300,7 @@ def searched(
 
 
 def search_of(tried: Mapping[int, Trial | None], of: str, more: str = "") -> NumberSearch:
-    """What trials say together; those that could not be fitted are left out."""
+    """Search result of trials; numbers that could not be fitted are left out."""
     known = {number: one for number, one in sorted(tried.items()) if one is not None}
     curve = {number: one.held_out for number, one in known.items()}
     apart = {number: one.apart for number, one in known.items() if one.apart is not None}
@@ -308,7 +308,7 @@ def search_of(tried: Mapping[int, Trial | None], of: str, more: str = "") -> Num
 
 
 def _between(tried: Mapping[int, Trial | None]) -> int | None:
-    """A number between the one that is told and its neighbours, to be tried; None of none."""
+    """Number to try between the current choice and its neighbours, or None."""
     found = search_of(tried, "").separable
     if found is None:
         return None
@@ -329,14 +329,14 @@ def searched_by_fits(
     worse: int = _WORSE,
     report: Report = unreported,
 ) -> NumberSearch:
-    """`searched` of a model that is fitted to rows in memory; each trial is reported.
+    """`searched` for a model that is fitted to rows in memory; each trial is reported.
 
     Raises
     ------
     NotIdentifiable
         None of the numbers can be fitted.
     InvalidInput
-        The statistics keep no halves, or one is empty.
+        The statistics have no halves, or one is empty.
     """
     refused: list[NotIdentifiable] = []
 
@@ -359,30 +359,29 @@ def searched_by_fits(
 
 
 def trial_by(model: Any, rows: Rows, options: Any) -> Trial:
-    """What halves say of the number of these options.
+    """Held-out score of the number in these options.
 
     Raises
     ------
     NotIdentifiable
-        The statistics do not hold as many.
+        The statistics identify fewer.
     InvalidInput
         A half is empty.
     """
     found: Trial | None = model.trial(rows, options)
     if found is None:
         raise InvalidInput(
-            f"a half of the records has no {one_of(model.holds_out)} to be held out; "
+            f"a half of the records has no {one_of(model.holds_out)} to hold out; "
             f"count more records, or give the number of {model.numbered}"
         )
     return found
 
 
 def telling(curve: Mapping[int, HeldOut]) -> int | None:
-    """The fewest after which one more gains little, of the numbers of a curve; None of none.
+    """Fewest number on a curve after which another topic gains little; None for an empty curve.
 
-    Little is less than a quarter of what each has gained in the mean up to there: people name as
-    many topics, while those that predict best are often several times as many. A gain within the
-    noise is none.
+    Little is less than a quarter of the mean gain so far. People name about as many topics; the
+    best predicting number is often several times larger. Gains within the noise count as 0.
 
     Examples
     --------
@@ -394,20 +393,20 @@ def telling(curve: Mapping[int, HeldOut]) -> int | None:
 
 
 def _is_enough(curve: Mapping[int, HeldOut], number: int) -> bool:
-    """Whether no larger number gains more than a little a topic, counted from this one."""
+    """Whether no larger number gains more than a little per topic, counted from this one."""
     first = min(curve)
     so_far = curve[number].gain(curve[first])[0] / max(number - first, 1)
     return all(_gain(curve, number, more) <= _LITTLE * so_far for more in curve if more > number)
 
 
 def _gain(curve: Mapping[int, HeldOut], number: int, more: int) -> float:
-    """What each of more topics gains, 0 within the noise."""
+    """Gain of each further topic, 0 within the noise."""
     gain, noise = curve[more].gain(curve[number])
     return gain / (more - number) if gain > noise else 0.0
 
 
 def numbers_of_topics(basis: Basis) -> tuple[int, ...]:
-    """Numbers of topics that "auto" tries: as many as the basis was made for.
+    """Numbers of topics that "auto" tries, up to what the basis supports.
 
     Examples
     --------
@@ -415,6 +414,6 @@ def numbers_of_topics(basis: Basis) -> tuple[int, ...]:
     >>> numbers_of_topics(Basis(np.eye(40, 17, dtype=np.int8), 40))
     (1, 2, 3, 5, 7, 10)
     """
-    # three columns for two topics, and a few besides
+    # the basis has three columns for two topics, and a few more
     most = basis.columns / 1.5
     return tuple(number for number in TRIED_TOPICS if number <= most) or (1,)

@@ -1,1 +1,1 @@
-"""Passes over records that polish a model: of documents, and which models have any."""
+"""Passes over records that polish a model: over documents, and for each family of models."""

@@ -1,4 +1,4 @@
-"""Passes: how passes over records make the models of a family likelier, one line each."""
+"""Passes: how passes over records polish each family of models, one line each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streaming_moments.models.states import Clusters, States, states_of
 from streaming_moments.models.topics import TopicModel
 
 AUTO = "auto"
-"""As many passes as change a model by more than its error bars allow."""
+"""Number of passes for "auto": until one changes the model by less than its error bars allow."""
 MOST_PASSES = 20
 """Of "auto"."""
 _OF_EM = 0.05  # share of the error bars; these passes come nearer until they settle
@@ -31,44 +31,44 @@ _MOVED = 0.01  # that a pass may change at most where there are no error bars
 
 
 class ExpectedSums(Protocol):
-    """What a pass over some records expects: integers, so that sums are exact in any order."""
+    """Expected sums of a pass over records, in integers, so that they are exact in any order."""
 
     @property
     def documents(self) -> int:
-        """Records that were read, and what was counted in them."""
+        """Number of records read, and of tokens or the like in them."""
 
     @property
     def tokens(self) -> int: ...
 
     @classmethod
     def zero(cls, model: Any) -> Self:
-        """Of no records."""
+        """Empty sums."""
 
     def add(self, other: Self) -> Self:
-        """With the records of another, whose sums are added to these in place."""
+        """Sums including those of another, which are added in place."""
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers of which `from_parts` makes it again."""
+        """Arrays and numbers for `from_parts`."""
 
     @classmethod
     def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
-        """The sums that `parts` described."""
+        """Sums from their `parts`."""
 
 
 @dataclass(frozen=True)
 class Passes:
-    """How the models of a family are polished.
+    """How passes polish the models of a family.
 
-    sums : what a pass expects, `ExpectedSums`
+    sums : class of the expected sums, `ExpectedSums`
     reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
     improved : `improved(model, sums, foundation, alpha)` is the model after a pass
-    arrays : arrays of a model that the sums depend on
+    arrays : names of the arrays of a model that the sums depend on
     rules : rules by which records are read
-    shape : (rows, columns) of the tables of a model as memory plans count them
-    require : `require(model, alpha)` raises InvalidInput if the model has no alpha to be learned
-    settles : share of the error bars that the last pass of "auto" may change: of documents large,
+    shape : (rows, columns) of the tables of a model, for memory plans
+    require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
+    settles : share of the error bars that the last pass of "auto" may change: large for documents,
         as topics are nearest to the planted ones after one or two passes
-    of_counts : whether records are documents or sets, which are read without a foundation
+    of_counts : whether records are documents or sets, which need no foundation
     """
 
     sums: type[Any]
@@ -84,7 +84,7 @@ class Passes:
 
 def _refuse_alpha(model: Any, alpha: bool) -> None:
     if alpha:
-        raise InvalidInput(f"model {model.name} has no alpha to learn; leave it out")
+        raise InvalidInput(f"model {model.name} has no alpha to learn; leave alpha out")
 
 
 _OF_DOCUMENTS = Passes(
@@ -133,9 +133,9 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
 
 
 def settled(before: Any, after: Any) -> bool:
-    """Whether a pass changed a model by little of its error bars, in the mean: `Passes.settles`.
+    """Whether a pass changed a model by little of its error bars on average: `Passes.settles`.
 
-    Without bars by less than a hundredth: of L1 of a distribution, of the spread of a cluster.
+    Without bars the limit is a hundredth: of L1 of a distribution, of the spread of a cluster.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def settled(before: Any, after: Any) -> bool:
 
 
 def passes_of(model: type[Any]) -> Passes:
-    """How models of that class are polished; raises InvalidInput, with what to do, if unknown.
+    """Passes of a class of models; raises InvalidInput, with a remedy, if it has none.
 
     Examples
     --------

@@ -29,40 +29,39 @@ def polished(
     threads: int = 1,
     verbose: int | bool = 0,
 ) -> M:
-    """The model after some passes over documents: of expectation maximisation, topic by topic.
+    """Polish a model by passes of expectation maximisation over documents.
 
-    A pass reads each document with the topics as they are and makes new ones of the tokens that
-    it expects of each word in each topic. LDA: by collapsed variational Bayes (CVB0; Asuncion,
-    Welling, Smyth, Teh 2009), at most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer
-    where a document has come to rest. Single topic, Poisson and sets of features: by the posterior
-    of the topic or component.
+    A pass reads each document with the current topics and makes new ones from the expected tokens
+    of each word in each topic. LDA: by collapsed variational Bayes (CVB0; Asuncion, Welling, Smyth,
+    Teh 2009), at most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer if a document
+    converges. Single topic, Poisson and sets of features: by the posterior of the topic or
+    component.
 
     Parameters
     ----------
     model : TopicModel or BernoulliMixture
-        From its topics the passes begin; they keep their numbers.
+        Start of the passes; topics keep their order.
     batches : CountBatch or iterable of CountBatch
-        The documents; read once a pass, so no iterator.
+        The documents; an iterable is read once in each pass, so it must not be an iterator.
     passes : int or "auto"
-        One or two are enough where the topics are near; 0 gives the model itself. "auto" makes
-        them until one changes the topics by less than half of their error bars, of sets a
-        twentieth, at most 20.
+        One or two are enough for good topics; 0 returns the model itself. "auto" stops when a pass
+        changes the topics by less than half of their error bars, of sets a twentieth, at most 20.
     alpha : bool
         Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
         digamma is linear between whole counts. It overestimates alpha, from planted topics too,
         and more with each pass: `alpha0="auto"` of a fit comes nearer.
     threads : int
-        Over the documents of a batch; the same bits with any number.
+        Threads over the documents of a batch; any number gives the same bits.
     verbose : int
         1 prints a line for each step, with its seconds; 0 prints none.
 
     Raises
     ------
     InvalidInput
-        A model that has no passes over documents or sets, alpha of single topics, or a number out
-        of range.
+        The model has no passes over documents or sets, alpha is requested for single topics, or a
+        number is out of range.
     ForeignStatistics
-        A batch counts another vocabulary.
+        A batch has another vocabulary.
 
     Examples
     --------

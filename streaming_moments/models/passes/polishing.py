@@ -1,4 +1,4 @@
-"""Polishing: passes over documents that bring a model to where their likelihood is highest."""
+"""Polishing: passes over documents that maximise the likelihood of a model."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from streaming_moments.statistics.counts.batch import CountBatch
 
 SWEEPS = 15
 PASSES = 2
-_TOLERANCE = 3e-4  # of a document's tokens
-_SMOOTHING = 1e-3  # share of M1 in the topics that documents are read with
-RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)  # by which documents are read
-_MOST_SHARES = 1 << 62  # of tokens in one sum
+_TOLERANCE = 3e-4  # of a document's tokens: change at which its sweeps end
+_SMOOTHING = 1e-3  # share of M1 mixed into the topics when documents are read
+RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)  # rules by which documents are read
+_MOST_SHARES = 1 << 62  # units of tokens in one sum
 
 M = TypeVar("M", bound=TopicModel)
 
 
 @dataclass(frozen=True, eq=False)
 class ExpectedCounts:
-    """What a pass over some documents expects: integers, so that sums are exact in any order.
+    """Expected sums of a pass over documents, in integers, so that they are exact in any order.
 
     counts : (n, k) int64, tokens of each word in each topic, in units of 2^-20 of a token
-    prior : (k + 1,) int64, in the same units, for the step of the prior; LDA: as
-        `topic_reading.expected_counts`; single topic: documents of each topic, and all
-    documents, tokens : numbers that were read
+    prior : (k + 1,) int64, in the same units, for the update of the prior; LDA: as
+        `topic_reading.expected_counts`; single topic: documents of each topic, then of all
+    documents, tokens : numbers read
     """
 
     counts: NDArray[np.int64]
@@ -41,12 +41,12 @@ class ExpectedCounts:
 
     @classmethod
     def zero(cls, model: TopicModel) -> ExpectedCounts:
-        """Of no documents."""
+        """Empty sums."""
         n, k = model.topics.shape
         return cls(np.zeros((n, k), dtype=np.int64), np.zeros(k + 1, dtype=np.int64))
 
     def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers."""
+        """Arrays and numbers for `from_parts`."""
         arrays = {"counts": self.counts, "prior": self.prior}
         return arrays, {"documents": self.documents, "tokens": self.tokens}
 
@@ -54,7 +54,7 @@ class ExpectedCounts:
     def from_parts(
         cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
     ) -> ExpectedCounts:
-        """The sums of `parts`."""
+        """Sums from their `parts`."""
         return cls(arrays["counts"], arrays["prior"], numbers["documents"], numbers["tokens"])
 
     def add(self, other: ExpectedCounts) -> ExpectedCounts:
@@ -71,7 +71,7 @@ class ExpectedCounts:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """A model of topics, or of a mixture of Poissons, that is ready to read documents."""
+    """Topic model or Poisson mixture prepared for reading documents."""
 
     model: TopicModel
     _topics: NDArray[np.float64] = field(init=False, repr=False)
@@ -80,7 +80,7 @@ class Reader:
         object.__setattr__(self, "_topics", self.model.smoothed(_SMOOTHING))
 
     def add(self, batch: CountBatch, total: ExpectedCounts) -> ExpectedCounts:
-        """Add the documents of a batch to sums, which are changed in place.
+        """Add the documents of a batch to `total` in place.
 
         Raises ForeignStatistics for a batch of another vocabulary, and BoundExceeded as
         `ExpectedCounts.add`.
@@ -110,19 +110,19 @@ class Reader:
 
 
 def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
-    """The model that a pass gives: topics, weights, and alpha if asked for.
+    """Model after a pass: topics, weights, and alpha if requested.
 
-    Of a topic without any token the old column stays. What the fit told of pairs stays as well:
-    Omega, error bars and held-out likelihood. Passes hardly change it, and what they see of it
-    themselves says less: halves that begin with the same topics come to differ by half of their
-    errors only, and the second moments of the shares read are shrunk to those of alpha.
+    A topic without tokens keeps its column. Omega, error bars and held-out likelihood also stay as
+    fitted. Passes hardly change them, and their own estimates are worse: halves that start with the
+    same topics differ by only half of their errors, and the second moments of the inferred shares
+    are shrunk to those of alpha.
     """
     counts = expected.counts / topic_reading.TOKEN
     sums = counts.sum(axis=0)
     topics = np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
     if not (model.refined and model.alpha0):
-        changed["pair_weights"] = np.empty((0, 0))  # of the new weights
+        changed["pair_weights"] = np.empty((0, 0))  # they belong to the old weights
     prior = expected.prior.astype(np.float64)
     if not model.alpha0 and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]
@@ -132,14 +132,15 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     elif alpha and prior[-1] > 0:
         steps = model.alpha0 * prior[:-1] / prior[-1]
         changed |= {"alpha0": float(steps.sum()), "weights": steps / steps.sum()}
-    return replace(model, **changed).without_coherence()  # that was of other topics
+    return replace(model, **changed).without_coherence()  # it belongs to the old topics
 
 
 def require_alpha(model: TopicModel, alpha: bool) -> None:
-    """Raise InvalidInput if the alpha of single topics is to be learned."""
+    """Raise InvalidInput if alpha is to be learned for single topics."""
     if alpha and not model.alpha0:
         raise InvalidInput(
-            "a model of one topic a document has no alpha to learn; leave it out, or fit with an "
+            "a model with one topic per document has no alpha to learn; leave alpha out, or fit "
+            "with an "
             "alpha0 above 0"
         )
 
@@ -148,6 +149,6 @@ def _require_room(tokens: int) -> None:
     most = _MOST_SHARES // topic_reading.TOKEN
     if tokens > most:
         raise BoundExceeded(
-            f"{tokens:,} tokens are more than the {most:,} of which a pass can add up; "
-            "polish with fewer shards"
+            f"{tokens:,} tokens are more than the {most:,} that a pass can sum; polish with fewer "
+            "shards"
         )

@@ -1,1 +1,1 @@
-"""Models of Poisson counts, from the statistics of topics: mixtures, independent intensities."""
+"""Models of Poisson counts on statistics of topics: mixtures and independent intensities."""

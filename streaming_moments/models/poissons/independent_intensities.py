@@ -34,13 +34,13 @@ from streaming_moments.statistics.row_block import interleaved
 
 @dataclass(frozen=True)
 class Cumulants(PerDocument):
-    """Cumulants of the counts in place of moments (Podosinnikova, Bach, Lacoste-Julien 2015).
+    """Cumulants of the counts instead of moments (Podosinnikova, Bach, Lacoste-Julien 2015).
 
         A = M2 - M1 M1'
         T = M3 - M2 (x) M1, in its three places, + 2 M1 (x) M1 (x) M1
 
-    with M1, M2, M3 means over documents: those of independent sources add up source by source.
-    `alpha0` is that of the LDA which has the same A but for a factor.
+    with M1, M2, M3 means over documents. Cumulants of independent sources are additive. `alpha0` is
+    that of the LDA model with the same A up to a factor.
     """
 
     alpha0: float = 0.0
@@ -51,7 +51,7 @@ class Cumulants(PerDocument):
         return 1.0
 
     def third(self, raw: Seen, crossed: Callable[[], Seen], cubes: Callable[[float], Seen]) -> Seen:
-        """T."""
+        """The third cumulant T."""
         raw -= crossed()
         raw += cubes(2.0)
         return raw
@@ -59,28 +59,27 @@ class Cumulants(PerDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class IntensityOptions(FitOptions):
-    """What a fit of independent intensities is told."""
+    """Options of a fit of independent intensities."""
 
-    max_alpha0: float = option("Largest alpha0 that the lengths of documents may imply.", 5.0)
+    max_alpha0: float = option("Largest alpha0 that document lengths may imply.", 5.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class IndependentIntensities(TopicModel):
     """Topics with independent intensities: `h_j ~ Gamma(shape c_j, rate b_j)`, `x ~ Poisson(D h)`.
 
-    With equal rates it is LDA of `alpha = c` whose lengths are negative binomial, of shape alpha0.
-    It needs no alpha0: the lengths of the documents imply one, which is right where they follow
-    that law and wrong elsewhere, so it is shown and refused where no lengths of documents would
-    give it. `weights` are shares of the words.
+    With equal rates it is LDA with `alpha = c` and negative binomial lengths of shape alpha0. It
+    needs no alpha0: the document lengths imply one. This is correct only if they follow that law,
+    so it is shown, and impossible values are refused. `weights` are shares of the words.
 
     Parameters
     ----------
     shapes : (k,) float64
         c.
     rates : (k,) float64
-        b; `c / b` words of a topic are in a document in the mean.
+        b; a document has `c / b` words of a topic on average.
     variances : (k,) float64
-        Of the intensities, as the second moment has them; `c / b^2` if the model holds.
+        Variances of the intensities by the second moment; `c / b^2` if the model is correct.
 
     Examples
     --------
@@ -108,33 +107,33 @@ class IndependentIntensities(TopicModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """The model of these statistics.
+        """Fit the model to statistics.
 
         Parameters
         ----------
         rows : Rows
-            Of some statistics.
+            Statistics of documents.
         options : IntensityOptions
             How.
 
         Raises
         ------
         NotIdentifiable
-            The lengths imply an alpha0 below 0 or above the one allowed, or as `fit_by`.
+            The lengths imply an alpha0 below 0 or above the limit, or errors as for `fit_by`.
         """
         require_pooled(rows.lengths.whole)
         implied = implied_alpha0(rows.lengths.whole)
         if not 0 < implied <= options.max_alpha0:
             raise NotIdentifiable(
-                f"the lengths of the documents imply alpha0 {implied:.4g}, and independent "
-                f"intensities need one above 0 and up to {options.max_alpha0:g}: lengths vary too "
-                "little; fit topics with an alpha0 of your own, or raise max_alpha0"
+                f"the document lengths imply alpha0 {implied:.4g}, but independent intensities "
+                f"need one above 0 and up to {options.max_alpha0:g}: lengths vary too little; fit "
+                "topics with an alpha0 of your own, or raise max_alpha0"
             )
         return cls.of_form(rows, Cumulants(implied), options, both_rows)
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """As of topics by the mean of both rows."""
+        """Bytes as for topics by the mean of both rows."""
         return 8 * 9 * int(foundation.rows * options.topics)
 
     @classmethod
@@ -147,7 +146,7 @@ class IndependentIntensities(TopicModel):
         basis: Basis,
         method: str,
     ) -> Self:
-        """The model from both rows of all blocks.
+        """Model from both kinds of rows of all blocks.
 
         A column of the third cumulant sums to `2 / b_j`, one of the second to the standard
         deviation of h_j, and `(o_j . u)^2 = c_j`. Topics are the mean of both.
@@ -173,7 +172,7 @@ class IndependentIntensities(TopicModel):
         return self.shapes
 
     def described(self) -> Description:
-        """With the alpha0 that the lengths imply, and how far the model's own check is off."""
+        """Description with the implied alpha0, and the deviation of the model's own check."""
         off = float(np.abs(np.log(self.shapes / self.rates**2 / self.variances)).max())
         said = super().described()
         return Description(
@@ -191,20 +190,23 @@ class IndependentIntensities(TopicModel):
         iterations: int = 100,
         smoothing: float = 1e-3,
     ) -> NDArray[np.float64]:
-        """Share of each topic in the intensity of a document, by the fixed point.
+        """Share of each topic in the intensity of a document, by fixed point iteration.
 
-        `h_j <- (c_j + sum_i x_i h_j d_ij / (h . d_i)) / (b_j + 1)`: in `(b_j + 1) h_j` the fixed
-        point of LDA with columns `d_j / (b_j + 1)`. Parameters as in `TopicModel.transform`.
+        `h_j <- (c_j + sum_i x_i h_j d_ij / (h . d_i)) / (b_j + 1)`: in terms of `(b_j + 1) h_j` it
+        is the fixed point of LDA with columns `d_j / (b_j + 1)`. Parameters as in
+        `TopicModel.transform`.
 
         Raises
         ------
         InvalidInput
             The method is "gibbs".
         ForeignStatistics
-            The batch counts another vocabulary.
+            The batch has another vocabulary.
         """
         if method != "fixed-point":
-            raise InvalidInput(f'independent intensities have no "{method}"; take "fixed-point"')
+            raise InvalidInput(
+                f'independent intensities cannot be inferred by "{method}"; choose "fixed-point"'
+            )
         batch, topics = self._as_read(batch, smoothing)
         found = np.empty((batch.documents, self.n_topics))
         total = float(self.shapes.sum())
@@ -223,9 +225,9 @@ class IndependentIntensities(TopicModel):
 
 
 def implied_alpha0(lengths: DocumentLengths) -> float:
-    """`r / (1 - r)` with `r = C1^2 / (N C2)`: the alpha0 whose LDA has the same second moment.
+    """`r / (1 - r)` with `r = C1^2 / (N C2)`: alpha0 of the LDA with the same second moment.
 
-    Infinite for Poisson lengths, below 0 for lengths that vary less than those.
+    Infinite for Poisson lengths, negative for lengths that vary less.
 
     Examples
     --------

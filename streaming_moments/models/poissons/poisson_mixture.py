@@ -1,4 +1,4 @@
-"""A mixture of independent Poisson counts: documents of one component, which has its own rates."""
+"""Mixture of independent Poisson counts: each component has its own rates of words."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from streaming_moments.statistics.counts.batch import CountBatch
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PoissonMixture(TopicModel):
-    """Components with a rate for every word: how long documents are tells them apart as well.
+    """Components with a rate for every word; document lengths help to separate them.
 
     The counts of a document of component j are independent, `x_i ~ Poisson(r_ij)`, so over
-    documents of any length `E[x_i x_l] = sum_j w_j r_ij r_lj` of distinct positions, and likewise
-    of three: a mixture whose columns are the rates. `raw_topics` are the rates as estimated,
-    `topics` their distributions, `weights` shares of the documents, not of the words.
+    documents of any length `E[x_i x_l] = sum_j w_j r_ij r_lj` for distinct positions, and likewise
+    for three: a mixture whose columns are the rates. `raw_topics` are the rates as estimated,
+    `topics` their distributions, `weights` the shares of the documents, not of the words.
 
     Examples
     --------
@@ -46,29 +46,29 @@ class PoissonMixture(TopicModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """The mixture of these statistics; `options` of `FitOptions`, errors as `fit_by`."""
+        """Fit the mixture to statistics; `options` are `FitOptions`, raises as `fit_by`."""
         return cls.of_form(rows, PerDocument(), options)
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """As of topics by the third moment."""
+        """Bytes as for topics by the third moment."""
         return 8 * 6 * int(foundation.rows * options.topics)
 
     @property
     def lengths(self) -> NDArray[np.float64]:
-        """(k,) mean number of words of a document of each component."""
+        """(k,) mean number of words in a document of each component."""
         return np.asarray(self.raw_topics.sum(axis=0))
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """(n, k) rates, none below 0: as many words as the estimates, spread as the topics."""
+        """(n, k) non-negative rates: totals of the estimates, distributed like the topics."""
         return self.topics * self.lengths
 
     def described(self) -> Description:
-        """With the mean length of the documents of each component."""
+        """Description with the mean document length of each component."""
         return replace(super().described(), columns={"words a document": self.lengths})
 
     def _log_posterior(self, batch: CountBatch, smoothing: float) -> NDArray[np.float64]:
-        # log Poisson of each word, and its rate is the topic times the mean length
+        # log Poisson of each word; its rate is the topic times the mean length
         spread = super()._log_posterior(batch, smoothing)
         return spread + np.outer(batch.lengths, np.log(self.lengths)) - self.lengths

@@ -1,4 +1,4 @@
-"""Hidden states behind three views: mixtures of records, and what windows of chains share."""
+"""Hidden states of three views: mixtures of records, and code shared with windows of chains."""
 
 from typing import TYPE_CHECKING
 

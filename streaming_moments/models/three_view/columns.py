@@ -1,4 +1,4 @@
-"""Sweeps over the rows of three views: columns of hidden states, and what halves say of them."""
+"""Sweeps over the rows of three views: columns of hidden states and their error bars by halves."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ else:
 
 @dataclass(frozen=True, eq=False)
 class ViewColumns:
-    """Hidden states as the rows view shows them.
+    """Hidden states as distributions over the rows view.
 
     Parameters
     ----------
     found : Recovered
-        Columns and weights.
+        Columns and weights of the states.
     spectrum : (k,) float64
-        Singular values of the pair of the two other views.
+        Singular values of the pair counts of the two other views.
     turned : int
-        States whose columns came out mostly negative: the statistics hardly hold them.
+        States whose estimated columns are mostly negative, for which there is little evidence.
     documents, n_missing : int
-        Records counted, and those of them that lack a view.
+        Records counted, and records among them that lack a view.
     """
 
     found: Recovered
@@ -65,7 +65,7 @@ def view_columns(
     Raises
     ------
     NotIdentifiable
-        The statistics do not hold as many states: says how many.
+        The statistics identify fewer states; the message says how many.
     """
     first = rows.gathered("records", _records)[0]
     width = [1 + sketch.columns for sketch in sketches]
@@ -82,8 +82,8 @@ def view_columns(
 
 
 def said_of_turned(turned: int) -> str:
-    """What people should know where columns came out negative."""
-    return f"{turned} states came out negative and are hardly there: ask for fewer"
+    """Warning for states with negative estimates."""
+    return f"{turned} states have negative estimates and little evidence: ask for fewer"
 
 
 def half_rows(rows: Rows, odd: bool) -> Rows:
@@ -94,10 +94,10 @@ def half_rows(rows: Rows, odd: bool) -> Rows:
 def half_bars(
     columns: NDArray[np.float64], fit_half: Callable[[bool], NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """(k,) L1 error to be expected of each column, and (n, k) standard errors of its entries.
+    """(k,) expected L1 error of each column, and (n, k) standard errors of its entries.
 
-    Each half of the records is fitted alone and its columns are matched; half of what the two
-    differ by is the error of a fit of all. None where a half does not hold as many states.
+    Each half of the records is fitted separately and its columns are matched; half their difference
+    estimates the error of a fit of all. None if a half identifies fewer states.
     """
     try:
         halves = [like(fit_half(odd), columns) for odd in (False, True)]
@@ -108,7 +108,7 @@ def half_bars(
 
 
 def like(columns: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Columns in the order in which they are nearest to others, by L1.
+    """Columns in the order that makes them nearest to others, by L1.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _row_pairs(statistics: ViewStatistics, sides: SideWhitening) -> NDArray[np.f
 
 
 def _whiten_rows(parts: Sequence[NDArray[np.float64]], sides: SideWhitening) -> RowWhitening:
-    # views of fewer words than others have blocks without rows at the end
+    # views with fewer words have blocks without rows at the end
     return whiten_row_view(interleaved(parts), sides)
 
 

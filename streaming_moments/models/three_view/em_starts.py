@@ -1,4 +1,4 @@
-"""The starts of expectation maximisation on triples: spectral and random ones, in one race."""
+"""Starts of expectation maximisation on triples: spectral and random ones, in one race."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from streaming_moments.models.three_view.triples import Triples
 from streaming_moments.models.three_view.triples_em import AnyHidden, after_rounds, spread
 
-FEWEST, MOST = 3, 24  # random starts beside the spectral ones
-# Triples times states times rounds of a start, of which a second has room for some 10^8.
+FEWEST, MOST = 3, 24  # random starts besides the spectral ones
+# Work of a start, as triples times states times rounds; a second has room for some 10^8.
 _WORK = 1e8
-# Steps of all rounds, as many as two thirds of a second have room for; of the halves a third.
+# Steps of all rounds in two thirds of a second; halves get a third of them.
 _MOST_WORK = 1.5e9
-# Which share of the starts goes on for how many times the rounds.
+# Share of the starts that continue, and their multiple of the rounds.
 _RACE = ((1, 0.5), (4, 1), (12, 2))
-# Of a step from round to round.
+# Growth of a step from round to round.
 _GROWTH = 1.2
 
 
@@ -29,12 +29,12 @@ def likelier(
     drawn: bool = True,
     usual: int | None = None,
 ) -> tuple[AnyHidden, float, int]:
-    """The likeliest of the starts given and of some random ones, with nats a triple, and rounds.
+    """Best of the given and some random starts, with its nats per triple, and the rounds.
 
-    All take half of the rounds; the likeliest quarter as many again as there are, and of all the
-    likeliest twelfth twice as many. There are 24 random starts, of large tables fewer, or none.
-    Where the `usual` rounds would take above a second, which is told by the number of triples and
-    states, rounds are fewer by as much, whatever was asked for.
+    All starts make half of the rounds, the best quarter then `rounds` more, and the best twelfth
+    twice as many more. There are 24 random starts, but fewer for large tables, or none. If the
+    `usual` rounds would take over a second, judged by the numbers of triples and states, all rounds
+    are reduced in proportion.
     """
     rng = np.random.default_rng(seed)
     k = given[0].tables[0].shape[1]

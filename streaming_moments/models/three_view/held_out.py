@@ -1,4 +1,4 @@
-"""Triples held out: how likely those of each half of the records are by a model of the other."""
+"""Held-out triples: log-likelihood of the triples of each half under a model of the other."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from streaming_moments.models.rows import Rows
 from streaming_moments.models.three_view.columns import half_rows, like
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
-# Of a triple, spread over all: one that a half has not seen is not ruled out.
+# Share of the probability spread over all triples, so that none is impossible.
 _SPREAD = 1e-3
 
 
 def held_out_triples(rows: Rows, model: Any, options: Any) -> HeldOut:
-    """Mean log likelihood of the triples, or windows, of each half; as `trial_of_halves`."""
+    """Mean log-likelihood of the triples, or windows, of each half; as `trial_of_halves`."""
     return trial_of_halves(rows, model, options).held_out
 
 
 def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
-    """How likely the triples, or windows, of each half of the records are by a model of the other.
+    """Held-out score of the triples, or windows, of each half under a model of the other.
 
     Parameters
     ----------
     rows : Rows
-        Of `ViewStatistics` whose sketches are whole, so that they hold the table of triples.
+        `ViewStatistics` with identity sketches, which hold the table of triples.
     model : type
-        Of mixtures of views or of hidden Markov models.
+        Class of mixtures of views or of hidden Markov models.
     options : FitOptions
-        Of its `Options`.
+        Its `Options`.
 
     Raises
     ------
     NotIdentifiable
-        A half does not hold as many states.
+        A half identifies fewer states.
     InvalidInput
-        As `require_told_apart`, or a half of the records has no triple.
+        As for `require_told_apart`, or a half of the records has no triple.
     """
     require_told_apart(rows.foundation)
     scores, tables = [], []
@@ -53,7 +53,7 @@ def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
         total = sum(count for _, count in parts)
         if not total:
             raise InvalidInput(
-                "a half of the records has no triple to be held out; count more records"
+                "a half of the records has no triple to hold out; count more records"
             )
         scores.append(sum(score for score, _ in parts) / total)
     own, other = tables[0], like(tables[1], tables[0])
@@ -62,29 +62,28 @@ def trial_of_halves(rows: Rows, model: Any, options: Any) -> Trial:
 
 
 def require_told_apart(foundation: Any) -> None:
-    """Refuse statistics by which no number of states can be told to be better than another.
+    """Refuse statistics that cannot compare numbers of states.
 
     Raises
     ------
     InvalidInput
-        They keep no halves, or sketches of the triples alone: says what to do instead.
+        They have no halves, or only sketches of the triples; the message has a remedy.
     """
     if not foundation.halves:
         raise InvalidInput(
-            "the store keeps no halves of the records, of which one is held against the other; "
-            "create it without --no-halves, or compare what `streaming-moments transform` says of "
-            "shards that are not counted"
+            "the store has no halves of the records to compare; create it without --no-halves, or "
+            "compare results of `streaming-moments transform` on shards that are not counted"
         )
     if not foundation.whole:
         raise InvalidInput(
-            "the store keeps sketches of its words, of which no triple is read; create it with a "
-            "--vocabulary-size of 128 or less and without --sketch-columns, or compare what "
-            "`streaming-moments transform` says of shards that are not counted"
+            "the store has only sketches of its words, without triples; create it with a "
+            "--vocabulary-size of 128 or less and without --sketch-columns, or compare results of "
+            "`streaming-moments transform` on shards that are not counted"
         )
 
 
 def dirichlet_triples(weights: NDArray[np.float64], alpha0: float) -> NDArray[np.float64]:
-    """(k, k, k) chances that three tokens of a record are of these states.
+    """(k, k, k) probabilities that three tokens of a record have these states.
 
     Examples
     --------
@@ -115,7 +114,7 @@ def triple_chances(
 
 
 def _scored(statistics: ViewStatistics, model: Any) -> tuple[float, int]:
-    """Log likelihood of the triples of a block, and how many they are."""
+    """Log-likelihood of the triples of a block, and their number."""
     counts = statistics.sums[TRIPLES][:, 1:, 1:]
     views, weights, alpha0 = model.triple_views
     own = views[0][statistics.block.rows]

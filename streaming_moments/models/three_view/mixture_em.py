@@ -1,4 +1,4 @@
-"""Rounds of a mixture of three views on its triples."""
+"""Expectation maximisation of a mixture of three views on its triples."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import as_columns
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 
-# Cells of a table of triples, as of 128 words in each view.
+# Cells of the largest table of triples, for 128 words in each view.
 _MOST_CELLS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Parameters of a mixture of three views, which triples make likelier: `Hidden`.
+    """Parameters of a mixture of three views, fitted to triples; a `Hidden`.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ class Mixture:
         return self.rows, self.left, self.right, self.weights
 
     def drawn(self, rng: np.random.Generator) -> Mixture:
-        """Another one of as many words and states, at random."""
+        """Random parameters of the same shapes."""
         k = self.weights.size
         views = self.rows, self.left, self.right
         rows, left, right = (rng.dirichlet(np.ones(len(one)), k).T for one in views)
         return Mixture(rows, left, right, np.full(k, 1 / k))
 
     def after_round(self, triples: Triples) -> tuple[Mixture, float]:
-        """The likelier mixture, and the nats a triple of this one."""
+        """Mixture after a round, and the nats per triple of the current one."""
         told = triples.posteriors(self.left * self.weights, self.rows, self.right)
         left, right = self.left * told.left, self.right * told.right
         shares = told.middle.sum(axis=0)
@@ -66,10 +66,11 @@ class Mixture:
 def likelier_mixture(
     rows: Rows, given: Sequence[Mixture], options: Any, drawn: bool = True
 ) -> tuple[Mixture, float | None, int]:
-    """The likeliest mixture by the table of triples, with the nats of one, and rounds.
+    """Best mixture for the table of triples, with its nats per triple, and rounds.
 
-    From those given, and from random ones where they are to be drawn. The first one as it is, with
-    None and 0, where no rounds are asked for, states are mixed, or the statistics hold no table.
+    Starts from the given mixtures and, with `drawn`, from random ones. Returns the first one
+    unchanged, with None and 0, if no rounds are requested, states are mixed, or the statistics have
+    no table.
     """
     foundation: ViewsFoundation = rows.foundation
     cells = prod(basis.n_words for basis in foundation.bases)

@@ -1,4 +1,4 @@
-"""MultiViewMixture: one hidden state, or mixed ones, behind records of three views."""
+"""MultiViewMixture: one hidden state, or a mixture of states, for records of three views."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ _SMOOTHING = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions(FitOptions):
-    """What a fit of records in three views is told."""
+    """Options of a fit of records in three views."""
 
     alpha0: float = option(
-        "Sum of the Dirichlet parameters; 0: one topic a document.", 0.0, form_of
+        "Sum of the Dirichlet parameters; 0: each record has one state.", 0.0, form_of
     )
     refine: int = option(
-        "Rounds by the triples; of sketches, or with alpha0, none.", 50, require_rounds
+        "Rounds of refinement by the triples; none with sketches or alpha0.", 50, require_rounds
     )
 
     def __post_init__(self) -> None:
@@ -72,35 +72,35 @@ class MultiViewMixture(TripleModel):
     """Hidden states with a distribution over the words of each view.
 
     Given its state (or its Dirichlet mixture of states, with `alpha0`) the views of a record are
-    independent. States are ordered by falling weight.
+    independent. States are ordered by decreasing weight.
 
     Parameters
     ----------
     rows, left, right : (n, k) float64
         Columns on the simplex: words of the rows, left and right view in each state.
     weights : (k,) float64
-        Shares of the triples, sum 1.
+        Shares of the triples, with sum 1.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0: a record is of one state.
+        Sum of the Dirichlet parameters; 0: each record has one state.
     spectrum : (k,) float64
-        Singular values of the pair of left and right view.
+        Singular values of the pair counts of the left and right views.
     n_missing : int
-        Records that lack a view and count for nothing.
+        Records that lack a view and are skipped.
     turned : int
-        States that came out negative, which the statistics hardly hold.
+        States with negative estimates, for which there is little evidence.
     columns : tuple of str
-        What the views are called.
+        Names of the views.
     refined : int
         Rounds of refinement by the table of triples.
     triple_score : float, optional
-        Nats a triple, by the refinement.
+        Mean log-likelihood of a triple after refinement, in nats.
     bars, word_bars : (k,) and (n, k) float64, optional
-        L1 error to be expected of each column of the rows view, and standard errors of its
-        entries, where the statistics keep halves of the records; refined as the columns are.
+        Expected L1 error of each column of the rows view, and standard errors of its entries, if
+        the statistics have halves of the records; halves are refined like the columns.
     held_out : HeldOut, optional
-        How likely the triples of each half are by the model of the other one, where that was asked.
+        Log-likelihood of the triples of each half under the model of the other, if requested.
     documents, since, until, half_life
-        As of any model.
+        As for any model.
 
     Examples
     --------
@@ -160,12 +160,12 @@ class MultiViewMixture(TripleModel):
             bars=bars,
             word_bars=word_bars,
         )
-        # read by what lies around their words, or refined, another one may be the largest
+        # estimating by surroundings or refining can change which state is largest
         return model.reordered(np.argsort(-model.weights, kind="stable"))
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: Any) -> int:
-        """E and F, their frame, W and the pairs, the columns thrice."""
+        """Bytes of E and F, their frame, W and the pairs, and three times the columns."""
         return 8 * 10 * int(foundation.rows * options.topics)
 
     @property
@@ -175,12 +175,12 @@ class MultiViewMixture(TripleModel):
 
     @property
     def tables(self) -> dict[str, NDArray[np.float64]]:
-        """(n, k) columns of each view, by what it is called."""
+        """(n, k) columns of each view, by name of the view."""
         return dict(zip(self.columns, (self.rows, self.left, self.right), strict=True))
 
     @property
     def triple_views(self) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.float64], float]:
-        """Columns of the views, weights, alpha0: of which the chances of triples are made."""
+        """Columns of the views, weights and alpha0: the parameters of triples."""
         return (self.rows, self.left, self.right), self.weights, self.alpha0
 
     def transform(
@@ -192,7 +192,7 @@ class MultiViewMixture(TripleModel):
     ) -> NDArray[np.float64]:
         """(records, k) posterior of the state of each record, or its proportions with `alpha0`.
 
-        A record that lacks views is read by those it has.
+        A record that lacks views is read by the others.
         """
         views = dict(zip(VIEWS, batch.views, strict=True))
         if self.alpha0:
@@ -212,24 +212,24 @@ class MultiViewMixture(TripleModel):
         Parameters
         ----------
         views : dict
-            Counts of the same records by "rows", "left" or "right", one at least.
+            Counts of the same records by "rows", "left" or "right", at least one.
 
         Raises
         ------
         InvalidInput
-            No view, another name, or not of as many records.
+            There is no view, a name is unknown, or the numbers of records differ.
         ForeignStatistics
-            A view of another number of words.
+            A view has another number of words.
         """
         return posteriors(log_posteriors(*self._stacked(views), self.weights))
 
     def log_likelihoods(self, views: dict[str, CountBatch]) -> NDArray[np.float64]:
-        """(records,) log-probability of the words of each record of one state; as `posterior`."""
+        """(records,) log-probability of the words of single-state records; as `posterior`."""
         logarithms = log_posteriors(*self._stacked(views), self.weights)
         return np.asarray(np.logaddexp.reduce(logarithms, axis=1), dtype=np.float64)
 
     def assign(self, views: dict[str, CountBatch]) -> NDArray[np.int64]:
-        """(records,) the likeliest state of each record given any of the views."""
+        """(records,) the most likely state of each record given any of the views."""
         return np.asarray(self.posterior(views).argmax(axis=1), dtype=np.int64)
 
     def described(self) -> Description:
@@ -247,31 +247,34 @@ class MultiViewMixture(TripleModel):
         }
         sentence = f"views {', '.join(self.columns)}"
         if self.refined:
-            sentence += f"; refined {self.refined} rounds by their triples"
+            sentence += f"; refined in {self.refined} rounds by their triples"
         if self.held_out is not None:
             facts["held_out"] = asdict(self.held_out) | {"mean": self.held_out.mean}
-            sentence += f"; a triple held out had log likelihood {self.held_out.mean:.4f}"
+            sentence += f"; held-out log-likelihood {self.held_out.mean:.4f} per triple"
         if self.n_missing:
-            sentence += f"; {self.n_missing:,} records lack one and count for nothing"
+            sentence += f"; {self.n_missing:,} records lack a view and were skipped"
         if self.turned and not self.refined:
             sentence += f"; {said_of_turned(self.turned)}"
         return Description(facts, columns, sentence)
 
     def _stacked(self, views: dict[str, CountBatch]) -> tuple[CountBatch, NDArray[np.float64]]:
-        """The views of records as one, and the columns of their words as one table."""
+        """Views of records as one batch, and the columns of their words as one table."""
         if not views or not views.keys() <= set(VIEWS):
             raise InvalidInput(
-                f"views {sorted(views)}; give one at least of {', '.join(VIEWS)}, which are "
+                f"views {sorted(views)}; give at least one of {', '.join(VIEWS)}, which are "
                 f"{', '.join(self.columns)}"
             )
         tables = [getattr(self, name) for name in views]
         for name, table in zip(views, tables, strict=True):
             if views[name].n_words != len(table):
                 raise ForeignStatistics(
-                    f"view {name} counts {views[name].n_words} words, the model knows {len(table)}"
+                    f"view {name} has {views[name].n_words} words, but the model has {len(table)}; "
+                    "read rows of its own store"
                 )
         if len({view.documents for view in views.values()}) > 1:
-            raise InvalidInput("the views are not of as many records; give each record in all")
+            raise InvalidInput(
+                "the views have different numbers of records; give each record in all views"
+            )
         smoothed = [_smoothed(table) for table in tables]
         if len(views) == 1:
             return next(iter(views.values())), smoothed[0]
@@ -282,12 +285,12 @@ class MultiViewMixture(TripleModel):
 
 
 def _smoothed(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """With a share of every word, so that one word alone rules out no state."""
+    """Columns mixed with a share of every word, so that no single word excludes a state."""
     return np.asarray((1 - _SMOOTHING) * table + _SMOOTHING / len(table))
 
 
 def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
-    """The mixture as moments say it; errors as `view_columns` and `_other_view`."""
+    """Mixture by moments; raises as `view_columns` and `_other_view`."""
     own, left, right = rows.foundation.bases
     fitted = view_columns(rows, (left, right), options.topics, options.alpha0)
     found = fitted.found
@@ -304,7 +307,7 @@ def _decomposed(rows: Rows, options: Any) -> tuple[ViewColumns, Mixture]:
 
 
 def _of_half(rows: Rows, options: Any, odd: bool, whole: Mixture) -> NDArray[np.float64]:
-    """(n, k) columns of the rows view by one half, which may begin as all records have them."""
+    """(n, k) columns of the rows view from one half, which may start from those of all records."""
     half = half_rows(rows, odd)
     starts = [_decomposed(half, options)[1], whole]
     return likelier_mixture(half, starts, options, drawn=False)[0].rows

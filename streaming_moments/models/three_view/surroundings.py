@@ -1,4 +1,4 @@
-"""Symbols read by what lies around them, words of a view by the others: shares of their states."""
+"""Surroundings: columns of the states that agree with the share of each symbol."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 else:
     optimize = LazyModule("scipy.optimize")
 
-# Windows of a symbol that the shares of the states stand for beside its own.
+# Weight of the prior state shares for a symbol, in windows.
 _PRIOR = 1.0
-# Weight of the sum, which is 1, beside the largest of the squares.
+# Weight of the constraint that the sum is 1, relative to the largest of the squares.
 _SUM = 1e3
 _ROUNDING = 1e-12
 
@@ -34,31 +34,31 @@ def by_surroundings(
     columns: NDArray[np.float64],
     weights: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Columns and weights in which each symbol keeps the share that it has.
+    """Columns and weights that preserve the share of each symbol.
 
-    As decomposed, rare symbols have entries of either sign, and clipped they lose their share.
-    Here the shares of the states of a symbol, `P(h | x)`, are least squares on the simplex of the
-    sketched symbols around it by those of the states, in the covariance metric of the sketches,
-    with the weights as one window more of each symbol. Where states are mixed, what lies around
-    each is so too, and shares are found all the same.
+    Decomposed columns have entries of either sign for rare symbols, and clipping would change the
+    shares of these. Here the shares of the states of a symbol, `P(h | x)`, are a least squares fit
+    on the simplex: of the sketched surroundings of the symbol by those of the states, in the
+    covariance metric of the sketches. The weights count as one more window of each symbol. This
+    also holds for mixed states, as their surroundings are mixed in the same way.
 
     Parameters
     ----------
     rows : Rows
-        Of `ViewStatistics`.
+        Rows of `ViewStatistics`.
     name : str
-        The sums whose rows the symbols are: of triples, or of an outer view.
+        Name of the sums whose rows are symbols: of triples, or of an outer view.
     metrics : sequence of (s, r) float64
-        Of the sketches beside them, as of `sketch_metric`: two of triples, else one.
+        Metrics by `sketch_metric` of the sketches beside them: two for triples, else one.
     columns : (n, k) float64
-        On the simplex, as decomposed.
+        Decomposed columns, on the simplex.
     weights : (k,) float64
         Shares of the states.
 
     Returns
     -------
     columns : (n, k) float64
-        On the simplex; `columns @ weights` of those returned is the share of each symbol.
+        On the simplex; `columns @ weights` is the share of each symbol.
     weights : (k,) float64
         Shares of the states.
     """
@@ -78,7 +78,7 @@ def by_surroundings(
 
 
 def sketch_metric(rows: Rows, sketch: Basis, name: str = TRIPLES) -> NDArray[np.float64]:
-    """(s, r) by which the sketch has unit covariance over the symbols of these sums."""
+    """(s, r) metric in which the sketch has unit covariance over the symbols of these sums."""
     nbytes = 8 * sketch.columns * (1 + sketch.columns)
     sums = rows.value(rows.summed("metric", _metric, sketch, name, nbytes=nbytes))
     turned = frame(sketch.matrix)
@@ -117,7 +117,7 @@ def _on_simplex(
     counts, sums = _around(statistics, name, metrics)
     root = np.asarray(np.linalg.qr(around.T, mode="r"))
     k = weights.size
-    sides = np.linalg.pinv(root.T) @ around  # |root p - sides y| is |around' p - y| in their span
+    sides = np.linalg.pinv(root.T) @ around  # same residuals in their span
     one = _SUM * max(1.0, float(np.abs(root).max()))
     design = np.vstack([root, np.eye(k), np.full((1, k), one)])
     own = len(root) + np.arange(k), np.arange(k)
@@ -135,13 +135,13 @@ def _on_simplex(
 
 
 def _occurrences(statistics: ViewStatistics, name: str) -> NDArray[np.int64]:
-    """(r,) how often the symbols of some rows were seen: of triples, or of an outer view."""
+    """(r,) number of occurrences of the symbols of some rows: in triples, or in an outer view."""
     sums = statistics.sums[name]
     return np.asarray(sums[:, 0, 0] if name == TRIPLES else sums[:, 0])
 
 
 def _metric(statistics: ViewStatistics, sketch: Basis, name: str) -> NDArray[np.float64]:
-    """(1 + s, s) the sum of the counts, in its corner, and `Q' diag(counts) Q` of some rows."""
+    """(1 + s, s) sum of the counts, in the corner, and `Q' diag(counts) Q` of some rows."""
     own = sketch.matrix[statistics.block.rows].astype(np.float64)
     counts = _occurrences(statistics, name)
     found = np.zeros((1 + sketch.columns, sketch.columns))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Sums may be taken in another order, and products with them: vectors of the processor's own width.
+# Allows other orders of summation and fused products, so that the processor can use vectors.
 _REORDERED = {"reassoc", "contract", "nsz"}
 
 
@@ -24,10 +24,10 @@ def triple_posteriors(
 ) -> float:
     """Add the posteriors of the middle state of triples to the rows of their words.
 
-    `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`; `cells` (triples, 3) with
-    their counts, quickest where those of one x1 and x2 lie together. What is added to `left` and
-    `right` is over `before` and `after`. Returns the log likelihood of all, minus infinity where
-    one cannot be, which adds nothing.
+    `P(x1, x2, x3, h2) = before[x1, h2] emission[x2, h2] after[x3, h2]`; `cells` (triples, 3) have
+    `counts`; it is fastest if cells with the same x1 and x2 are adjacent. Values added to `left`
+    and `right` are divided by `before` and `after`. Returns the log-likelihood of all triples:
+    minus infinity if one is impossible, which then adds nothing.
     """
     k = emission.shape[1]
     pair, share = np.empty(k), np.empty(k)
@@ -44,7 +44,7 @@ def triple_posteriors(
             for j in range(k):
                 total += pair[j] * after[x3, j]
             likelihood += counts[cell] * np.log(total)
-            # a step that went too far may leave a triple impossible, and is taken back
+            # too long a step can make a triple impossible; it is then undone
             factor = counts[cell] / total if total > 0 else 0.0
             for j in range(k):
                 share[j] += factor * after[x3, j]

@@ -1,4 +1,4 @@
-"""TripleModel: what models of triples of views have in common: fits, of all records or one half."""
+"""TripleModel: base of models of triples of views; fits of all records and of one half."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming_moments.models.three_view.held_out import trial_of_halves
 
 
 class TripleModel(StoredModel):
-    """A model that is fitted on the triples of three views, or of windows of a sequence."""
+    """Model that is fitted to triples of three views, or to windows of a sequence."""
 
     compares_halves: ClassVar[bool] = True
     numbered: ClassVar[str] = "states"
@@ -20,33 +20,33 @@ class TripleModel(StoredModel):
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
-        """The model of these statistics.
+        """Fit the model to statistics.
 
         Parameters
         ----------
         rows : Rows
-            Of `ViewStatistics`; for a chain, of sequences.
+            Rows of `ViewStatistics`; for a chain, of sequences.
         options : MarkovOptions or ViewOptions
             How.
 
         Raises
         ------
         NotIdentifiable
-            The statistics do not hold as many states: says how many.
+            The statistics identify fewer states; the message says how many.
         """
         return cls._fitted(rows, options, rows.foundation.halves)
 
     @classmethod
     def fit_half(cls, rows: Rows, options: Any, odd: bool) -> Self:
-        """The model of one half of the records, without error bars; errors as `fit`."""
+        """Model of one half of the records, without error bars; raises as `fit`."""
         return cls._fitted(half_rows(rows, odd), options, halves=False)
 
     @classmethod
     def trial(cls, rows: Rows, options: Any) -> Trial:
-        """What the triples of each half say of the other; errors as `trial_of_halves`."""
+        """Score of the triples of each half under the other; raises as `trial_of_halves`."""
         return trial_of_halves(rows, cls, options)
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
-        """The model, with error bars where `halves` says so; each model has its own."""
+        """Fitted model, with error bars if `halves`; each model defines its own."""
         raise NotImplementedError

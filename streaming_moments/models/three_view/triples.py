@@ -1,4 +1,4 @@
-"""Triples that three views hold, and what they say of their middle states; no record is read."""
+"""Triples of three views, and posteriors of their middle states; reads no records."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.row_block import interleaved
 from streaming_moments.statistics.views.statistics import TRIPLES, ViewStatistics
 
-# Of so many kinds, which fill so much of their table, the table is read faster than a list of them.
+# A table with this many kinds of triples, and this share of them filled, is faster than a list.
 _DENSE, _FILLED = 1 << 18, 0.2
-# Steps for a triple beside those for its states; those for one place of a table take a fifth.
+# Steps for a triple besides those for its states; a cell of a table takes a fifth.
 _BESIDE, _PLACE = 40, 0.2
 _LEAST = np.float32(1e-30)
 
 
 @dataclass(frozen=True, eq=False)
 class Posteriors:
-    """What triples say of their middle states.
+    """Posteriors of the middle states of triples.
 
     Parameters
     ----------
     left, right : (n, k) float64
-        Expected counts of the words of the outer views, over what they were expected by.
+        Expected counts of the words of the outer views, divided by their parameters.
     middle : (n, k) float64
-        Those of the middle view.
+        Expected counts of the words of the middle view.
     score : float
-        Nats a triple.
+        Mean log-likelihood of a triple, in nats.
     """
 
     left: NDArray[np.float64]
@@ -47,27 +47,27 @@ class Triples(Protocol):
 
     @property
     def kinds(self) -> int:
-        """How many there are, or could be."""
+        """Number of triples, distinct or possible."""
 
     def work(self, k: int) -> float:
-        """Steps that `posteriors` takes with k states."""
+        """Number of steps of `posteriors` with k states."""
 
     def posteriors(
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
-        """Of `P(left, middle, right, h) = before[left, h] middle[middle, h] after[right, h]`."""
+        """Posteriors of the middle states, for a product of three tables."""
 
 
 @dataclass(frozen=True, eq=False)
 class ListedTriples:
-    """Triples one by one: `Triples`.
+    """List of distinct triples; a `Triples`.
 
     Parameters
     ----------
     cells : (triples, 3) int64
-        Words of the left view, of the middle one, which has rows, and of the right one.
+        Words of the left, middle and right views; the middle view has rows.
     counts : (triples,) float64
-        How often each was seen.
+        Number of occurrences of each.
     """
 
     cells: NDArray[np.int64]
@@ -77,24 +77,24 @@ class ListedTriples:
 
     @classmethod
     def of_table(cls, table: NDArray[np.int64]) -> ListedTriples:
-        """Of a table (middle, left, right) of counts."""
+        """Triples of a table (middle, left, right) of counts."""
         middle, left, right = np.nonzero(table)
         cells = np.stack([left, middle, right], axis=1)
         return cls(cells, table[middle, left, right].astype(np.float64))
 
     @property
     def kinds(self) -> int:
-        """How many there are."""
+        """Number of distinct triples."""
         return self.counts.size
 
     def work(self, k: int) -> float:
-        """Steps of `posteriors`."""
+        """Number of steps of `posteriors`."""
         return float(self.kinds * (_BESIDE + k))
 
     def posteriors(
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
-        """As of `Triples`."""
+        """Posteriors as for `Triples`."""
         left, own, right = (np.zeros_like(one) for one in (before, middle, after))
         score = triple_kernels.triple_posteriors(
             self.cells, self.counts, before, middle, after, left, own, right
@@ -104,12 +104,12 @@ class ListedTriples:
 
 @dataclass(frozen=True, eq=False)
 class TripleTable:
-    """Triples as a table, most of which were seen: `Triples`, to seven digits.
+    """Triples as a dense table, to seven digits; a `Triples`.
 
     Parameters
     ----------
     table : (m, l, r) float32
-        How often each was seen, middle view first.
+        Number of occurrences of each, middle view first.
     """
 
     table: NDArray[np.float32]
@@ -118,22 +118,22 @@ class TripleTable:
 
     @property
     def kinds(self) -> int:
-        """How many there could be."""
+        """Number of possible triples."""
         return self.table.size
 
     @cached_property
     def total(self) -> float:
-        """Of all counts."""
+        """Sum of all counts."""
         return float(self.table.sum(dtype=np.float64))
 
     def work(self, k: int) -> float:
-        """Steps of `posteriors`."""
+        """Number of steps of `posteriors`."""
         return _PLACE * self.kinds * (_BESIDE + k)
 
     def posteriors(
         self, before: NDArray[np.float64], middle: NDArray[np.float64], after: NDArray[np.float64]
     ) -> Posteriors:
-        """As of `Triples`."""
+        """Posteriors as for `Triples`."""
         given = [one.astype(np.float32) for one in (before, middle, after)]
         left, own, right = (np.zeros_like(one) for one in given)
         before32, middle32, after32 = given
@@ -153,12 +153,12 @@ class TripleTable:
 
 
 def triple_table(rows: Rows) -> NDArray[np.int64]:
-    """(n, l, r) int64 counts of triples, middle view first, of sketches that are identities."""
+    """(n, l, r) int64 counts of triples, middle view first, for identity sketches."""
     return interleaved(rows.gathered("triples", _table))
 
 
 def triples_of(table: NDArray[np.int64]) -> Triples:
-    """Triples of a table (middle, left, right) of counts, as they are read fastest.
+    """Triples of a table (middle, left, right) of counts, in the faster form.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Expectation maximisation on the table of triples that three views hold: no record is read again.
+"""Expectation maximisation on the table of triples of three views; reads no records.
 
-The composite likelihood `sum count log P(left, middle, right)` of hidden states, whatever lies
-between them; given the middle one the views are independent, so a triple costs k, and the result
-depends on the table alone.
+Maximises the composite likelihood `sum count log P(left, middle, right)` of hidden states. Views
+are independent given the middle state, so a triple costs k steps, and the result depends only on
+the table.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from numpy.typing import NDArray
 from streaming_moments.models.three_view.triples import Triples
 from streaming_moments.numerics.simplex import as_columns
 
-# Of a distribution, spread over all of it before the first round: what is 0 would stay 0.
+# Share of a distribution spread over all entries before the first round: zeros would stay.
 _SPREAD = 1e-3
-# How far a step from round to round may go.
+# Limits of a step from round to round.
 _RATIOS = 1e-3, 1e3
 
 
 class Hidden(Protocol):
-    """Parameters of hidden states, a dataclass of its `tables`."""
+    """Parameters of hidden states, a dataclass of `tables`."""
 
     @property
     def tables(self) -> tuple[NDArray[np.float64], ...]:
-        """All of them; columns sum to 1, the first (n, k) is of the middle view."""
+        """All tables; columns sum to 1, and the first table (n, k) is of the middle view."""
 
     def drawn(self, rng: np.random.Generator) -> Self:
-        """Others of these shapes, at random."""
+        """Random parameters of the same shapes."""
 
     def after_round(self, triples: Triples) -> tuple[Self, float]:
-        """Likelier ones, and the nats a triple of these."""
+        """Parameters after a round, and the nats per triple of the current ones."""
 
 
 AnyHidden = TypeVar("AnyHidden", bound=Hidden)
@@ -42,14 +42,14 @@ AnyHidden = TypeVar("AnyHidden", bound=Hidden)
 def after_rounds(
     triples: Triples, start: AnyHidden, rounds: int, growth: float = 1.0
 ) -> tuple[AnyHidden, float]:
-    """The parameters after so many rounds, and the nats a triple of the last but one.
+    """Best parameters after `rounds` rounds, and the nats per triple of the round before them.
 
-    With a growth above 1 each step goes by that factor further than the last one, in logarithms, as
-    long as triples become likelier; else the next round begins anew where one before it led
-    (adaptive overrelaxation: Salakhutdinov and Roweis 2003).
+    With a growth above 1 each step is longer than the last by that factor, in logarithms, while the
+    likelihood increases. Otherwise the next round restarts from the last plain result (adaptive
+    overrelaxation: Salakhutdinov and Roweis 2003).
     """
     hidden, found, best, reach = start, start, -np.inf, 1.0
-    # a step that went too far may leave what is no number, and is taken back
+    # too long a step can give NaN; it is then undone
     with np.errstate(invalid="ignore", over="ignore"):
         for _ in range(rounds):
             following, score = hidden.after_round(triples)
@@ -63,15 +63,15 @@ def after_rounds(
 
 
 def spread(hidden: AnyHidden) -> AnyHidden:
-    """With a small share of everything, so that what was estimated as 0 can grow."""
+    """Parameters mixed with a small share of every entry, so that estimates of 0 can grow."""
     return _each(lambda table: (1 - _SPREAD) * table + _SPREAD / len(table), hidden)
 
 
 def _further(hidden: AnyHidden, following: AnyHidden, reach: float) -> AnyHidden:
-    """Beyond where a round led, by that multiple of its step."""
+    """Parameters extrapolated from a round by a multiple of its step."""
 
     def beyond(old: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.float64]:
-        # what is 0 stays so, and nothing becomes 0
+        # zeros stay zero, and nothing else becomes zero
         ratio = np.divide(new, old, out=np.ones_like(new), where=old > 0)
         return as_columns(new * np.clip(ratio, *_RATIOS) ** (reach - 1))
 

@@ -1,4 +1,4 @@
-"""Where 0.2 had the models of `chains` and `three_view`: pickles of estimators name its modules."""
+"""Modules of version 0.2, now `chains` and `three_view`, for pickled estimators that name them."""
 
 import sys
 from typing import Any
@@ -9,7 +9,7 @@ from streaming_moments.models.three_view import multi_view
 
 _EXPORTS = {"HiddenMarkovModel": hidden_markov, "MultiViewMixture": multi_view}
 
-# these stay, as long as estimators that 0.2 pickled are read
+# needed as long as estimators pickled by 0.2 are supported
 for _module in (hidden_markov, transitions, multi_view):
     sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
 

@@ -1,4 +1,4 @@
-"""Coherence: how well the top words of a topic go together in documents; one file for each."""
+"""Coherence: how often the top words of a topic occur in the same documents; one file for each."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.relevance import top_words
 from streaming_moments.printing.short_repr import short_repr
 
-COHERENCE_WORDS = 10  # top words of a topic, where nothing else is said
+COHERENCE_WORDS = 10  # default number of top words of a topic
 
 
 @dataclass(frozen=True, eq=False)
 class TopWords:
-    """In how many documents the top words of topics stand.
+    """Numbers of documents with the top words of topics.
 
     Parameters
     ----------
     alone : (k, L) float64
-        Documents with each, most probable first.
+        Documents with each word, most probable first.
     together : (k, L, L) float64
-        Documents with both of two.
+        Documents with both of two words.
     documents : float
-        All of them, or their weight where they are weighted.
+        Number of all documents, or their weight if they are weighted.
     """
 
     alone: NDArray[np.float64]
@@ -45,17 +45,18 @@ class TopWords:
         documents: float,
         number: int,
     ) -> TopWords:
-        """Of the (n, k) topics, from (n,) and (core, core) counts of documents.
+        """Count top words of (n, k) topics, from (n,) and (core, core) counts of documents.
 
         Raises
         ------
         InvalidInput
-            Fewer than two top words, or more than the core has.
+            There are fewer than two top words, or more than core words.
         """
         core = codocuments.shape[0]
         if not 2 <= number <= core:
             raise InvalidInput(
-                f"{number} top words asked for; coherence needs 2 to {core}, the core"
+                f"{number} top words asked for; coherence needs 2 to {core}, the number of core "
+                "words"
             )
         top = top_words(topics[:core], number)
         joint = codocuments[top[:, :, None], top[:, None, :]].astype(np.float64)
@@ -64,26 +65,26 @@ class TopWords:
 
 @dataclass(frozen=True, eq=False)
 class Coherence:
-    """A coherence, and how it is shown. Higher is better.
+    """Coherence measure and its presentation. Higher is better.
 
     Parameters
     ----------
     key : str
-        In JSON, columns and stores.
+        Key in JSON, columns and stores.
     name : str
-        As people read it.
+        Name for people.
     of : callable
-        (k,) float64 from the `TopWords` of k topics.
+        Computes (k,) float64 from the `TopWords` of k topics.
     digits, mean_digits : int
-        After the point, of one topic and of the mean of all.
+        Decimals for one topic and for the mean of all.
     compared : tuple of int
-        Numbers of top words over which `select` compares it; the last is drawn.
+        Numbers of top words that `select` compares; it plots the last.
     followed : bool
         Whether pages, nights and frames of few columns show it, and a gate bounds its drop.
     bounds : str
-        Between which values it lies, in words; empty where that says little.
+        Range of its values, in words; empty if that is of no use.
     gate, gate_name : str
-        Of the bound on its drop; by default `max_KEY_drop` and "drop of NAME".
+        Key and name of the gate on its drop; by default `max_KEY_drop` and "drop of NAME".
     """
 
     key: str
@@ -108,7 +109,7 @@ class Coherence:
 
     @property
     def columns(self) -> dict[int, tuple[str, str]]:
-        """Key and name by number of top words, where numbers of topics are compared."""
+        """Key and name by number of top words, for comparisons of numbers of topics."""
         several = len(self.compared) > 1
         return {
             words: (
@@ -120,8 +121,8 @@ class Coherence:
 
 
 def coherence_of(shown: Any, key: str) -> Any:
-    """The coherence with a key of a model, a topic or a candidate; None where it has none.
+    """Coherence with a key of a model, a topic or a candidate, or None.
 
-    Some have fields of their own, others are in the mapping `coherences`.
+    Some coherences are fields, others are in the mapping `coherences`.
     """
     return getattr(shown, key) if key in vars(shown) else shown.coherences.get(key)

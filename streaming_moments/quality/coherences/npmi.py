@@ -17,7 +17,7 @@ def _npmi(words: TopWords) -> NDArray[np.float64]:
     together = (pair > 0) & (independent > 0)
     ratio = np.log(np.where(together, pair, 1.0) / np.where(together, independent, 1.0))
     scale = -np.log(np.where(together, pair, 0.5))
-    # two words in every document say nothing about each other: 0 / 0 is 0
+    # two words that are in every document give 0 / 0, which counts as 0
     scores = np.where(together, ratio / np.where(scale > 0, scale, 1.0), -1.0)
     return np.asarray(scores.mean(axis=1), dtype=np.float64)
 
@@ -38,11 +38,11 @@ def npmi_coherence(
     topics : (n, k) float64
         Columns on the simplex.
     document_frequencies : (n,) int64
-        In documents.
+        Number of documents with each word.
     codocuments : (core, core) int64
-        In documents; top words are taken from the core.
+        Number of documents with both words; top words come from the core.
     documents : float
-        Number of documents, or their weight where they are weighted.
+        Number of documents, or their weight if they are weighted.
     number : int
         Top words of a topic.
 
@@ -60,7 +60,7 @@ def npmi_coherence(
     return _npmi(TopWords.of(topics, document_frequencies, codocuments, documents, number))
 
 
-# it is the first that people look at, so that its gate has the name of all
+# it is the main coherence, so its gate has the general name
 NPMI = Coherence(
     "npmi",
     "NPMI",

@@ -1,4 +1,4 @@
-"""COHERENCES: all coherences, one line each, as people read them from left to right."""
+"""COHERENCES: all coherences, one line each, in the order in which pages show them."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ COHERENCES: Mapping[str, Coherence] = MappingProxyType(
 
 
 def followed() -> list[Coherence]:
-    """Those that pages and nights show."""
+    """Coherences that pages and nights show."""
     return [one for one in COHERENCES.values() if one.followed]

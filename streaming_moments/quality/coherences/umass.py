@@ -1,4 +1,4 @@
-"""UMass: how often top words stand in documents with more probable ones."""
+"""UMass: how often top words occur in documents with more probable ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.quality.coherences.base import COHERENCE_WORDS, Coherence, TopWords
 
-PAPER_WORDS = 20  # top words in the paper
+PAPER_WORDS = 20  # number of top words in the paper
 
 
 def _umass(words: TopWords) -> NDArray[np.float64]:
@@ -34,9 +34,9 @@ def umass_coherence(
     topics : (n, k) float64
         Columns on the simplex.
     document_frequencies : (n,) int64
-        D(w), in documents.
+        D(w), number of documents with each word.
     codocuments : (core, core) int64
-        D(w, w'), in documents; top words are taken from the core.
+        D(w, w'), number of documents with both words; top words come from the core.
     number : int
         Top words of a topic, L.
 
@@ -51,7 +51,7 @@ def umass_coherence(
     >>> umass_coherence(topics, np.array([4, 3]), np.array([[4, 2], [2, 3]]), 2).round(3)
     array([-0.288])
     """
-    documents = float("nan")  # it does not ask how many there are
+    documents = float("nan")  # UMass does not use it
     return _umass(TopWords.of(topics, document_frequencies, codocuments, documents, number))
 
 

@@ -1,4 +1,4 @@
-"""Words in documents: counts over a vocabulary, their sums, and the moments that follow."""
+"""Words in documents: counts over a vocabulary, their sums, and moments."""
 
 from typing import TYPE_CHECKING
 

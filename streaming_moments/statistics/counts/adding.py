@@ -1,4 +1,4 @@
-"""Adding: projected batches into the row arrays of a block, which may hold others already."""
+"""Adding: sums of projected batches in the row arrays of a block."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from streaming_moments.statistics.row_block import RowBlock
 
 @dataclass(eq=False)
 class BlockSums:
-    """Row arrays of a block while documents are added to them: the `Sums` of counts.
+    """Row arrays of a block to which documents are added: the `Sums` of counts.
 
-    The pairs of a row are summed in *cells* first, of which each has in its 64 bits the products of
-    the odd half, those of the even half and the documents: so a document is added once whatever is
-    gathered of it, and most rows fill no more than a third of their memory. Cells lie where the
-    pair counts will. A row of which a field could run over is opened: its cells are split into the
-    arrays, which are added to from then on.
+    The pairs of a row are first summed in *cells*. The 64 bits of a cell hold the products of the
+    odd half, those of the even half, and the number of documents, so a document is added once for
+    all arrays, and most rows use no more than a third of their memory. Cells use the memory of the
+    pair counts. Before a field of a row could overflow, its cells are split into the arrays, which
+    are added to from then on.
 
     `arrays` are the int64 row arrays of the block by name, as of `MomentStatistics`: all zeros, and
-    owned by this object from then on.
+    owned by this object.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class BlockSums:
     arrays: Arrays
     _fields: pair_kernels.CellFields = field(init=False)
     _closed: NDArray[np.bool_] = field(init=False)  # rows whose pairs are in cells
-    _gained: NDArray[np.int64] = field(init=False)  # a bound of their products
+    _gained: NDArray[np.int64] = field(init=False)  # upper bound of their products
 
     def __post_init__(self) -> None:
         rows = len(self.arrays["pair_counts"])
@@ -60,7 +60,7 @@ class BlockSums:
     def add(self, batches: Iterable[ProjectedBatch]) -> None:
         """Add batches, `joined` as far as memory allows.
 
-        The caller keeps what the arrays hold and the bounds of the batches together below 2^62.
+        The caller keeps the sum of the current bound and the bounds of the batches below 2^62.
         """
         arrays, block = self.arrays, self.block
         for projected in of_basis(self.basis, batches):
@@ -87,11 +87,11 @@ class BlockSums:
                 )
 
     def subtract(self, batches: Iterable[ProjectedBatch]) -> None:
-        """Take batches away that were added; errors as `add`."""
+        """Subtract batches that were added; raises as `add`."""
         subtract_by_adding(self.opened(), self.add, batches)
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
-        """Some rows of all arrays, for reading: views, but new arrays of what is in cells."""
+        """Some rows of all arrays, for reading: views, or new arrays for rows in cells."""
         found = {name: array[rows] for name, array in self.arrays.items()}
         closed = self._closed[rows]
         if closed.any():
@@ -104,7 +104,7 @@ class BlockSums:
         return found
 
     def opened(self) -> Arrays:
-        """The arrays themselves, with all pairs out of their cells."""
+        """The arrays themselves, with all cells split."""
         self._open(self._closed)
         return self.arrays
 
@@ -154,8 +154,8 @@ class BlockSums:
         )
 
     def _open(self, rows: NDArray[np.bool_]) -> None:
-        # cells with one field are the pair counts; rows of no document are zeros, and to write
-        # those would take their memory
+        # cells with one field are already the pair counts; writing to rows without documents would
+        # allocate their memory
         if self._fields.halves or self._fields.codocuments:
             held = rows & (self.arrays["document_frequencies"] > 0)
             self._split(self.arrays["pair_counts"], held, self.arrays)
@@ -163,7 +163,7 @@ class BlockSums:
 
 
 def of_basis(basis: Basis, batches: Iterable[ProjectedBatch]) -> Iterator[ProjectedBatch]:
-    """The batches, one of another basis refused with `ForeignStatistics`."""
+    """The batches; raises ForeignStatistics for a batch of another basis."""
     for projected in batches:
         if projected.basis != basis:
             raise ForeignStatistics(foreign("basis", projected.basis, basis))
@@ -181,7 +181,7 @@ def refuse_overflow(bound: float) -> None:
 
 
 def foreign(what: str, one: Basis, other: Basis) -> str:
-    """Message of two bases that cannot be combined."""
+    """Message for two bases that cannot be combined."""
     return (
         f"{what} {short(one.fingerprint)} (vocabulary {short(one.vocabulary)}) and {what} "
         f"{short(other.fingerprint)} (vocabulary {short(other.vocabulary)}) differ; "

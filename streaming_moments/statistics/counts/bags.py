@@ -1,4 +1,4 @@
-"""Bags of words, as gensim has them, as a batch of counts and its vocabulary."""
+"""Bags of words of gensim as a batch of counts and its vocabulary."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 def from_gensim(
     bags: Iterable[Iterable[tuple[int, int]]], dictionary: Mapping[int, str]
 ) -> tuple[CountBatch, Vocabulary]:
-    """Counts of documents that gensim has counted, and the words in the order that this asks for.
+    """Convert gensim's counts of documents; words get the order of the vocabulary.
 
     Parameters
     ----------
     bags : iterable of iterables of (int, int)
-        Id and count of each word of a document, as `Dictionary.doc2bow` gives them.
+        Id and count of each word of a document, as from `Dictionary.doc2bow`.
     dictionary : gensim.corpora.Dictionary or mapping
         Word of each id.
 
@@ -33,12 +33,12 @@ def from_gensim(
     batch : CountBatch
         (documents, n) counts.
     vocabulary : Vocabulary
-        The n words of the dictionary, by falling count.
+        The n words of the dictionary, by decreasing count.
 
     Raises
     ------
     InvalidInput
-        Something else, an id that the dictionary does not have, or a count below 1.
+        The arguments have other types, an id is not in the dictionary, or a count is below 1.
 
     Examples
     --------
@@ -54,15 +54,15 @@ def from_gensim(
     ids = sorted(dictionary.keys())
     terms = [dictionary[one] for one in ids]
     if not ids or not all(isinstance(term, str) for term in terms):
-        raise InvalidInput("the dictionary has no words, or some that are no text; give id: word")
+        raise InvalidInput("the dictionary has no words, or words that are not text; give id: word")
     places = {one: place for place, one in enumerate(ids)}
     try:
         listed: list[list[Any]] = [list(bag) for bag in bags]
         pairs = [(places[int(word)], int(count)) for word, count in chain.from_iterable(listed)]
     except (TypeError, ValueError, KeyError) as error:
         raise InvalidInput(
-            f"the bags are no lists of (id, count) of this dictionary ({error}); give what its "
-            "doc2bow gives"
+            f"the bags are not lists of (id, count) for this dictionary ({error}); give the "
+            "results of its doc2bow"
         ) from error
     entries = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     if entries.size and entries[:, 1].min() < 1:

@@ -1,4 +1,4 @@
-"""Basis: the integer matrix Q on which the third moment is sketched, and the length weights."""
+"""Basis: integer matrix Q that sketches the third moment, and length weights."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ from streaming_moments.statistics.counts.lengths.weights import (
 )
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
-# Rounding to it costs nothing measurable in topic error (L1 .1163 as with 127; with 3 .1181), and
-# leaves 17 times the room below 2^62. Of real text +-31 sees 97% of the spectrum, +-15 93%.
+# Rounding to 31 does not measurably change the error of topics (L1 .1163 as with 127; with 3
+# .1181), and leaves 17 times the room below 2^62. On real text +-31 captures 97% of the spectrum,
+# +-15 93%.
 _SCALE = 31
 DEFAULT_CORE = 4096
-# Of the eigenvalues of the pilot, whose own error is a hundred times larger.
+# Relative to the eigenvalues of the pilot, whose own error is a hundred times larger.
 _TOLERANCE = 1e-3
 _MOST_BLOCKS = 8
-# A few words and many columns can make random signs dependent: draw again.
+# With few words and many columns, random signs can be dependent: then draw again.
 _DRAWS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Integer basis Q, one row for each core word, s columns; and how often documents count.
+    """Integer basis Q, one row for each core word, s columns; and length weights.
 
     Parameters
     ----------
@@ -48,16 +49,16 @@ class Basis:
     n_words : int
         Number of words n of the vocabulary, `n >= core`.
     vocabulary : str
-        Fingerprint of the vocabulary (empty: none).
+        Fingerprint of the vocabulary; empty without one.
     weights : LengthWeights
-        How many times a document of each length counts.
+        Weight of a document by its length.
     table : TableColumns, optional
-        Columns of which the core words are the values, where documents are rows of a table.
+        Columns whose values are the core words, if documents are rows of a table.
 
     Raises
     ------
     InvalidInput
-        A matrix of another type or shape, or with dependent columns.
+        The matrix has another type or shape, or its columns are dependent.
 
     Examples
     --------
@@ -93,7 +94,7 @@ class Basis:
         matrix.setflags(write=False)
 
     def with_words(self, n_words: int, vocabulary: str) -> Basis:
-        """The same matrix for a vocabulary that has more words, or fewer, outside the core."""
+        """The same matrix for a vocabulary with more or fewer words outside the core."""
         return replace(self, n_words=n_words, vocabulary=vocabulary)
 
     @property
@@ -103,7 +104,7 @@ class Basis:
 
     @property
     def columns(self) -> int:
-        """Number of columns s: the most topics a refit can ask for."""
+        """Number of columns s: the largest number of topics of a refit."""
         return int(self.matrix.shape[1])
 
     @property
@@ -130,7 +131,7 @@ class Basis:
 
     @classmethod
     def of_table(cls, table: TableColumns, vocabulary: str = "") -> Basis:
-        """The identity on the categories of a table: all its pairs and triples are kept.
+        """Identity on the categories of a table: all pairs and triples are stored.
 
         Examples
         --------
@@ -152,27 +153,28 @@ class Basis:
         """Leading eigenvectors of M2 on a pilot, rounded to int8, and a few random columns.
 
         `ceil(1.5 max_topics)` eigenvectors, each scaled to +-31, and `max(2, max_topics / 8)`
-        seeded columns of +-1, in which topics absent from the pilot stay visible.
+        random columns of +-1, which capture topics absent from the pilot.
 
         Parameters
         ----------
         batch : CountBatch
             Pilot sample; about 2000 passages or more give the precision of an exact second pass.
         max_topics : int
-            Up to so many topics the sketch serves well.
+            Number of topics for which the sketch is accurate.
         seed : int
-            Of the random columns and of the eigensolver's start.
+            Seed of the random columns and the start of the eigensolver.
         core : int, optional
             Core words; by default all, at most 4096.
         length_weights : {"even", "pooled"}
-            Whether long documents count fewer times than short ones, as `LengthWeights.even` of
-            twice the pilot's longest, or all once (Theorem 1), which models need in which the
-            length of a document tells of its topics.
+            "even" down-weights long documents by `LengthWeights.even` of twice the pilot's longest;
+            "pooled" counts all once (Theorem 1), as needed by models whose document lengths depend
+            on the topics.
 
         Raises
         ------
         InvalidInput
-            A pilot without pairs of words, more topics than core words, or other length weights.
+            The pilot has no word pairs, there are more topics than core words, or the length
+            weights are unknown.
 
         Examples
         --------
@@ -188,7 +190,7 @@ class Basis:
             raise InvalidInput(f"max topics is {max_topics}; it must be at least 1")
         if max_topics > core:
             raise InvalidInput(
-                f"{max_topics} topics cannot be told apart by {core} core words; "
+                f"{max_topics} topics cannot be separated by {core} core words; "
                 "ask for fewer topics or a larger vocabulary"
             )
         if length_weights not in WEIGHTINGS:
@@ -212,7 +214,7 @@ class Basis:
             matrix = np.hstack([leading, random])
             if np.linalg.matrix_rank(matrix.astype(np.float64)) == matrix.shape[1]:
                 break
-        # of other weights, where these leave no room, the eigenvectors are all but the same
+        # the eigenvectors with other weights, chosen if these leave no room, are almost the same
         weights = even_with_room(batch, matrix) if even else POOLED
         return cls(matrix, batch.n_words, batch.vocabulary, weights)
 
@@ -225,7 +227,7 @@ def _leading_eigenvectors(
     settled: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """(core, number) eigenvectors of the pilot's pair counts, largest first, sign canonical."""
+    """(core, number) eigenvectors of the pilot's pair counts, by decreasing eigenvalue, signed."""
     if not (batch.lengths > 1).any():
         raise InvalidInput(
             f"none of the pilot's {batch.documents} documents holds two vocabulary words; "
@@ -261,10 +263,10 @@ def _leading_eigenvectors(
 
 
 def _independent(matrix: NDArray[np.int8]) -> bool:
-    """Whether the columns are linearly independent; most are so clearly that Q'Q tells it."""
+    """Whether the columns are linearly independent; Q'Q usually shows it clearly."""
     columns = matrix.astype(np.float64)
     values = np.linalg.eigvalsh(columns.T @ columns)
-    # far above its rounding, the least eigenvalue is not zero; singular values cost far more
+    # a least eigenvalue far above rounding is not zero; singular values cost far more
     if values[0] > np.sqrt(np.finfo(np.float64).eps) * values[-1]:
         return True
     return bool(np.linalg.matrix_rank(columns) == matrix.shape[1])

@@ -35,7 +35,7 @@ class CountBatch:
     Parameters
     ----------
     indptr : (documents + 1,) int64
-        Where each document's entries begin.
+        Start of each document's entries.
     words : (entries,) int32
         Words of the entries.
     counts : (entries,) int32
@@ -45,7 +45,7 @@ class CountBatch:
     vocabulary : str, optional
         Fingerprint of the vocabulary; empty for matrices without one.
     halves : (documents,) bool, optional
-        Whether each is of the odd half; by default what its counts say, see `odd_documents`.
+        Mask of the odd half; by default from the counts, see `odd_documents`.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class CountBatch:
         Raises
         ------
         InvalidInput
-            A negative, fractional, non-finite or too large count: names the first, with its place.
+            A count is negative, fractional, not finite or too large; the message names the first.
         """
         csr = sp.csr_array(matrix) if sp.issparse(matrix) else _dense_to_csr(matrix)
         if csr is matrix or (sp.issparse(matrix) and np.shares_memory(csr.data, _data(matrix))):
@@ -107,14 +107,14 @@ class CountBatch:
         shape: tuple[int, int],
         vocabulary: str = "",
     ) -> CountBatch:
-        """Add up (document, word, count) entries given in any order.
+        """Sum (document, word, count) entries given in any order.
 
         Parameters
         ----------
         documents, words : (entries,) integers
-            Place of each entry, inside `shape`.
+            Indices of each entry, inside `shape`.
         counts : (entries,) integers or None
-            Occurrences; None counts each entry once, so a list of tokens is enough.
+            Occurrences; None counts each entry once, as for a list of tokens.
         shape : (documents, n)
             Number of documents and of words.
         vocabulary : str, optional
@@ -152,14 +152,14 @@ class CountBatch:
         n_words: int,
         vocabulary: str = "",
     ) -> CountBatch:
-        """Add up the entries of each document, given document by document.
+        """Sum the entries of each document, given document by document.
 
         Parameters
         ----------
         indptr : (documents + 1,) integers
-            Where each document's entries begin.
+            Start of each document's entries.
         words : (entries,) integers
-            Words below n in any order, some maybe repeated; entries of word -1 are left out.
+            Words below n in any order, maybe repeated; entries with word -1 are skipped.
         counts : (entries,) integers or None
             Occurrences, at least 1; None counts each entry once.
         n_words : int
@@ -170,7 +170,7 @@ class CountBatch:
         Raises
         ------
         InvalidInput
-            A sum above what int32 holds.
+            A sum exceeds int32.
 
         Examples
         --------
@@ -181,7 +181,7 @@ class CountBatch:
         values = np.ones_like(places) if counts is None else np.asarray(counts, dtype=np.int64)
         rows, kept, sums = row_kernels.add_up_rows(starts, places, values, n_words)
         _refuse_large_counts(sums)
-        # a copy, or what was set aside for entries left out stays in memory
+        # a copy, so that memory for skipped entries is freed
         return cls(rows, kept.copy(), sums.astype(np.int32), n_words, vocabulary)
 
     @property
@@ -196,7 +196,7 @@ class CountBatch:
 
     @cached_property
     def odd(self) -> NDArray[np.bool_]:
-        """(documents,) whether each is of the odd half, which it stays wherever it is put."""
+        """(documents,) mask of the odd half, which does not depend on the batch."""
         return odd_documents(self) if self.halves is None else self.halves
 
     @property
@@ -232,16 +232,16 @@ def odd_documents(
     passages: NDArray[np.int64] | None = None,
     n_words: int | None = None,
 ) -> NDArray[np.bool_]:
-    """Whether each row of a batch is of the odd half, by the counts of its document alone.
+    """(rows,) mask of the odd half, from the counts of each document.
 
     Parameters
     ----------
     batch : CountBatch
-        The rows, documents or passages of some.
+        Rows: documents or passages.
     passages : (documents,) int64, optional
-        Rows of each document, which are of one half; by default each row is a document.
+        Number of rows of each document, which share a half; by default each row is a document.
     n_words : int, optional
-        How many of the words say it; by default all. Those that were added to a vocabulary do not.
+        Number of first words that decide; by default all. Words added later to a vocabulary do not.
 
     Returns
     -------
@@ -269,9 +269,9 @@ def concatenate(batches: Sequence[CountBatch]) -> CountBatch:
     Raises
     ------
     ForeignStatistics
-        Batches of different vocabularies.
+        The batches have different vocabularies.
     InvalidInput
-        No batch at all.
+        There is no batch.
 
     Examples
     --------
@@ -302,7 +302,7 @@ def _joined_halves(batches: Sequence[CountBatch]) -> NDArray[np.bool_] | None:
 
 
 def require_same_words(one: CountBatch, other: CountBatch) -> None:
-    """Refuse two batches whose columns mean different words."""
+    """Refuse two batches with different vocabularies."""
     if (one.n_words, one.vocabulary) != (other.n_words, other.vocabulary):
         raise ForeignStatistics(
             f"a batch of vocabulary {one.vocabulary[:12] or '(none)'} with {one.n_words} words "

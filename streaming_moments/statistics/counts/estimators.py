@@ -19,19 +19,19 @@ ESTIMATORS: tuple[Estimator, ...] = get_args(Estimator)
 
 # (512, 512, 512) float64 are 1 GiB.
 _MOST_WORDS = 512
-# Dense counts of the documents taken at a time, in float64: 32 MB.
+# Dense counts of the documents processed at a time, in float64: 32 MB.
 _CELLS = 1 << 22
 
 
 def estimate(batch: CountBatch, estimator: Estimator = "even", seed: int = 0) -> Moments:
-    """The moments by the estimator of that name; `seed` is for "three-words" alone.
+    """Estimate moments by a named estimator; `seed` is only for "three-words".
 
     Raises
     ------
     InvalidInput
-        An unknown estimator, or no document with three words.
+        The estimator is unknown, or no document has three words.
     BoundExceeded
-        More than 512 words.
+        There are more than 512 words.
 
     Examples
     --------
@@ -56,11 +56,11 @@ def pooled_moments(batch: CountBatch) -> Moments:
 
         M1 = sum x / C1,   M2 = sum (x x' - diag x) / C2,   M3 likewise / C3,
 
-    with `C1 = sum c`, `C2 = sum c(c-1)`, `C3 = sum c(c-1)(c-2)`. A document of two words counts in
-    M1 and M2, one of a single word in M1 alone; both have no triple and so add nothing to M3.
+    with `C1 = sum c`, `C2 = sum c(c-1)`, `C3 = sum c(c-1)(c-2)`. A document with two words counts
+    in M1 and M2, one with a single word only in M1; they have no triples and add nothing to M3.
 
-    The moments are symmetric. Of LDA documents they still need `dirichlet_moments`.
-    Raises InvalidInput if no document has three words, and BoundExceeded for more than 512 words.
+    The moments are symmetric. For LDA they still need `dirichlet_moments`. Raises InvalidInput if
+    no document has three words, and BoundExceeded for more than 512 words.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def pooled_moments(batch: CountBatch) -> Moments:
 
 
 def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
-    """As `pooled_moments`, but a document of length c counts w(c) times.
+    """Same as `pooled_moments`, but a document of length c counts w(c) times.
 
     Examples
     --------
@@ -88,11 +88,11 @@ def weighted_moments(batch: CountBatch, weights: LengthWeights) -> Moments:
 
 
 def per_document_moments(batch: CountBatch) -> Moments:
-    """Every document the same weight (Zou, Hsu, Parkes, Adams 2013).
+    """Moments with equal weights of all documents (Zou, Hsu, Parkes, Adams 2013).
 
     The mean over the N documents of `x / c`, `(x x' - diag x) / (c(c-1))` and likewise
-    `/ (c(c-1)(c-2))`. Documents of fewer than three words are left out of all three moments, so
-    that all are of the same documents.
+    `/ (c(c-1)(c-2))`. Documents with fewer than three words are left out of all three moments, so
+    that all have the same documents.
 
     The moments are symmetric. Errors as `pooled_moments`.
 
@@ -111,15 +111,15 @@ def per_document_moments(batch: CountBatch) -> Moments:
 
 
 def three_word_moments(batch: CountBatch, seed: int = 0) -> Moments:
-    """Three words of each document, and no others (Ruffini et al. 2018, Remark 3).
+    """Moments of three random words of each document (Ruffini et al. 2018, Remark 3).
 
     With `e_1, e_2, e_3` the indicators of three words: the means of `e_1`, `e_1 e_2'` and
-    `e_1 (x) e_2 (x) e_3`. Words of a document are exchangeable, so its first three words are as
-    good as any three; counts do not keep the order, and three distinct positions are drawn.
-    Documents of fewer than three words are left out.
+    `e_1 (x) e_2 (x) e_3`. Words of a document are exchangeable, so any three words do. Counts have
+    no order, so three distinct positions are drawn. Documents of fewer than three words are left
+    out.
 
-    The moments are symmetric in the mean only; `symmetrized` takes all six orders of the three
-    words. The seed is of the positions. Errors as `pooled_moments`.
+    The moments are symmetric only in expectation; `symmetrized` averages all six orders of the
+    words. The seed is for the positions. Errors as `pooled_moments`.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def three_word_moments(batch: CountBatch, seed: int = 0) -> Moments:
 
 
 def _drawn_words(batch: CountBatch, rng: np.random.Generator) -> NDArray[np.int32]:
-    """(3, documents of three words or more) words at three distinct positions, in random order."""
+    """(3, documents with three words or more) words at distinct positions, in random order."""
     starts = np.cumsum(batch.lengths) - batch.lengths
     enough = batch.lengths >= 3
     starts, lengths = starts[enough], batch.lengths[enough]
@@ -161,10 +161,10 @@ def _distinct_positions(
     pairs: NDArray[np.float64],
     triples: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Sums over documents of x, pairs and triples of distinct positions, each times its weights.
+    """Weighted sums over documents of x, and of pairs and triples of distinct positions.
 
-    `x_i x_h x_l` counts triples of positions that may coincide: those with two or three equal are
-    taken away again. Whole numbers below 2^53 come out exact.
+    `x_i x_h x_l` includes triples of coinciding positions, which are subtracted. Whole numbers
+    below 2^53 are exact.
     """
     n = batch.n_words
     M1, M2, M3 = np.zeros(n), np.zeros((n, n)), np.zeros((n, n, n))

@@ -1,4 +1,4 @@
-"""CountsFoundation: the basis on which words in documents are counted."""
+"""CountsFoundation: definition of the statistics of words in documents."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _HISTOGRAM = "length_histogram"
 
 @dataclass(frozen=True)
 class CountsFoundation:
-    """What statistics of words in documents are gathered on, a `Foundation`.
+    """Definition of the statistics of words in documents; a `Foundation`.
 
     Parameters
     ----------
     basis : Basis
         Q, with the fingerprint of its vocabulary.
     codocuments : bool
-        Whether co-document counts are gathered.
+        Whether to gather co-document counts.
     halves : bool
-        Whether the pair counts of half of the documents are gathered apart.
+        Whether to gather the pair counts of half of the documents separately.
     by_content : bool
-        Whether the half of a document is what its counts say; else documents are of both in turn,
-        as in stores of earlier formats. Rows of a table always are.
+        Whether the counts of a document decide its half; otherwise documents alternate, as in
+        stores of earlier formats. Rows of a table always alternate.
     first_words : int, optional
-        Words whose counts say it, where words were added later; None: all.
+        Number of first words whose counts decide, if words were added later; None: all.
 
     Examples
     --------
@@ -74,12 +74,12 @@ class CountsFoundation:
 
     @property
     def told_halves(self) -> bool:
-        """Whether halves are kept apart, which the fingerprint does not say."""
+        """Whether halves are stored, which the fingerprint does not include."""
         return self.halves
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are kept apart, by what documents hold."""
+        """Whether halves are stored, and depend on the content of documents."""
         return self.halves and self.by_content and self.basis.table is None
 
     @property
@@ -94,7 +94,7 @@ class CountsFoundation:
 
     @property
     def fingerprint(self) -> str:
-        """That of the basis."""
+        """Fingerprint of the basis."""
         return self.basis.fingerprint
 
     @property
@@ -103,7 +103,7 @@ class CountsFoundation:
         return self.basis.n_words
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q, the length weights where documents are not pooled, and the attributes."""
+        """Q, the length weights if documents are not pooled, and the attributes."""
         basis = self.basis
         arrays: dict[str, NDArray[Any]] = {"Q": basis.matrix}
         if not basis.weights.is_pooled:
@@ -117,12 +117,12 @@ class CountsFoundation:
     def from_parts(
         cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]
     ) -> CountsFoundation:
-        """The foundation of `parts`, of whether co-document counts and halves are kept, and which.
+        """Restore the foundation from its `parts`.
 
         Raises
         ------
         KeyError, InvalidInput
-            They describe no basis.
+            The parts do not describe a basis.
         """
         words, vocabulary = int(attributes["n_words"]), str(attributes["vocabulary"])
         weights = LengthWeights(arrays["length_weights"]) if "length_weights" in arrays else POOLED
@@ -130,7 +130,7 @@ class CountsFoundation:
         columns = None if table is None else TableColumns.from_json(table)
         basis = Basis(arrays["Q"], words, vocabulary, weights, columns)
         halves = bool(attributes["halves"])
-        # a store says it only where it matters
+        # stores save it only if it matters
         by_content = attributes.get("by_content", True) or not halves or columns is not None
         return cls(
             basis,
@@ -145,7 +145,7 @@ class CountsFoundation:
         return {"basis": self.basis.fingerprint, "vocabulary": self.basis.vocabulary}
 
     def shapes(self, block: RowBlock, rows: int | None = None) -> dict[str, tuple[int, ...]]:
-        """Shape of each row array of a block by name; maybe of the first so many words only."""
+        """Shape of each row array of a block by name; with `rows`, of that many first words."""
         return statistic_shapes(self.basis, block, self.codocuments, self.halves, rows)
 
     def compresses(self, name: str) -> bool:
@@ -153,7 +153,7 @@ class CountsFoundation:
         return name != "triple_sketch"
 
     def totals(self, tables: Arrays, rows: int | None = None) -> RowLengths[LengthHistogram]:
-        """Lengths of the documents, of which the first so many words were counted."""
+        """Lengths of the documents, with only the first words counted."""
         words = None if rows == self.rows else rows
         table = tables.get(_HISTOGRAM, np.empty((0, 2), dtype=np.int64))
         lengths = LengthHistogram.from_array(table, self.basis.weights)
@@ -162,15 +162,15 @@ class CountsFoundation:
     def statistics(
         self, block: RowBlock, totals: RowLengths[LengthHistogram], arrays: Arrays
     ) -> MomentStatistics:
-        """The statistics whose arrays were read back."""
+        """Statistics from stored arrays."""
         return MomentStatistics(self.basis, block, totals.whole, later=totals.later, **arrays)
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
-        """The batch projected on the basis; errors as `ProjectedBatch.of`."""
+        """Project a batch on the basis; raises as `ProjectedBatch.of`."""
         return ProjectedBatch.of(batch, self.basis)
 
     def rejection_reason(self, totals: RowLengths[LengthHistogram]) -> str | None:
-        """Documents without a word of the vocabulary are nothing to count."""
+        """Reason to reject documents without a word of the vocabulary."""
         if totals.n_tokens:
             return None
         return (
@@ -179,20 +179,20 @@ class CountsFoundation:
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Tokens of the longest document that no sum may gain as much of."""
+        """Most tokens of a document that adds less than a bound to each sum."""
         lengths, peak = np.arange(most) + 1, float(np.abs(self.basis.matrix.astype(np.int64)).max())
         bounds = self.basis.weights.at(lengths) * lengths * (peak * lengths) ** 2
-        # the place of the first that is too large is the length of the one before it
+        # the first length that is too large follows the wanted one
         return int(np.argmax(bounds >= bound)) if bounds.max() >= bound else most
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; errors as `refuse_overflow`."""
+        """Refuse sums that could exceed 2^62; raises as `refuse_overflow`."""
         refuse_overflow(bound)
 
     def joined(
         self, batches: Iterable[ProjectedBatch], most_bytes: int
     ) -> Iterator[ProjectedBatch]:
-        """The same documents in fewer batches, as `joined`; errors as `of_basis`."""
+        """The same documents in fewer batches, as `joined`; raises as `of_basis`."""
         return joined(of_basis(self.basis, batches), most_bytes)
 
     def sums(self, block: RowBlock) -> BlockSums:
@@ -215,31 +215,31 @@ class CountsFoundation:
         Raises
         ------
         ForeignStatistics
-            Names what differs.
+            The basis, the words or the arrays differ; the message says how.
         """
         if statistics.basis != self.basis:
             raise ForeignStatistics(
-                f"the statistics are of basis {short(statistics.basis.fingerprint)}, the store "
-                f"of {short(self.basis.fingerprint)}; gather them with the store's basis"
+                f"the statistics have basis {short(statistics.basis.fingerprint)}, but the store "
+                f"has {short(self.basis.fingerprint)}; gather them with the store's basis"
             )
         if statistics.later:
             raise ForeignStatistics(
-                f"the statistics hold documents that count fewer than all {self.basis.n_words} "
+                f"the statistics have documents that count fewer than all {self.basis.n_words} "
                 "words; write the documents of each vocabulary into a segment of their own"
             )
         if (statistics.codocuments is not None) != self.codocuments:
             raise ForeignStatistics(
-                f"co-document counts are {'' if self.codocuments else 'not '}kept in the store; "
+                f"co-document counts are {'' if self.codocuments else 'not '}in the store; "
                 f"gather the statistics with codocuments={self.codocuments}"
             )
         if (statistics.even_pair_counts is not None) != self.halves:
             raise ForeignStatistics(
-                f"halves of the documents are {'' if self.halves else 'not '}kept in the store; "
+                f"halves of the documents are {'' if self.halves else 'not '}in the store; "
                 f"gather the statistics with halves={self.halves}"
             )
 
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: RowLengths[LengthHistogram]
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics break, each with its row block or None for all."""
+        """Identities that stored statistics violate, each with its row block, or None for all."""
         return broken_identities(self.basis, self.shapes, blocks, totals.whole)

@@ -1,7 +1,6 @@
-"""Identities: what holds between the sums of word counts, whichever documents they are of.
+"""Identities between the sums of word counts, valid for any documents.
 
-Any integers that are statistics of documents keep them, so that a store can tell damage that no
-hash tells.
+All statistics of documents satisfy them, so a store can detect damage that hashes do not show.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.row_block import RowBlock
 
-_PROBES = 4  # random vectors; an asymmetry escapes one of them with a chance below 2^-32
+_PROBES = 4  # random vectors; an asymmetry passes one of them with probability below 2^-32
 _SEED = 2018
 
 
@@ -27,7 +26,7 @@ def broken_identities(
     blocks: Iterable[tuple[RowBlock, Arrays]],
     lengths: LengthHistogram,
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Identities that stored statistics break, each with its row block or None for all.
+    """Identities that stored statistics violate, each with its row block, or None for all.
 
     `shapes` gives the shape of each row array of a block, without the padding. `blocks` are all row
     blocks with their int64 arrays, padded to the rows of the longest.
@@ -79,8 +78,8 @@ def _block_problems(
 class _Sums:
     """Sums over the row blocks of one segment from which its identities are checked.
 
-    That P = P' inside the core is checked by r' P q = q' P r for random r and q, so that no core
-    times core matrix is held; like the sketch's identity in integers modulo 2^64, hence exact.
+    P = P' inside the core is checked by r' P q = q' P r for random r and q, which needs no core by
+    core matrix. This and the identity of the sketch use integers modulo 2^64, hence are exact.
     """
 
     basis: Basis

@@ -1,4 +1,4 @@
-"""How far apart the pair distributions of two states are."""
+"""Distance between the pair distributions of two states."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PairRows:
 
     @property
     def total(self) -> int:
-        """Pairs in these rows, exactly."""
+        """Number of pairs in these rows, exactly."""
         return sum(self.pairs.sum(axis=1).tolist())
 
 
@@ -64,10 +64,10 @@ def pair_distance(blocks: Iterable[tuple[PairRows, PairRows]], before: int, afte
 
 
 def pair_difference(one: PairRows, other: PairRows, before: int, after: int) -> float:
-    """What one row block adds to `pair_distance`; errors as there."""
+    """Contribution of one row block to `pair_distance`; raises as there."""
     if one.basis != other.basis:
         raise ForeignStatistics(
-            f"the states are of bases {short(one.basis)} and {short(other.basis)}; only states "
+            f"the states have bases {short(one.basis)} and {short(other.basis)}; only states "
             "of one lineage have the same core"
         )
     if (one.index, one.step) != (other.index, other.step):

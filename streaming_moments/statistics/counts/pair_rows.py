@@ -146,8 +146,7 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """(r, k) `P right`, of core words that are expected to occur; arguments as of `ratios`.
 
-        They are its sums where one column more, of which alone likelihoods are, expects words to be
-        independent.
+        For a model of independent words these are the sums of `ratios`.
         """
         own, core = expected[self.block.rows, None], expected[: len(right), None]
         return self.ratios(own, np.hstack([core, core * right]), expected)[:, 1:] * own
@@ -246,7 +245,7 @@ def _even(statistics: Statistics) -> NDArray[Any]:
 
 
 def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Pair counts, and of the odd half those that are taken from them, never held apart."""
+    """Pair counts, and the even half that is subtracted from them for the odd one, without a copy."""
     pairs = statistics.pair_counts if half != 0 else _even(statistics)
     taken = _even(statistics) if half else np.zeros((1, pairs.shape[1]), dtype=pairs.dtype)
     return read_only(pairs), read_only(taken)

@@ -1,4 +1,4 @@
-"""ProjectedBatch: a batch of counts made ready for the kernels, and several joined to one."""
+"""ProjectedBatch: a batch of counts prepared for the kernels; joins of several batches."""
 
 from __future__ import annotations
 
@@ -29,31 +29,30 @@ _LARGEST_PACKED = 2**16
 
 @dataclass(frozen=True, eq=False)
 class ProjectedBatch:
-    """A batch ready for the kernels: its entries by word as well, and `y = Q' x_core`.
+    """Batch prepared for the kernels: entries by word, and `y = Q' x_core`.
 
-    Made once for a batch and used by each row block. Of the batch itself it keeps what the kernels
-    read, so that more documents fit in memory and fewer bytes go from worker to worker.
+    Made once for a batch and used by each row block. It only stores arrays that the kernels read,
+    to save memory and transfer between workers.
 
     basis : Q
     lengths : (documents,) int64, in vocabulary tokens
-    word_counts, weighted_counts : (n,) int64, counts of each word, in tokens, and with each
-        document as often as it counts
-    starts : (n + 1,) int64, where each word's entries begin
-    odd_starts : (n,) int64, where those of documents of the odd half begin, which come after the
-        others
+    word_counts, weighted_counts : (n,) int64, counts of each word in tokens, and weighted by
+        document
+    starts : (n + 1,) int64, start of each word's entries
+    odd_starts : (n,) int64, start of the entries of the odd half, which follow the even ones
     documents, values : (entries,) int32, document of the entries by word, and their count times the
         weight of the document
     projections : (documents, s) float32 y, whole numbers: `w c max|y|^2 < 2^62` and
         `max|y| <= 128 c` leave `max|y| < 2^23`, so they are exact, and half the bytes of float64
         for kernels that wait for them
-    long : (documents,) bool, documents whose products could pass 2^53 and are summed in int64
-    triple_bound : no entry of any T_i gains more than this from the batch
+    long : (documents,) bool, documents whose products could exceed 2^53 and are summed in int64
+    triple_bound : most that an entry of any T_i gains from the batch
     largest : largest count of a word in a document
-    core_starts : (documents + 1, 2) int64, where each document's core words of count 1 begin in
-        `packed`, and its other ones
-    packed : (numbers,) uint16, the former, and word and count of each of the latter; empty where
-        words, counts or their sums of products are too large
-    batch : entries by document, where they are not packed
+    core_starts : (documents + 1, 2) int64, starts in `packed` of each document's core words with
+        count 1, and of its other core words
+    packed : (numbers,) uint16, words of the former, word and count of the latter; empty if words,
+        counts or sums of products are too large
+    batch : entries by document, if they are not packed
     """
 
     basis: Basis
@@ -76,13 +75,13 @@ class ProjectedBatch:
     def of(cls, batch: CountBatch, basis: Basis) -> ProjectedBatch:
         """Project a batch.
 
-        Raises BoundExceeded if one document alone could pass 2^62: cut it into passages.
-        Raises ForeignStatistics if batch and basis belong to different vocabularies.
+        Raises BoundExceeded if a single document could exceed 2^62: cut it into passages. Raises
+        ForeignStatistics if batch and basis have different vocabularies.
         """
         if (batch.n_words, batch.vocabulary) != (basis.n_words, basis.vocabulary):
             raise ForeignStatistics(
-                f"the batch counts vocabulary {short(batch.vocabulary)} ({batch.n_words} words) "
-                f"but the basis {short(basis.fingerprint)} is of {short(basis.vocabulary)} "
+                f"the batch has vocabulary {short(batch.vocabulary)} ({batch.n_words} words), but "
+                f"the basis {short(basis.fingerprint)} has {short(basis.vocabulary)} "
                 f"({basis.n_words} words); count the documents with the basis's vocabulary"
             )
         in_turn = basis.table is not None and batch.halves is None
@@ -162,7 +161,7 @@ class ProjectedBatch:
 
     @property
     def bound(self) -> float:
-        """No entry of a sum gains more: C2 bounds the pairs, and is the larger where y cancels."""
+        """Most that an entry of a sum gains: C2 bounds pairs, and is larger if y cancels."""
         return max(self.triple_bound, float(self.totals.bound))
 
     def add_pairs(
@@ -226,16 +225,15 @@ class ProjectedBatch:
             )
 
     def largest_products(self, block: RowBlock) -> NDArray[np.int64]:
-        """(r,) that the products of no two words gain more than, a row of the first word's."""
+        """(r,) upper bounds of the products of two words in the rows of a block."""
         return self.weighted_counts[block.rows] * self.largest
 
 
 def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int) -> bool:
-    """Whether counts fit in 16 bits, and sums of products in what documents leave of 64.
+    """Whether counts fit in 16 bits, and sums of products in the rest of 64 bits.
 
-    `weighted_counts` is (n,) int64, counts of each word, each document as often as it counts.
-    `largest` is the largest count of a word in a document. `documents` counts those whose products
-    are summed.
+    `weighted_counts` is (n,) int64, weighted counts of each word. `largest` is the largest count of
+    a word in a document. `documents` is the number of documents in a sum.
 
     Examples
     --------
@@ -247,7 +245,7 @@ def fits_cells(weighted_counts: NDArray[np.int64], largest: int, documents: int)
 
 
 def _count_bits(documents: int) -> int:
-    """Bits of a cell that hold a number of documents."""
+    """Bits of a cell for a number of documents."""
     return max(documents.bit_length(), 1)
 
 
@@ -274,7 +272,7 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
 
 def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
     long = np.zeros(bounds.size, dtype=np.bool_)
-    if bounds.sum() < LARGEST_FLOAT_SUM / 2:  # a rounded sum is not 2 times too small
+    if bounds.sum() < LARGEST_FLOAT_SUM / 2:  # a rounded sum is less than 2 times too small
         return long
     order = np.argsort(bounds, kind="stable")
     long[order] = np.cumsum(bounds[order]) >= LARGEST_FLOAT_SUM
@@ -284,11 +282,11 @@ def _long_documents(bounds: NDArray[np.float64]) -> NDArray[np.bool_]:
 def joined(batches: Iterable[ProjectedBatch], most_bytes: int) -> Iterator[ProjectedBatch]:
     """The same documents in fewer batches, each used by all row blocks.
 
-    The kernels read and write each row of their sums once for a batch, which of a few thousand
-    documents takes as long as counting them.
+    The kernels read and write each row of their sums once per batch, which takes as long as
+    counting a few thousand documents.
 
-    All batches are of one basis. They are joined while their bytes stay below `most_bytes`, and
-    those of what they are joined to as well. A larger one stays as it is.
+    All batches have one basis. They are joined while the result has fewer than `most_bytes`. A
+    larger batch stays unchanged.
 
     Examples
     --------
@@ -314,7 +312,7 @@ def joined(batches: Iterable[ProjectedBatch], most_bytes: int) -> Iterator[Proje
 
 @dataclass(frozen=True)
 class _Size:
-    """What tells whether batches can be one: their bytes, and bounds of their sums."""
+    """Size of a batch: bytes and bounds of its sums, which decide whether batches can be joined."""
 
     nbytes: int = 0
     triple_bound: float = 0.0

@@ -13,7 +13,7 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.counts.whitening import Whitening
 
-# Rows unpacked at a time: (rows, s, s) float64 of 64 columns are 8 MB.
+# Rows unpacked at a time: (rows, s, s) float64 with 64 columns are 8 MB.
 _ROWS = 256
 
 
@@ -24,12 +24,12 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
 
         C3 H_i = B' T_i B - sum_h G_ih w_h w_h' - (v_i w_i' + w_i v_i') + 2 moment_counts_i w_i w_i'
 
-    counts triples of distinct positions only (Theorem 1). What the form of the model corrects
-    follows, scaled so that `H_i = O diag(m_i) O'` with m_i the row of the topic matrix.
+    counts triples of distinct positions only (Theorem 1). Then follow the corrections of the
+    model's form, scaled so that `H_i = O diag(m_i) O'` with m_i the row of the topic matrix.
 
-    The constants of row i are those of the documents that count word i: a word that came later is
-    estimated from the documents since, by Theorem 1 on that part of the corpus. Core words are
-    counted in all.
+    The constants of row i are those of the documents that count word i: a word added later is
+    estimated from the documents since then, by Theorem 1 on that part of the corpus. All documents
+    count the core words.
 
     Yields packed upper triangles, (rows, k (k + 1) / 2) float64, at most 256 rows at a time. The
     whitening is from the core moments of the same statistics, which are one block of r rows.
@@ -49,7 +49,7 @@ def whitened_slices(statistics: Statistics, whitening: Whitening) -> Iterator[ND
         slices -= products[:, k:]
         own = pack(w[:, :, None] * w[:, None, :])
         cross = v[:, :, None] * w[:, None, :]
-        # G adds moment_counts to the diagonal of P: one of the two own products is spent there
+        # G adds moment_counts to the diagonal of P: one of the two products of equal words is in it
         slices -= pack(cross + cross.transpose(0, 2, 1)) - counts[:, None] * own
         C1, C2, C3 = (constant[rows] for constant in every)
 
@@ -72,11 +72,11 @@ def rotated_diagonals(
     rotation: NDArray[np.float64],
     leading: int | None = None,
 ) -> NDArray[np.float64]:
-    """Rows of the topic matrix, `m_i = diag(O' H_i O)`: each row alone.
+    """Rows of the topic matrix, `m_i = diag(O' H_i O)`, each computed alone.
 
     (r, k) estimates, not yet distributions, for one block of r rows and a (k, k) orthogonal O. Only
-    the diagonals are computed, in the rotated frame, which costs a k-th of the slices.
-    With `leading` only so many first rows of the block.
+    the diagonals are computed, in the rotated coordinates, at a k-th of the cost of the slices.
+    With `leading` only that many first rows of the block.
     """
     form, every = whitening.form, row_constants(statistics, whitening.form)
     turned = replace(
@@ -86,7 +86,7 @@ def rotated_diagonals(
     )
     u = rotation.T @ whitening.first
     second = np.einsum("aj,ab,bj->j", rotation, whitening.second, rotation)
-    # b' T_i b is linear in the packed T_i; off-diagonals count twice
+    # b' T_i b is linear in the packed T_i; off-diagonal entries count twice
     B = turned.coefficients.T
     sketched = (pack(B[:, :, None] * B[:, None, :]) * frobenius_weights(B.shape[1]) ** 2).T
     k, squares = whitening.n_topics, turned.vectors**2

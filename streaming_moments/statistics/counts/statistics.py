@@ -1,4 +1,4 @@
-"""MomentStatistics: the additive integer state from which every model is fitted."""
+"""MomentStatistics: additive integer state to which all models of documents are fitted."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class MomentStatistics:
 
     A commutative group: `zero` is the identity, `+` and `-` are exact, so any order and any
     partition of the documents gives the same bits. With x the counts of a document, `y = Q' x`, and
-    w the weight that the basis gives to its length:
+    w its length weight:
 
     Parameters
     ----------
     basis : Basis
         Q and the length weights, with the fingerprint of the vocabulary.
     block : RowBlock
-        Which words' rows; r of them, r_core of them core words.
+        Row block of r words, r_core of them core words.
     length_histogram : LengthHistogram
         Documents by length, the same in each block of the same documents.
     word_counts : (r,) int64
@@ -52,14 +52,14 @@ class MomentStatistics:
     triple_sketch : (r, s (s + 1) / 2) int64
         `T_i = sum w x_i y y'`, packed upper triangle.
     codocuments : (r_core, core) int64 or None
-        `sum [x_i > 0][x_h > 0]`, in documents; None when not gathered.
+        `sum [x_i > 0][x_h > 0]`, in documents; None if not gathered.
     later : tuple of (int, LengthHistogram)
-        Words that came later, as in `RowLengths`: first row, documents that count it.
+        Words added later, as in `RowLengths`: first row, documents that count it.
     weighted_counts : (r,) int64 or None
-        `sum w x_i`; None where documents are pooled, and it would be `word_counts`.
+        `sum w x_i`; None if documents are pooled, as it then equals `word_counts`.
     even_pair_counts : (r, core) int64 or None
-        `pair_counts` of the even half of the documents; None when not gathered. What is left of
-        `pair_counts` is of the odd half: see `CountBatch.odd`.
+        `pair_counts` of the even half of the documents; None if not gathered. The rest of
+        `pair_counts` is that of the odd half: see `CountBatch.odd`.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class MomentStatistics:
         for name, shape in shapes.items():
             array = getattr(self, name)
             if array is None:
-                raise InvalidInput(f"documents are weighted by their lengths; give {name} as well")
+                raise InvalidInput(f"documents are weighted by length, so {name} is needed as well")
             if array.shape != shape or array.dtype != np.int64:
                 raise InvalidInput(
                     f"{name} must be {shape} of int64, got {array.shape} of {array.dtype}"
@@ -115,7 +115,7 @@ class MomentStatistics:
         codocuments: bool = True,
         halves: bool = True,
     ) -> MomentStatistics:
-        """The statistics of no documents: the identity of `+`."""
+        """Empty statistics: the identity of `+`."""
         return cls.of_projected([], basis, block, codocuments, halves)
 
     @classmethod
@@ -138,17 +138,17 @@ class MomentStatistics:
         block : RowBlock, optional
             Rows to gather; all by default.
         codocuments : bool, optional
-            Whether to gather co-document counts, from which coherence follows.
+            Whether to gather co-document counts, which coherences need.
         halves : bool, optional
-            Whether to gather the pair counts of half of the documents apart, from which error bars
-            and held-out likelihood follow.
+            Whether to gather the pair counts of half of the documents, for error bars and held-out
+            likelihood.
 
         Raises
         ------
         ForeignStatistics
-            Batch and basis belong to different vocabularies.
+            Batch and basis have different vocabularies.
         BoundExceeded
-            A sum would pass 2^62: shorter passages, or another store for the later documents.
+            A sum would exceed 2^62: use shorter passages, or another store for later documents.
         """
         projected = [ProjectedBatch.of(batch, basis)]
         return cls.of_projected(projected, basis, block, codocuments, halves)
@@ -162,9 +162,9 @@ class MomentStatistics:
         codocuments: bool = True,
         halves: bool = True,
     ) -> MomentStatistics:
-        """The statistics of several batches; holds one block's arrays however many there are.
+        """Statistics of several batches, with the memory of one block's arrays.
 
-        And some batches joined, whose bytes are at most those of the arrays.
+        It also holds joined batches, with at most the bytes of the arrays.
         """
         arrays = zero_arrays(basis, block, codocuments, halves)
         histogram, bound = LengthHistogram.zero(basis.weights), 0.0
@@ -174,7 +174,7 @@ class MomentStatistics:
             for projected in of_basis(basis, batches):
                 histogram = histogram + projected.totals.whole
                 bound += projected.triple_bound
-                # C2 bounds the pair counts; it may be the larger where y cancels
+                # C2 bounds the pair counts; it can exceed the other bound if y cancels
                 refuse_overflow(max(bound, histogram.C2))
                 yield projected
 
@@ -216,17 +216,17 @@ class MomentStatistics:
 
     @property
     def row_lengths(self) -> RowLengths[LengthHistogram]:
-        """Which documents count a row."""
+        """Documents that count each row."""
         return RowLengths(self.length_histogram, self.later)
 
     @property
     def totals(self) -> RowLengths[LengthHistogram]:
-        """What all row blocks of the same documents have in common."""
+        """Sums that all row blocks of the same documents share."""
         return self.row_lengths
 
     @property
     def moment_counts(self) -> NDArray[np.int64]:
-        """(r,) `sum w x_i`, of which M1 is made: the word counts where documents are pooled."""
+        """(r,) `sum w x_i` for M1: the word counts if documents are pooled."""
         return self.word_counts if self.weighted_counts is None else self.weighted_counts
 
     @property
@@ -240,17 +240,17 @@ class MomentStatistics:
         return sum(array.nbytes for array in self.arrays().values())
 
     def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """The row arrays by name, those that are optional only where gathered."""
+        """Row arrays by name, with the optional ones that are gathered."""
         names = statistic_shapes(self.basis, self.block, *self.optional)
         return {name: getattr(self, name) for name in names}
 
     def require_non_negative(self) -> None:
-        """Refuse a state in which something was counted less than zero times.
+        """Refuse a state in which a count is negative.
 
         Raises
         ------
         InvalidInput
-            Names the arrays; the documents subtracted were never added.
+            Subtracted documents were never added; the message names the arrays.
         """
         negative = [
             f"{name} ({int((array < 0).sum())} counts below zero)"
@@ -263,7 +263,7 @@ class MomentStatistics:
             negative.append("triple_sketch (squares below zero)")
         if negative:
             raise InvalidInput(
-                f"documents were taken away that were never added: {', '.join(negative)}; "
+                f"documents were subtracted that were never added: {', '.join(negative)}; "
                 "subtract only what was added"
             )
 
@@ -277,18 +277,18 @@ class MomentStatistics:
 
     @cached_property
     def _largest(self) -> int:
-        # |T_ab| <= sqrt(T_aa T_bb), so the diagonals bound the sketch, and C2 bounds the pairs
+        # |T_ab| <= sqrt(T_aa T_bb), so the diagonals bound the sketch; C2 bounds the pairs
         diagonal = self._diagonal
         squares = int(diagonal.max()) if diagonal.size else 0
         return max(squares, self.length_histogram.C2)
 
     def require_same(self, basis: Basis, block: RowBlock, codocuments: bool, halves: bool) -> None:
-        """Refuse to be combined with statistics of another basis, other rows or arrays.
+        """Refuse to combine with statistics of another basis, other rows or arrays.
 
         Raises
         ------
         ForeignStatistics
-            Names what differs.
+            Something differs; the message says what.
         """
         if self.basis != basis:
             raise ForeignStatistics(foreign("basis", self.basis, basis))
@@ -302,7 +302,7 @@ class MomentStatistics:
         for (what, name), own, other in zip(kinds, self.optional, given, strict=True):
             if own != other:
                 raise ForeignStatistics(
-                    f"one of the statistics has {what} and the other has not; "
+                    f"one of the statistics has {what}, but the other does not; "
                     f"gather both with {name}=True or both without"
                 )
 
@@ -317,7 +317,7 @@ class MomentStatistics:
 def statistic_shapes(
     basis: Basis, block: RowBlock, codocuments: bool, halves: bool, n_words: int | None = None
 ) -> dict[str, tuple[int, ...]]:
-    """Shape of each int64 row array of `MomentStatistics`, by name; maybe of fewer words.
+    """Shape of each int64 row array of `MomentStatistics`, by name; maybe for fewer words.
 
     Examples
     --------
@@ -344,7 +344,7 @@ def statistic_shapes(
 def zero_arrays(
     basis: Basis, block: RowBlock, codocuments: bool, halves: bool
 ) -> dict[str, NDArray[np.int64]]:
-    """Arrays of `statistic_shapes`, of no documents."""
+    """Zero arrays with the `statistic_shapes`."""
     shapes = statistic_shapes(basis, block, codocuments, halves)
     return {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
 
@@ -355,7 +355,7 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
     Raises
     ------
     ForeignStatistics
-        Blocks that are missing, of different documents or of different bases.
+        Blocks are missing, or have different documents or bases.
 
     Examples
     --------
@@ -370,14 +370,16 @@ def merge_blocks(blocks: Sequence[MomentStatistics]) -> MomentStatistics:
     if not ordered or [part.block for part in ordered] != [RowBlock(i, step) for i in range(step)]:
         raise ForeignStatistics(
             f"row blocks {[(part.block.index, part.block.step) for part in ordered]} "
-            "do not make up all rows; give each block of one division once"
+            "are not a partition of all rows; give each block of one partition once"
         )
     head = ordered[0]
     for part in ordered[1:]:
         if part.basis != head.basis:
             raise ForeignStatistics(foreign("basis", head.basis, part.basis))
         if part.row_lengths != head.row_lengths:
-            raise ForeignStatistics("the row blocks are of different documents")
+            raise ForeignStatistics(
+                "the row blocks have different documents; give blocks of the same ones"
+            )
     shapes = statistic_shapes(head.basis, RowBlock(), *head.optional)
     arrays = {name: np.empty(shape, dtype=np.int64) for name, shape in shapes.items()}
     for part in ordered:

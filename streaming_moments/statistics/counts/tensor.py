@@ -1,4 +1,4 @@
-"""The whitened third moment of counted documents, and the way back to words."""
+"""Whitened third moment of counted documents, and the way back to words."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.counts.whitening import Whitening
 
-# Rows of pair counts made float64 at a time: 4,096 core words are 8 MB.
+# Rows of pair counts converted to float64 at a time: with 4,096 core words 8 MB.
 _ROWS = 256
-# Directions whose sketches are unpacked at a time: of 64 columns they are half a megabyte.
+# Directions whose sketches are unpacked at a time: with 64 columns half a megabyte.
 _DIRECTIONS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class TensorSums:
-    """What the whitened third moment of some rows is made of; adds up over blocks.
+    """Sums over rows for the whitened third moment; sums of blocks add up.
 
     totals : C1, C2, C3 of the form: the same of all blocks
     first : (k,) float64 `sum moment_counts_i w_i`
@@ -61,7 +61,7 @@ class TensorSums:
     def tensor(self, whitening: Whitening) -> NDArray[np.float64]:
         """(k, k, k) float64: `T = M3(W, W, W)`, of all rows symmetric up to rounding.
 
-        The whitening must be that of which the sums are.
+        The whitening must be that of the sums.
         """
         k, B, form, u = self.n_topics, whitening.coefficients, whitening.form, whitening.first
         C1, C2, C3 = self.totals
@@ -83,7 +83,7 @@ class TensorSums:
 
 
 def tensor_sums_bytes(columns: int, n_topics: int) -> int:
-    """Bytes of the `TensorSums` for k topics on s columns, but for the smallest.
+    """Bytes of the `TensorSums` for k topics on s columns, without the smallest ones.
 
     Examples
     --------
@@ -94,17 +94,17 @@ def tensor_sums_bytes(columns: int, n_topics: int) -> int:
 
 
 def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
-    """Sums of the core rows of a block, of which the whitened third moment is made.
+    """Sums over the core rows of a block for the whitened third moment.
 
-    W has no rows outside the core, so the core words' slices hold all of it, and none of them is
+    W has no rows outside the core, so the slices of core words suffice, and none of them is
     computed: with `v = G W` and the sums over the rows i of
 
         C3 T = B' (sum w_i (x) T_i) B - sum (v_i (x) w_i w_i' in its three orders)
                + 2 sum moment_counts_i w_i (x) w_i w_i'
 
-    the sketch is read once, where the slices would take k times the work. The last sum is the same
-    in all orders: a third of it in each of the three. B is applied to the sums of all rows, once:
-    for a block of a few rows it would be most of the work.
+    the sketch is read once, while slices would take k times the work. The last sum is the same in
+    all orders, so a third of it is added to each. B is applied once, to the sums of all rows:
+    applied to each small block it would be most of the work.
 
     The whitening is from the core moments of the same statistics, which are one block of rows.
     """
@@ -121,7 +121,7 @@ def tensor_sums(statistics: Statistics, whitening: Whitening) -> TensorSums:
             weighted.sum(axis=0),
             w.T @ products,
             w.T @ statistics.triple_sketch[rows].astype(np.float64),
-            # v holds all of the weighted, of which two thirds are taken back
+            # v holds the full weighted counts, of which two thirds are subtracted
             (products + weighted / 3).T @ pack(w[:, :, None] * w[:, None, :]),
         )
 
@@ -141,16 +141,16 @@ def whitened_tensor(statistics: Statistics, whitening: Whitening) -> NDArray[np.
 
 
 def _three_orders(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum over the places the first index may take; symmetric in the other two."""
+    """Sum over the places of the first index; the tensor is symmetric in the other two."""
     return tensor + tensor.transpose(1, 0, 2) + tensor.transpose(1, 2, 0)
 
 
 def unwhitened_rows(statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
     """(r, k) rows of `A W = sum_j w_j^1/2 m_j o_j'` for all words of a block.
 
-    Of exact moments it is, inside the core, the pseudo-inverse of W', by which the sources go back
-    from whitened vectors to words. `A = M2 - a M1 M1'` of the form has a row for every other word
-    too, from the documents that count it.
+    For exact moments this is, inside the core, the pseudo-inverse of W', which maps whitened
+    vectors back to words. `A = M2 - a M1 M1'` also has a row for every other word, from the
+    documents that count it.
     """
     form, rows = whitening.form, statistics.word_counts.size
     products = np.empty((rows, whitening.n_topics))

@@ -1,4 +1,4 @@
-"""Vocabulary: terms by falling frequency, of which a prefix is the core."""
+"""Vocabulary: terms by decreasing frequency; the first ones are the core."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streaming_moments.printing.short_repr import short_repr
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words `0..n-1` by falling frequency; words `0..core-1` are the core.
+    """Words `0..n-1` by decreasing frequency; words `0..core-1` are the core.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Vocabulary:
     Raises
     ------
     InvalidInput
-        Terms that repeat, a core outside `1..n`, or token ids that do not fit the terms.
+        Terms repeat, the core is outside `1..n`, or token ids do not match the terms.
 
     Examples
     --------
@@ -103,11 +103,11 @@ def select_terms(
     min_documents: int = 5,
     max_document_fraction: float = 0.5,
 ) -> NDArray[np.int64]:
-    """Positions of the terms a vocabulary takes, by falling frequency, ties by term.
+    """Indices of the terms of a vocabulary, by decreasing frequency, ties by term.
 
     (n,) int64 with `1 <= n <= size`. A term must occur in at least `min_documents` documents of the
     sample, and in at most the share `max_document_fraction`, in (0, 1]. Raises InvalidInput if no
-    term is left, and says how many each condition refused.
+    term is left; the message counts the terms that each condition refused.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def select_terms(
 def frequent_terms(
     frequencies: TermFrequencies, size: int, min_documents: int, max_document_fraction: float
 ) -> NDArray[np.int64]:
-    """As `select_terms`, but maybe none."""
+    """Same as `select_terms`, but may return no terms."""
     if size < 1:
         raise InvalidInput(f"vocabulary size is {size}; it must be at least 1")
     if not 0 < max_document_fraction <= 1:
@@ -150,10 +150,10 @@ def shares_left_out(
     min_documents: int,
     max_document_fraction: float,
 ) -> dict[str, float]:
-    """Share of all tokens that is outside the vocabulary of the `chosen` terms, and its parts.
+    """Share of all tokens outside the vocabulary of the `chosen` terms, and its parts.
 
-    Those are terms that are too common, terms that are too rare, and terms for which there was no
-    room. All are 0 without tokens.
+    The parts are too common terms, too rare terms, and terms beyond the vocabulary size. All are 0
+    without tokens.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Weighted statistics: sums in which recent documents count for more, in floating point."""
+"""Weighted statistics: floating point sums in which recent documents have larger weights."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from streaming_moments.statistics.row_block import RowBlock
 
 @dataclass(frozen=True, eq=False)
 class WeightedStatistics:
-    """Weighted sum of integer statistics, for a block of rows; no integers, so not exact.
+    """Weighted sum of integer statistics for a block of rows; not exact, as it is not integer.
 
-    A fit takes it in place of `MomentStatistics`, but nothing can be added to it or taken away.
+    A fit accepts it instead of `MomentStatistics`, but it cannot be added or subtracted.
 
     Parameters
     ----------
     basis : Basis
         Q.
     block : RowBlock
-        Which words' rows.
+        Row block.
     length_histogram : WeightedLengths
         Documents by length and weight.
     word_counts, document_frequencies, pair_counts, triple_sketch, codocuments
         As in `MomentStatistics`, float64.
     later : tuple of (int, WeightedLengths)
-        Words that came later, as in `RowLengths`.
+        Words added later, as in `RowLengths`.
     weighted_counts, even_pair_counts
         As in `MomentStatistics`, float64.
 
@@ -67,24 +67,24 @@ class WeightedStatistics:
 
     @property
     def moment_counts(self) -> NDArray[np.float64]:
-        """(r,) of which M1 is made, as in `MomentStatistics`."""
+        """(r,) weighted counts for M1, as in `MomentStatistics`."""
         return self.word_counts if self.weighted_counts is None else self.weighted_counts
 
     @property
     def row_lengths(self) -> RowLengths[WeightedLengths]:
-        """Which documents count a row."""
+        """Documents that count each row."""
         return RowLengths(self.length_histogram, self.later)
 
     @classmethod
     def of(cls, parts: Iterable[tuple[float, MomentStatistics]]) -> WeightedStatistics:
-        """Sum of statistics of one row block, each times its weight; holds two of them.
+        """Sum of statistics of one row block with weights; holds two of them.
 
         Raises
         ------
         InvalidInput
-            No part.
+            There is no part.
         ForeignStatistics
-            Parts of different bases or rows.
+            Parts have different bases or rows.
         """
         lengths: list[tuple[float, RowLengths[LengthHistogram]]] = []
         totals: dict[str, NDArray[np.float64]] = {}
@@ -111,6 +111,6 @@ Statistics = MomentStatistics | WeightedStatistics
 def row_constants(
     statistics: Statistics, form: Form
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """(r,) float64 each: what sums, pairs and triples of each row of the block are divided by."""
+    """(r,) float64 each: divisors of sums, pairs and triples for each row of the block."""
     words = np.arange(statistics.basis.n_words)[statistics.block.rows]
     return statistics.row_lengths.constants(words, form)

@@ -1,4 +1,4 @@
-"""Whitening: the linear map under which the model's second moment is the identity."""
+"""Whitening: linear map that makes the model's second moment the identity."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
 
-_TOLERANCE = 1e-7  # relative growth of the eigenvalues by another block
+_TOLERANCE = 1e-7  # relative growth of the eigenvalues by one more block at which iterations stop
 _MOST_BLOCKS = 24
-_ROWS = 256  # of 32,768 core words 64 MB as float64
+_ROWS = 256  # rows at a time: with 32,768 core words 64 MB as float64
 
 
 @dataclass(frozen=True, eq=False)
 class CoreMoments:
-    """First and second moments inside the core: all that whitening needs.
+    """First and second moments inside the core, which whitening needs.
 
-    pair_counts : (core, core) int64 P inside the core; float64 where documents are weighted
-    word_counts : (core,) int64, counts of the core words, each document as often as it counts;
-        float64 as well
-    length_histogram : for the totals that the form asks for
+    pair_counts : (core, core) int64 P inside the core; float64 if documents are weighted
+    word_counts : (core,) int64, weighted counts of the core words; float64 likewise
+    length_histogram : gives the totals for the form
     """
 
     pair_counts: NDArray[Any]
@@ -47,16 +46,16 @@ class CoreMoments:
 
     @classmethod
     def joined(cls, parts: Sequence[NDArray[Any]], lengths: Lengths) -> CoreMoments:
-        """From the `core_rows` of all row blocks, in their order."""
+        """Join the `core_rows` of all row blocks, in order."""
         joined = interleaved(parts)
         return cls(joined[:, :-1], joined[:, -1], lengths)
 
 
 @dataclass(frozen=True, eq=False)
 class CoreMomentsByRows:
-    """The same where no worker holds the pair counts: `pair_counts` multiplies by its rows.
+    """Core moments for pair counts too large for one worker: multiplies by rows instead.
 
-    `word_counts` and lengths are as of `CoreMoments`.
+    `word_counts` and lengths are as in `CoreMoments`.
     """
 
     pair_counts: PairsByRows
@@ -66,10 +65,9 @@ class CoreMomentsByRows:
 
 @dataclass(frozen=True, eq=False)
 class PairsByRows:
-    """`P / divisor` by its products alone.
+    """`P / divisor`, given only by its products.
 
-    `product` takes (core, m) float64 and a divisor, and gives (core, m) `P / divisor` times it. The
-    divisor is C2.
+    `product` multiplies (core, m) float64 by `P / divisor`. The divisor is C2.
     """
 
     product: Callable[[NDArray[np.float64], float], NDArray[np.float64]]
@@ -109,11 +107,11 @@ class Whitening:
 
     coefficients : (s, k) float64 B
     vectors : (core, k) float64 W
-    spectrum : (k,) float64, eigenvalues L of A seen through the basis, falling
-    exact_spectrum : (k,) float64, the k largest eigenvalues of A itself, falling
+    spectrum : (k,) float64, eigenvalues L of A projected on the basis, decreasing
+    exact_spectrum : (k,) float64, the k largest eigenvalues of A itself, decreasing
     first : (k,) float64 `u = W' M1`
     second : (k, k) float64 `S = W' M2 W`
-    form : of the model
+    form : form of the model
     """
 
     coefficients: NDArray[np.float64]
@@ -133,7 +131,7 @@ class Whitening:
 
     @property
     def captured(self) -> float:
-        """`min L_j / lambda_j`: near 1 the basis sees all topics, near 0 it misses one."""
+        """`min L_j / lambda_j`: near 1 the basis captures all topics, near 0 it misses one."""
         return float((self.spectrum / self.exact_spectrum).min())
 
     def leading(self, n_topics: int) -> Whitening:
@@ -179,7 +177,7 @@ def whiten(core: AnyCoreMoments, basis: Basis, n_topics: int, form: Form = Mixtu
 
 
 def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixture()) -> int:
-    """How many topics `whiten` can find: positive eigenvalues of A seen through the basis.
+    """Number of topics that `whiten` can find: positive eigenvalues of A projected on the basis.
 
     Examples
     --------
@@ -192,7 +190,7 @@ def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixtur
 
 
 def require_columns(n_topics: int, basis: Basis) -> None:
-    """Refuse more topics than columns of the basis."""
+    """Refuse more topics than the basis has columns."""
     if n_topics > basis.columns:
         raise NotIdentifiable(
             f"{n_topics} topics asked for but the basis has {basis.columns} columns; "
@@ -212,7 +210,7 @@ def require_eigenvalues(n_topics: int, positive: int, form: Form) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SeenMoments:
-    """Moments through the basis `Q = orthonormal triangle`, of which forms with one divisor share.
+    """Moments projected on the basis `Q = orthonormal triangle`, shared by forms with one divisor.
 
     `orthonormal` is (core, s), `triangle` and `pairs` (s, s), `mean` (s,), all float64.
     """
@@ -228,22 +226,22 @@ class SeenMoments:
     def of(
         cls, M1: NDArray[np.float64], M2: NDArray[np.float64] | PairsByRows, basis: Basis
     ) -> SeenMoments:
-        """Of (core,) and (core, core) moments."""
+        """Project (core,) and (core, core) moments."""
         orthonormal, triangle = np.linalg.qr(basis.matrix.astype(np.float64))
         mean = orthonormal.T @ M1
         return cls(orthonormal, triangle, mean, orthonormal.T @ (M2 @ orthonormal))
 
     def eigenpairs(self, form: Form) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Eigenvalues of A of a form, falling, and eigenvectors (s, s)."""
+        """Eigenvalues of A of a form, decreasing, and eigenvectors (s, s)."""
         projected = self.pairs - form.mean_share * np.outer(self.mean, self.mean)
         values, vectors = np.linalg.eigh((projected + projected.T) / 2)
         order = np.argsort(-values)
         return values[order], vectors[:, order]
 
     def whitened(self, basis: Basis, n_topics: int, form: Form) -> Whitening:
-        """The whitening of a form, whose exact spectrum is not known: the one seen is in its place.
+        """Whitening of a form, with the projected spectrum in place of the unknown exact one.
 
-        Raises NotIdentifiable where there are fewer positive eigenvalues than topics.
+        Raises NotIdentifiable if there are fewer positive eigenvalues than topics.
         """
         from scipy.linalg import solve_triangular
 
@@ -264,15 +262,15 @@ class SeenMoments:
 
 
 def _positive(values: NDArray[np.float64]) -> int:
-    # below rounding of the largest eigenvalue a direction is noise, not a topic
+    # a direction below the rounding of the largest eigenvalue is noise, not a topic
     rounding = values.max() * values.size * np.finfo(float).eps
     return int((values > max(rounding, 0.0)).sum())
 
 
 def seen_through(core: AnyCoreMoments, basis: Basis, form: Form) -> SeenMoments:
-    """The moments inside the core through a basis; of the form only the divisors matter.
+    """Moments inside the core projected on a basis; only the divisors of the form matter.
 
-    Raises NotIdentifiable where no document has three words.
+    Raises NotIdentifiable if no document has three words.
     """
     return SeenMoments.of(*_moments(core, form), basis)
 
@@ -283,8 +281,8 @@ def _moments(
     C1, C2, C3 = form.totals(core.length_histogram)
     if not C2 or not C3:
         raise NotIdentifiable(
-            f"the {core.length_histogram.n_documents} documents hold no three vocabulary words "
-            "together; add documents"
+            f"the {core.length_histogram.n_documents} documents never have three vocabulary words; "
+            "add longer documents"
         )
     return core.word_counts / C1, core.pair_counts / C2
 
@@ -296,13 +294,13 @@ def _leading_eigenvalues(
     number: int,
     guess: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """(number,) largest eigenvalues of `M2 - ratio M1 M1'`, falling."""
+    """(number,) largest eigenvalues of `M2 - ratio M1 M1'`, decreasing."""
     core = M1.size
     if core <= 256 or number * 4 >= core:
         whole = M2 @ np.eye(core) if isinstance(M2, PairsByRows) else M2
         A = whole - ratio * np.outer(M1, M1)
         return np.linalg.eigvalsh(A).astype(np.float64)[::-1][:number].copy()
-    # the eigenvectors seen through the basis are a start so good that a few blocks do
+    # the projected eigenvectors are so good a start that a few blocks suffice
     values, _ = leading_eigenpairs(
         lambda block: M2 @ block - ratio * np.outer(M1, M1 @ block), guess, _TOLERANCE, _MOST_BLOCKS
     )

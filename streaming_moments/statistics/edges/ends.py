@@ -1,4 +1,4 @@
-"""Edges, each once, and batches of them made ready to be added."""
+"""Edges, each once, and batches of them prepared for addition."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ from streaming_moments.statistics.views.statistics import EVEN, ViewTotals
 
 # An edge is one integer of 62 bits.
 MOST_NODES = 1 << 31
-# Nodes are dealt out to so many parts by their places: a node's ends in each are a view of it.
+# Nodes are dealt to this many parts; a node's edge ends in each part are one view of it.
 PARTS = 3
 
 
 @dataclass(frozen=True)
 class EdgeTotals(ViewTotals):
-    """What all row blocks of the same edges have in common.
+    """Sums that all row blocks of the same edges share.
 
-    `triples` are the edges counted. `n_documents` adds those that count for nothing, which are
-    `without`. `loops` are those of these from a node to itself; the others were there already.
+    `triples` is the number of edges counted. `n_documents` also includes `without`, the skipped
+    edges. Of these, `loops` join a node to itself; the others are repeated.
     """
 
     loops: int = 0
 
     @property
     def edges(self) -> int:
-        """Edges counted."""
+        """Number of edges counted."""
         return self.triples
 
     @property
     def repeated(self) -> int:
-        """Edges left out as they were in the same shard already."""
+        """Number of edges skipped as repeated in a shard."""
         return self.without - self.loops
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeBatch:
-    """Some edges, each once.
+    """Edges, each once.
 
     Parameters
     ----------
     ends : (edges, 2) int32
         Source and target of each, as rows of the nodes.
     loops, repeated : int
-        Edges left out: of a node to itself, and those that were there already.
+        Number of edges skipped: of a node to itself, and repeated ones.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class EdgeBatch:
         nodes: int,
         directed: bool = False,
     ) -> EdgeBatch:
-        """Of edges as they are given, in any order, with loops and repeats."""
+        """Edges in any order, maybe with loops and repeats."""
         given = np.asarray(ends, dtype=np.int64).reshape(-1, 2)
         keys, loops = edge_keys(given, nodes, directed)
         unique = np.unique(keys)
@@ -84,12 +84,12 @@ class EdgeBatch:
 
     @property
     def documents(self) -> int:
-        """Edges counted."""
+        """Number of edges counted."""
         return len(self.ends)
 
 
 def edge_keys(ends: NDArray[np.int64], nodes: int, directed: bool) -> tuple[NDArray[np.int64], int]:
-    """One integer for each edge but loops, the same for the same edge; and how many loops.
+    """Integer key of each edge, equal for equal edges, without loops; and number of loops.
 
     Examples
     --------
@@ -110,12 +110,12 @@ def ends_of(keys: NDArray[np.int64], nodes: int) -> NDArray[np.int32]:
 
 @dataclass(frozen=True, eq=False)
 class PreparedEdges:
-    """Ends of edges: a node, and the one at the other end.
+    """Ends of edges: a node, and the node at the other end.
 
     nodes, others : (ends,) int32 rows, sorted by the part of the other one
-    even : (ends,) bool, whether the edge is of the even half, by its hash
-    bounds : first end of each part of the nodes, and the number of all
-    sketch : Q; None where all neighbours are kept
+    even : (ends,) bool, whether the edge is in the even half, by its hash
+    bounds : first end of each part of the nodes, and the number of ends
+    sketch : Q; None if all neighbours are stored
     """
 
     nodes: NDArray[np.int32]
@@ -133,7 +133,7 @@ class PreparedEdges:
         ends = batch.ends
         if ends.size and not 0 <= ends.min() <= ends.max() < nodes:
             raise InvalidInput(
-                f"ends of edges are {ends.min()} to {ends.max()}, the graph has nodes 0 to "
+                f"ends of edges are {ends.min()} to {ends.max()}, but the graph has nodes 0 to "
                 f"{nodes - 1}"
             )
         even = even_half(ends, directed)
@@ -157,7 +157,7 @@ class PreparedEdges:
 
     @property
     def bound(self) -> float:
-        """No entry of a sum gains more."""
+        """Most that an entry of a sum gains."""
         return float(self.totals.bound)
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
@@ -190,7 +190,7 @@ class PreparedEdges:
 
     @cached_property
     def _sketch(self) -> NDArray[np.int8]:
-        """(core + 1, 1 + s) rows `[1, Q]`; the last is of all nodes outside the core."""
+        """(core + 1, 1 + s) rows `[1, Q]`; the last row is for all nodes outside the core."""
         assert self.sketch is not None
         rows = np.zeros((self.sketch.core + 1, 1 + self.sketch.columns), dtype=np.int8)
         rows[:, 0] = 1
@@ -199,7 +199,7 @@ class PreparedEdges:
 
 
 def part_name(part: int) -> str:
-    """Of the array of a part of the nodes.
+    """Name of the array for a part of the nodes.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def part_name(part: int) -> str:
 
 
 def even_half(ends: NDArray[np.int32], directed: bool) -> NDArray[np.bool_]:
-    """(edges,) bool, whether an edge is of the even half: by its ends alone, whatever the shard.
+    """(edges,) bool, whether an edge is in the even half: by its ends only, in any shard.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def even_half(ends: NDArray[np.int32], directed: bool) -> NDArray[np.bool_]:
 
 
 def joined_edges(prepared: Sequence[PreparedEdges]) -> PreparedEdges:
-    """The edges of some batches as one; parts stay together."""
+    """Edges of some batches as one batch; parts stay together."""
     head = prepared[0]
     if len(prepared) == 1:
         return head

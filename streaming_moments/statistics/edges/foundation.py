@@ -1,4 +1,4 @@
-"""EdgesFoundation: the nodes and the sketch on which edges of a graph are counted."""
+"""EdgesFoundation: nodes and sketch that define the statistics of edges."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from streaming_moments.statistics.views.three_views import (
     words_described,
 )
 
-# Nodes of a graph of which all neighbours are kept: 8 n^2 bytes, 32 MB.
+# Nodes of a graph with all neighbours stored: 8 n^2 bytes, 32 MB.
 WHOLE_NODES = 2048
 
 
 @dataclass(frozen=True)
 class EdgesFoundation(ThreeViews):
-    """What statistics of the edges of a graph are gathered on, a `Foundation`.
+    """Definition of the statistics of the edges of a graph; a `Foundation`.
 
-    The nodes are dealt out to three parts; a row holds, for each part, how many edges its node has
-    into it, and the sum of `Q_a` over them: three views of the node, which are independent given
-    its memberships. Of a graph of few nodes a row holds how often each other node is a neighbour.
+    The nodes are dealt to three parts. For each part a row holds the number of edges of its node
+    into the part, and the sum of `Q_a` over them: three views of the node, independent given its
+    memberships. For a small graph a row counts each other node as a neighbour.
 
     Parameters
     ----------
     nodes : Vocabulary
-        Names of the n nodes, by falling degree in the shards that they were taken from.
+        Names of the n nodes, by decreasing degree in the pilot.
     sketch : Basis, optional
-        Q, of the nodes; None keeps all neighbours.
+        Q of the nodes; None stores all neighbours.
     directed : bool
-        Whether only the source has the target for a neighbour.
+        Whether only the target is a neighbour of the source, not the reverse.
     halves : bool
-        Whether the sums of half of the edges are kept apart, for error bars.
+        Whether the sums of half of the edges are stored separately, for error bars.
 
     Examples
     --------
@@ -89,14 +89,14 @@ class EdgesFoundation(ThreeViews):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of nodes and sketch, of direction, and of whether halves are kept."""
+        """SHA-256 of nodes, sketch, direction, and whether halves are stored."""
         sketch = "" if self.sketch is None else self.sketch.fingerprint
         content = f"edges {self.nodes.fingerprint} {sketch} {self.directed} {self.halves}"
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def halves_by_content(self) -> bool:
-        """False: there is nothing to note, as edges are of halves by their ends in all formats."""
+        """False, as edges have halves by their ends in all formats, and nothing needs noting."""
         return False
 
     @property
@@ -106,12 +106,12 @@ class EdgesFoundation(ThreeViews):
 
     @property
     def whole(self) -> bool:
-        """Whether all neighbours are kept: then an edge that several shards hold is one."""
+        """Whether all neighbours are stored: then an edge in several shards counts once."""
         return self.sketch is None
 
     @property
     def n_parts(self) -> int:
-        """Arrays of ends: of each part of the nodes, or of all of them."""
+        """Number of arrays of ends: one for each part of the nodes, or one for all."""
         return 1 if self.sketch is None else PARTS
 
     @property
@@ -120,19 +120,19 @@ class EdgesFoundation(ThreeViews):
         return {"nodes": self.nodes}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q, if any; the nodes, direction, and whether halves are kept."""
+        """Q, if any; the nodes, direction, and whether halves are stored."""
         arrays = {} if self.sketch is None else {"Q": self.sketch.matrix}
         attributes = {"nodes": describe_words(self.nodes), "directed": self.directed}
         return arrays, {**attributes, "halves_kept": self.halves}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
-        """The foundation of `parts`.
+        """Restore the foundation from its `parts`.
 
         Raises
         ------
         LookupError, TypeError, InvalidInput
-            They describe none.
+            The parts do not describe a foundation.
         """
         nodes = words_described(attributes["nodes"])
         sketch = None
@@ -147,15 +147,15 @@ class EdgesFoundation(ThreeViews):
         return {part_name(part): (size, 1 + columns) for part in range(self.n_parts)}
 
     def totals(self, tables: Arrays, rows: int | None = None) -> EdgeTotals:
-        """Totals that `EdgeTotals.tables` described."""
+        """Totals from `EdgeTotals.tables`."""
         return EdgeTotals.of_tables(tables)
 
     def prepared(self, batch: EdgeBatch) -> PreparedEdges:
-        """The ends of a batch; errors as `PreparedEdges.of`."""
+        """Prepare the ends of a batch; raises as `PreparedEdges.of`."""
         return PreparedEdges.of(batch, self.rows, self.sketch, self.directed, self.halves)
 
     def rejection_reason(self, totals: EdgeTotals) -> str | None:
-        """Edges none of which joins two known nodes are nothing to count."""
+        """Reason to reject edges that never join two known nodes."""
         if totals.edges:
             return None
         return (
@@ -165,13 +165,13 @@ class EdgesFoundation(ThreeViews):
         )
 
     def of_edges(self, batch: EdgeBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
-        """The statistics of some edges; errors as `prepared`."""
+        """Statistics of edges; raises as `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def problems(
         self, blocks: Iterable[tuple[RowBlock, Arrays]], totals: Any
     ) -> Iterator[tuple[RowBlock | None, str]]:
-        """Identities that stored statistics break."""
+        """Identities that stored statistics violate."""
         ends = 1 if self.directed else 2
         expected = {"": ends * totals.edges, EVEN: ends * totals.even_triples}
         found = dict.fromkeys(expected if self.halves else [""], 0)
@@ -185,4 +185,4 @@ class EdgesFoundation(ThreeViews):
                 found[half] += int(np.sum(own))
         for half, number in found.items():
             if seen and number != expected[half]:
-                yield None, f"{half}degrees add up to {number}, the totals say {expected[half]}"
+                yield None, f"{half}degrees add up to {number}, but the totals to {expected[half]}"

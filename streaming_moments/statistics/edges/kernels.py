@@ -1,4 +1,4 @@
-"""Numba kernels of edges: what each node is joined with."""
+"""Numba kernels of edges: sums over the neighbours of each node."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def add_sketches(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """Add `[1, Q_a]` of every end a to the row of the node at the other one, if of the block.
+    """Add `[1, Q_a]` of every end a to the row of the node at the other end, if in the block.
 
-    The even half is added to `even_sums` as well, which may have no rows. A row of `sketch`
-    (core + 1, 1 + s) is that of a node, the last one of all outside the core.
+    The even half is also added to `even_sums`, which may have no rows. `sketch` (core + 1, 1 + s)
+    has a row for each node, and a last one for all nodes outside the core.
     """
     width, core = sketch.shape[1], sketch.shape[0] - 1
     halves = even_sums.shape[0] > 0

@@ -1,4 +1,4 @@
-"""SequencesFoundation: the alphabet and the sketch on which sequences are counted."""
+"""SequencesFoundation: alphabet and sketch that define the statistics of sequences."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ from streaming_moments.statistics.views.three_views import (
 
 @dataclass(frozen=True)
 class SequencesFoundation(ThreeViews):
-    """What statistics of sequences of symbols are gathered on, a `Foundation`.
+    """Definition of the statistics of sequences of symbols; a `Foundation`.
 
-    Windows of three symbols are records of three views: the middle one has rows, those before and
-    after it have sketches by one basis.
+    Windows of three symbols are records of three views: the middle symbol has rows, the symbols
+    before and after it have sketches by one basis.
 
     Parameters
     ----------
     alphabet : Vocabulary
-        The n symbols by falling frequency.
+        The n symbols by decreasing frequency.
     sketch : Basis
         Q, of the alphabet.
     halves : bool
-        Whether the sums of half of the sequences are kept apart, for error bars.
+        Whether the sums of half of the sequences are stored separately, for error bars.
     joins : bool
-        Whether sequences have names, by which pieces of one are joined wherever they were counted.
+        Whether sequences have names, by which their pieces are joined across shards.
     by_content : bool
-        Whether the half of a sequence is what its name says, or without names its symbols; else it
-        is that of its place in the shard, as in stores of earlier formats that join no pieces.
+        Whether the name of a sequence, or its symbols without names, decides its half; otherwise
+        its place in the shard does, as in stores of earlier formats without names.
 
     Examples
     --------
@@ -87,13 +87,13 @@ class SequencesFoundation(ThreeViews):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the sketch, which names its alphabet, of halves and of whether it joins."""
+        """SHA-256 of the sketch, which includes its alphabet, of halves, and of joining."""
         content = f"sequences {self.sketch.fingerprint} {self.halves}{' joins' * self.joins}"
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are kept apart, by what sequences hold: those of names always are."""
+        """Whether halves are stored by content: always for named sequences."""
         return self.halves and self.by_content and not self.joins
 
     @property
@@ -112,23 +112,23 @@ class SequencesFoundation(ThreeViews):
         return {"symbols": self.alphabet}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q; the symbols, whether halves are kept, and whether pieces are joined."""
+        """Q; the symbols, whether halves are stored, and whether pieces are joined."""
         attributes = {"alphabet": describe_words(self.alphabet), "halves_kept": self.halves}
         return {"Q": self.sketch.matrix}, {**attributes, **({"joins": True} if self.joins else {})}
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
-        """The foundation of `parts`.
+        """Restore the foundation from its `parts`.
 
         Raises
         ------
         LookupError, TypeError, InvalidInput
-            They describe none.
+            The parts do not describe a foundation.
         """
         alphabet = words_described(attributes["alphabet"])
         sketch = Basis(arrays["Q"], alphabet.n_words, alphabet.fingerprint)
         kept, joins = bool(attributes["halves_kept"]), bool(attributes.get("joins", False))
-        # a store says it only where it matters
+        # stores save it only if it matters
         by_content = bool(attributes.get("by_content", True)) or joins or not kept
         return cls(alphabet, sketch, kept, joins, by_content)
 
@@ -142,9 +142,9 @@ class SequencesFoundation(ThreeViews):
         return SequenceTotals.of_tables(tables)
 
     def with_seams(self, statistics: ViewStatistics) -> ViewStatistics:
-        """Of pieces that were counted each by itself the statistics of their sequences.
+        """Statistics of whole sequences from statistics of pieces that were counted separately.
 
-        They are those of one pass over the sequences, bit for bit, wherever these were cut.
+        They equal those of one pass over the sequences, bit for bit, wherever these were cut.
         """
         seams = self._seams(statistics.totals)
         sums = {name: array.copy() for name, array in statistics.sums.items()}
@@ -153,23 +153,23 @@ class SequencesFoundation(ThreeViews):
         return replace(statistics, totals=totals, sums=sums)
 
     def totals_with_seams(self, totals: SequenceTotals) -> SequenceTotals:
-        """Of pieces that were counted each by itself the totals of their sequences."""
+        """Totals of whole sequences from totals of pieces that were counted separately."""
         return _whole(totals, self._seams(totals))
 
     def prepared(self, batch: SymbolBatch) -> PreparedWindows:
-        """The windows of a batch; errors as `PreparedWindows.of`."""
+        """Prepare the windows of a batch; raises as `PreparedWindows.of`."""
         return PreparedWindows.of(batch, self.sketch, self.halves)
 
     def rejection_reason(self, totals: ViewTotals) -> str | None:
-        """Sequences without a window of three known symbols are nothing to count.
+        """Reason to reject sequences without a window of three known symbols.
 
-        Where they may go on in other shards, those without a known symbol.
+        If they can continue in other shards, sequences without a known symbol are rejected.
         """
         if totals.triples or (self.joins and totals.n_tokens):
             return None
         if self.joins:
             return (
-                f"none of the symbols of its {totals.n_documents} sequences is of the alphabet; "
+                f"none of the symbols of its {totals.n_documents} sequences is in the alphabet; "
                 "check the columns, or create a store from such shards"
             )
         return (
@@ -179,7 +179,7 @@ class SequencesFoundation(ThreeViews):
         )
 
     def of_sequences(self, batch: SymbolBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
-        """The statistics of chunks of sequences; errors as `prepared`."""
+        """The statistics of chunks of sequences; raises as `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def _seams(self, totals: Any) -> PreparedWindows:

@@ -1,8 +1,8 @@
-"""Pieces: what shards hold of sequences with names, so that what goes on elsewhere is joined.
+"""Pieces: parts of named sequences in shards, so that parts in different shards are joined.
 
-A piece tells its place in its sequence and the symbols at its two ends: all that a window across a
-seam can hold. What the seams of a version add follows from its pieces alone, so nothing of it is
-stored, and pieces are added and taken away like counts.
+A piece has its place in the sequence and the symbols at its two ends, which are all symbols in
+windows across a seam. The windows across seams of a version follow from its pieces, so they are not
+stored, and pieces are added and subtracted like counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streaming_moments.errors import PiecesOverlap
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.views.statistics import ViewTotals
 
-ABSENT = -2  # a symbol that a short piece has not; -1 is one outside the alphabet
+ABSENT = -2  # a symbol that a short piece lacks; -1 is one outside the alphabet
 _TABLE = "pieces"
 # Columns: hash of the name, first and last place, whether places are numbers, symbols, the first
 # two and the last two of them, beginning of the name, how often it was added.
@@ -28,7 +28,7 @@ KEY, BEGIN, END = slice(0, 2), slice(2, 4), slice(4, 6)
 NUMBERED, LENGTH = 6, 7
 EDGES, NAME = slice(8, 12), slice(12, 15)
 _SIGN = 15
-# Of a piece while pieces are sorted and joined: measured 5.5 times the 128 bytes of its row.
+# Bytes of a piece while pieces are sorted and joined: measured 5.5 times the 128 bytes of its row.
 JOINING_BYTES = 6 * 128
 _NAME_BYTES = 24
 _SHOWN = 3
@@ -38,10 +38,9 @@ _SHOWN = 3
 class Pieces:
     """Pieces of sequences: a commutative group under `+`.
 
-    Places are pairs of integers that are compared one after the other. Where they are numbers, a
-    piece joins one that begins with the number after its last one. Where they only give an order,
-    it joins the next piece there is. `chunks` are (pieces, 16) int64 rows in any order, each with
-    how often it was added.
+    Places are pairs of integers in lexicographic order. If they are numbers, a piece joins one that
+    begins with the number after its last one. If they only give an order, it joins the next piece.
+    `chunks` are (pieces, 16) int64 rows in any order, each with the number of times it was added.
 
     Examples
     --------
@@ -88,7 +87,7 @@ class Pieces:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows, of what is taken away too."""
+        """Bytes of all rows, including subtracted ones."""
         return sum(chunk.nbytes for chunk in self.chunks)
 
     def __add__(self, other: Self) -> Self:
@@ -111,7 +110,7 @@ class Pieces:
 
     @cached_property
     def table(self) -> NDArray[np.int64]:
-        """(pieces, 16) int64 rows by sequence and place, each once; none that was taken away."""
+        """(pieces, 16) int64 rows by sequence and place, each once, without subtracted ones."""
         if not self.chunks:
             return np.empty((0, 16), dtype=np.int64)
         rows = np.concatenate(self.chunks)
@@ -125,24 +124,24 @@ class Pieces:
         return np.asarray(rows[signs != 0])
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """The array that says all of it, by name; none without pieces."""
+        """The array that defines the pieces, by name; empty without pieces."""
         return {_TABLE: self.table} if len(self) else {}
 
     @classmethod
     def of_tables(cls, tables: Arrays) -> Self:
-        """What `tables` described."""
+        """Restore pieces from `tables`."""
         return cls((tables[_TABLE],)) if _TABLE in tables else cls()
 
     @property
     def follows(self) -> NDArray[np.bool_]:
-        """(pieces,) bool, whether a piece is of the sequence of the one before it."""
+        """(pieces,) bool, whether a piece has the same sequence as the one before it."""
         found = np.zeros(len(self), np.bool_)
         found[1:] = (self.table[1:, KEY] == self.table[:-1, KEY]).all(axis=1)
         return found
 
     @property
     def joined(self) -> NDArray[np.bool_]:
-        """(pieces,) bool, whether a piece goes on where the one before it ends."""
+        """(pieces,) bool, whether a piece continues directly where the one before it ends."""
         found, table = self.follows, self.table
         ends, begins = table[:-1, END], table[1:, BEGIN]
         next_one = (begins[:, 0] - ends[:, 0] == 1) & (begins[:, 1] == 0) & (ends[:, 1] == 0)
@@ -151,15 +150,15 @@ class Pieces:
 
     @property
     def lacking(self) -> bool:
-        """Whether a piece was taken away that was never added."""
+        """Whether a piece was subtracted that was never added."""
         return bool((self.table[:, _SIGN] < 0).any())
 
     def gaps(self) -> list[str]:
-        """Where the next piece of a sequence does not go on where the one before it ends."""
+        """Number of places where the next piece of a sequence does not continue directly."""
         return [self._seam(place) for place in np.flatnonzero(self.follows & ~self.joined).tolist()]
 
     def require_apart(self) -> None:
-        """Raise PiecesOverlap for pieces of which two hold the same place of a sequence."""
+        """Raise PiecesOverlap if two pieces cover the same place of a sequence."""
         table = self.table
         twice = table[:, _SIGN] > 1
         ends, begins = table[:-1, END], table[1:, BEGIN]
@@ -173,9 +172,9 @@ class Pieces:
         if found:
             more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             raise PiecesOverlap(
-                f"pieces of a sequence overlap: {'; '.join(found[:_SHOWN])}{more}: nothing of them "
-                "is counted; leave out the shards that hold what is counted already, `forget` or "
-                "`update --replace` those that were counted, or give other sequences other names"
+                f"pieces of a sequence overlap: {'; '.join(found[:_SHOWN])}{more}: none of them is "
+                "counted; leave out shards whose content is already counted, `forget` or `update "
+                "--replace` the counted ones, or give different sequences different names"
             )
 
     def _seam(self, place: int) -> str:
@@ -191,7 +190,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class SequenceTotals(ViewTotals):
-    """Totals of sequences: counts of named pieces are kept for each piece, in `pieces`."""
+    """Totals of sequences; counts of named pieces are stored for each piece, in `pieces`."""
 
     pieces: Pieces = field(default_factory=Pieces)
 
@@ -201,12 +200,12 @@ class SequenceTotals(ViewTotals):
 
     @classmethod
     def of_tables(cls, tables: Arrays) -> Self:
-        """What `tables` described; nothing, of none."""
+        """Restore totals from `tables`; zero if empty."""
         return replace(super().of_tables(tables), pieces=Pieces.of_tables(tables))
 
     @property
     def below_zero(self) -> list[str]:
-        """What was taken away without having been added."""
+        """Totals that are negative, as more was subtracted than added."""
         return super().below_zero + (["pieces"] if self.pieces.lacking else [])
 
     @property
@@ -221,7 +220,7 @@ class SequenceTotals(ViewTotals):
 
 
 def keys_of(names: Sequence[str]) -> NDArray[np.int64]:
-    """(names, 2) int64 of 128 bits of a hash of each; a sequence with an odd first is of that half.
+    """(names, 2) int64 with a 128-bit hash of each name; an odd first number is the odd half.
 
     Examples
     --------
@@ -235,7 +234,7 @@ def keys_of(names: Sequence[str]) -> NDArray[np.int64]:
 def edges_of(
     offsets: NDArray[np.int64], symbols: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(pieces, 2) first and (pieces, 2) last symbols of each, `ABSENT` where there are no two."""
+    """(pieces, 2) first and (pieces, 2) last symbols, `ABSENT` in short pieces."""
     sizes = np.diff(offsets)
     first = np.full((sizes.size, 2), ABSENT, dtype=np.int64)
     last = first.copy()

@@ -1,4 +1,4 @@
-"""Seams: the windows across pieces of a sequence, and what pieces were counted as by themselves."""
+"""Seams: windows across pieces of a sequence, as corrections of separately counted pieces."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from streaming_moments.statistics.sequences.windows import UNKNOWN, PreparedWind
 
 
 def seams_of(pieces: Pieces, sketch: Basis, halves: bool) -> PreparedWindows:
-    """What is to be added to sums of pieces that were counted each as a sequence of its own.
+    """Corrections to sums of pieces that were counted as separate sequences.
 
-    Windows across seams, of at most two symbols of one side; and away with beginnings that are
-    none. Where three symbols or more are between the ends of a piece, a window spans two pieces.
+    Adds windows across seams, with at most two symbols of one side, and removes beginnings of
+    pieces that continue a sequence. A window spans two pieces, or more if a piece is short.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def seams_of(pieces: Pieces, sketch: Basis, halves: bool) -> PreparedWindows:
     several[:-1] |= follows[1:]
     table, follows, joined = pieces.table[several], follows[several], joined[several]
     lengths, odd = table[:, LENGTH], (table[:, KEY.start] & 1).astype(np.bool_)
-    # the ends of a long piece with something between them that no window spans
+    # for a long piece, its ends with a separator between them that no window spans
     between = np.where(lengths > 2, UNKNOWN, ABSENT)[:, None]
     edges = table[:, EDGES]
     ends = np.hstack([edges[:, :2], between, edges[:, 2:]])

@@ -1,4 +1,4 @@
-"""Symbols of sequences, and their windows of three made ready to be added."""
+"""Symbols of sequences, and their windows of three prepared for addition."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ MOST_SYMBOLS = 1 << 20
 class SymbolBatch:
     """Chunks of sequences, each with the two symbols before it.
 
-    A chunk counts the windows of three whose last symbol it holds, and the first chunk of a
-    sequence its first symbol; so wherever sequences are cut, each window is counted once. A window
-    with a symbol outside the alphabet counts for nothing.
+    A chunk counts the windows whose last symbol it holds, and the first chunk of a sequence its
+    first symbol; so each window is counted once wherever sequences are cut. Windows with a symbol
+    outside the alphabet are skipped.
 
     Parameters
     ----------
     offsets : (chunks + 1,) int64
-        Where the symbols of each chunk begin, its context first.
+        Start of the symbols of each chunk, its context first.
     symbols : (symbols,) int32
-        Rows of the alphabet, -1 where it has none.
+        Rows of the alphabet, -1 for unknown symbols.
     context : (chunks,) int8
-        How many of the symbols of a chunk, 0 to 2, were counted with an earlier one.
+        Number of leading symbols of a chunk, 0 to 2, that were counted with an earlier one.
     begins : (chunks,) bool
         Whether a sequence begins with the chunk.
     odd : (chunks,) bool
-        Whether the sequence is of the odd half.
+        Whether the sequence is in the odd half.
     short : int
         Sequences that end in the batch with fewer than three symbols in all.
     pieces : Pieces
-        Of sequences that may go on in other shards; each piece counts as a sequence of its own.
+        Pieces of sequences that can continue in other shards; each piece counts as a sequence.
 
     Raises
     ------
     InvalidInput
-        Arrays that do not fit.
+        The arrays do not match.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class SymbolBatch:
         sequences: Sequence[Sequence[int] | NDArray[np.int64]],
         odd: NDArray[np.bool_] | None = None,
     ) -> SymbolBatch:
-        """Whole sequences of symbols; by default of the halves that their symbols say."""
+        """Whole sequences of symbols; by default their symbols decide their halves."""
         sizes = np.array([len(one) for one in sequences], dtype=np.int64)
         joined = [np.asarray(one, dtype=np.int32) for one in sequences]
         symbols = np.concatenate([np.empty(0, np.int32), *joined])
@@ -115,23 +115,23 @@ class SymbolBatch:
 
     @property
     def sequences(self) -> int:
-        """Sequences that begin in it."""
+        """Number of sequences that begin in the batch."""
         return int(self.begins.sum())
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """(chunks,) int64 symbols of each, without its context."""
+        """(chunks,) int64 number of symbols of each chunk, without its context."""
         return np.asarray(np.diff(self.offsets) - self.context, dtype=np.int64)
 
     @cached_property
     def own(self) -> NDArray[np.bool_]:
-        """(symbols,) bool, those that are no context."""
+        """(symbols,) bool, symbols that are not context."""
         places = np.arange(self.symbols.size) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
         return np.asarray(places >= np.repeat(self.context, np.diff(self.offsets)))
 
     @property
     def windows(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """(windows, 3) symbols of the windows, and whether each is of the odd half."""
+        """(windows, 3) symbols of the windows, and whether each is in the odd half."""
         sizes = np.diff(self.offsets)
         last = np.arange(self.symbols.size)
         inside = last - np.repeat(self.offsets[:-1], sizes) >= 2
@@ -151,7 +151,7 @@ class SymbolBatch:
 
 @dataclass(frozen=True, eq=False)
 class PreparedWindows:
-    """Windows by middle symbol, half, left and right symbol, each kind once with its count.
+    """Windows by middle symbol, half, left and right symbol, each distinct one with its count.
 
     cells, counts : (kinds,) int64, as `kernels.add_windows` takes them
     firsts, odd_firsts : (n,) int64, first symbols of the sequences of both halves
@@ -172,8 +172,8 @@ class PreparedWindows:
         n = sketch.n_words
         if batch.symbols.size and not -1 <= batch.symbols.min() <= batch.symbols.max() < n:
             raise InvalidInput(
-                f"symbols are {batch.symbols.min()} to {batch.symbols.max()}, the alphabet has 0 "
-                f"to {n - 1}; give -1 for what lies outside"
+                f"symbols are {batch.symbols.min()} to {batch.symbols.max()}, but the alphabet has "
+                f"0 to {n - 1}; give -1 for symbols outside it"
             )
         windows, odd = batch.windows
         left, middle, right = (windows[:, place].astype(np.int64) for place in range(3))
@@ -201,7 +201,7 @@ class PreparedWindows:
 
     @property
     def bound(self) -> float:
-        """No entry of a sum gains more."""
+        """Most that an entry of a sum gains."""
         return float(max(self.totals.bound, self.totals.n_documents))
 
     def add(self, arrays: Arrays, block: RowBlock) -> None:
@@ -232,7 +232,7 @@ class PreparedWindows:
 
     @cached_property
     def _sketch(self) -> NDArray[np.int64]:
-        """(core + 1, 1 + s) rows `[1, Q]`; the last is of all symbols outside the core."""
+        """(core + 1, 1 + s) rows `[1, Q]`; the last row is for all symbols outside the core."""
         rows = np.zeros((self.sketch.core + 1, 1 + self.sketch.columns), dtype=np.int64)
         rows[:, 0] = 1
         rows[:-1, 1:] = self.sketch.matrix
@@ -242,7 +242,7 @@ class PreparedWindows:
 def counted(
     cells: NDArray[np.int64], counts: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cells that rise, each once, with how often it was there.
+    """Distinct cells in increasing order, with their counts.
 
     Examples
     --------
@@ -261,7 +261,7 @@ def counted(
 
 
 def joined_windows(prepared: Sequence[PreparedWindows]) -> PreparedWindows:
-    """The windows of some batches as one."""
+    """Windows of some batches as one batch."""
     head = prepared[0]
     if len(prepared) == 1:
         return head

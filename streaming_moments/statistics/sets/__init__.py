@@ -1,4 +1,4 @@
-"""Sets of features: which of them a row has, counted as documents that hold a word once."""
+"""Sets of features of rows, counted as documents that have each word at most once."""
 
 from typing import TYPE_CHECKING
 

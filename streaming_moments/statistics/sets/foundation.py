@@ -1,4 +1,4 @@
-"""SetsFoundation: the features and the sketch on which sets of features are counted."""
+"""SetsFoundation: features and sketch that define the statistics of sets."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from streaming_moments.statistics.views.three_views import (
 
 @dataclass(frozen=True)
 class SetsFoundation:
-    """What statistics of sets of features are gathered on, a `Foundation`.
+    """Definition of the statistics of sets of features; a `Foundation`.
 
-    A row is counted as a document that holds each of its features once: pairs and triples of
-    distinct features are exact integers, and rows without any feature count as rows.
+    A row is counted as a document that has each of its features once: pairs and triples of distinct
+    features are exact integers, and rows without any feature count as rows.
 
     Parameters
     ----------
     features : Vocabulary
-        Names of the n features, by falling frequency in a pilot.
+        Names of the n features, by decreasing frequency in a pilot.
     basis : Basis
-        Q, of the features, by which triples are sketched; the identity keeps all of them.
+        Q of the features, which sketches triples; the identity stores all of them.
     halves : bool
-        Whether the pair counts of half of the rows are kept apart, for error bars.
+        Whether the pair counts of half of the rows are stored separately, for error bars.
     by_content : bool
-        Whether the half of a row is what its features say; else rows are of both in turn. Give it
-        only where rows hardly repeat, or error bars grow by the root of how often they do.
+        Whether the features of a row decide its half; otherwise rows alternate. Use it only if rows
+        rarely repeat: error bars grow with the root of the repetitions.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class SetsFoundation:
     by_length: ClassVar[bool] = False
     adds_words: ClassVar[bool] = False
     whole: ClassVar[bool] = True
-    """Whether what is held out is kept, and not only sketched: pairs are, of all features."""
+    """Whether held-out sums are stored and not only sketched: pairs of all features are."""
     joined_bytes: ClassVar[int] = 0
     joins: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False
@@ -84,7 +84,7 @@ class SetsFoundation:
 
     @staticmethod
     def distinct(batch: CountBatch) -> CountBatch:
-        """The rows with each of their features once."""
+        """Rows with each of their features once."""
         if not (batch.counts > 1).any():
             return batch
         return replace(batch, counts=np.ones_like(batch.counts))
@@ -95,13 +95,13 @@ class SetsFoundation:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of features and sketch, and of whether halves are kept."""
+        """SHA-256 of features and sketch, and of whether halves are stored."""
         content = f"sets {self.features.fingerprint} {self.basis.fingerprint} {self.halves}"
         return hashlib.sha256(content.encode()).hexdigest()
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are kept apart, by what rows hold."""
+        """Whether halves are stored, and depend on the content of rows."""
         return self.halves and self.by_content
 
     @property
@@ -115,15 +115,15 @@ class SetsFoundation:
         return {"features": self.features}
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q, the features, and whether halves are kept."""
+        """Q, the features, and whether halves are stored."""
         attributes = {"features": describe_words(self.features), "halves_kept": self.halves}
         return {"Q": self.basis.matrix}, attributes
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
-        """The foundation of `parts`.
+        """Restore the foundation from its `parts`.
 
-        LookupError, TypeError, InvalidInput if they describe none.
+        Raises LookupError, TypeError or InvalidInput if they do not describe one.
         """
         features = words_described(attributes["features"])
         basis = Basis(arrays["Q"], features.n_words, features.fingerprint)
@@ -143,7 +143,7 @@ class SetsFoundation:
         return self._counted.compresses(name)
 
     def totals(self, tables: Arrays, rows: int | None = None) -> RowLengths[LengthHistogram]:
-        """How many features the rows have, of which the first so many were counted."""
+        """Number of features of the rows, with only the first features counted."""
         return self._counted.totals(tables, rows)
 
     def statistics(
@@ -153,32 +153,32 @@ class SetsFoundation:
         return self._counted.statistics(block, totals, arrays)
 
     def require_own(self, statistics: MomentStatistics) -> None:
-        """Refuse statistics of other features or another sketch; errors as of counts."""
+        """Refuse statistics of other features or another sketch; raises as counts."""
         self._counted.require_own(statistics)
 
     def prepared(self, batch: CountBatch) -> ProjectedBatch:
-        """The rows, each feature once, projected on the sketch; errors as of counts."""
+        """The rows, each feature once, projected on the sketch; raises as counts."""
         own = self.distinct(batch)
         if own.halves is None and not self.by_content:
             own = replace(own, halves=odd_in_turn(0, own.documents))
         return self._counted.prepared(own)
 
     def rejection_reason(self, totals: RowLengths[LengthHistogram]) -> str | None:
-        """Rows without features are counted as any."""
+        """None, as rows without features count too."""
         return None
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Features of the largest set that no sum may gain as much of."""
+        """Largest set size that adds less than a bound to each sum."""
         return self._counted.tokens_below(bound, most)
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; errors as of counts."""
+        """Refuse sums that could pass 2^62; raises as counts."""
         self._counted.require_bounded(bound)
 
     def joined(
         self, batches: Iterable[ProjectedBatch], most_bytes: int
     ) -> Iterator[ProjectedBatch]:
-        """The same rows in fewer batches; errors as of counts."""
+        """The same rows in fewer batches; raises as counts."""
         return self._counted.joined(batches, most_bytes)
 
     def sums(self, block: RowBlock) -> BlockSums:
@@ -192,7 +192,7 @@ class SetsFoundation:
         return self._counted.of(batches, block)
 
     def of_sets(self, batch: CountBatch, block: RowBlock = RowBlock()) -> MomentStatistics:
-        """The statistics of some rows; errors as `prepared`."""
+        """The statistics of some rows; raises as `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def problems(

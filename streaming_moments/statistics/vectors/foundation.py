@@ -1,4 +1,4 @@
-"""VectorsFoundation: the grid and the sketch on which dense rows are counted."""
+"""VectorsFoundation: grid and sketch that define the statistics of dense rows."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from streaming_moments.statistics.views.statistics import (
 )
 from streaming_moments.statistics.views.three_views import ViewSums
 
-# Bytes of a row of all sums: one is enough below, and few files are read and written fast.
+# Bytes of a row of all sums: below this one row suffices, as few files are faster.
 _ROW_BYTES = 16 << 20
 _LARGEST_SHIFT = 40
 LARGEST_OF_FOURTH = 64
-"""Columns of a sketch of which fourth moments are kept: they grow with the fourth power."""
+"""Most columns of a sketch with fourth moments, which grow with the fourth power."""
 _SINGLE_BITS = 24
 _LARGEST_SINGLE = 2.0**_SINGLE_BITS
 _AT_A_TIME = 1024  # rows that are made floats, so that they fit the cache
@@ -52,7 +52,7 @@ _AT_A_TIME = 1024  # rows that are made floats, so that they fit the cache
 
 @dataclass(frozen=True, eq=False)
 class VectorsFoundation:
-    """What statistics of dense rows are gathered on, a `Foundation`.
+    """Definition of the statistics of dense rows; a `Foundation`.
 
     A row becomes x (d,) of the grid and its sketch `y = (Q'x + half) >> shift` (s,), rounded.
 
@@ -61,24 +61,24 @@ class VectorsFoundation:
     grid : Grid
         Offset, step and radius.
     matrix : (d, s) int8
-        Q, of independent columns.
+        Q, with independent columns.
     shift : (s,) uint8
-        Bits by which each column is shortened.
+        Bits by which each column is shifted right.
     squares : bool
-        Whether `sum x_i x_h^2` is kept, for variances of each coordinate in each component.
+        Whether `sum x_i x_h^2` is stored, for variances by component and coordinate.
     fourth : bool
-        Whether fourth moments of the sketch are kept, for factors without skewness.
+        Whether fourth moments of the sketch are stored, for factors without skewness.
     halves : bool
-        Whether the sums of half of the rows are kept apart, for error bars.
+        Whether the sums of half of the rows are stored separately, for error bars.
     by_content : bool
-        Whether the half of a row is what its integers on the grid say; else it is that of its
-        place in the shard, as in stores of earlier formats.
+        Whether the integers of a row on the grid decide its half; otherwise its place in the shard
+        does, as in stores of earlier formats.
 
     Raises
     ------
     InvalidInput
-        A matrix or shifts that do not fit the grid, dependent columns, fourth moments of more than
-        64, or sketches so large that one row could pass 2^53.
+        The matrix or shifts do not match the grid, columns are dependent, there are fourth moments
+        of more than 64 columns, or a row of the sketch could exceed 2^53.
 
     Examples
     --------
@@ -121,15 +121,18 @@ class VectorsFoundation:
                 f"shifts are ({matrix.shape[1]},) of uint8, got {shift.shape} of {shift.dtype}"
             )
         if shift.max(initial=0) > _LARGEST_SHIFT:
-            raise InvalidInput(f"a shift of {shift.max()} bits; {_LARGEST_SHIFT} are the most")
+            raise InvalidInput(
+                f"a shift has {shift.max()} bits; it must have at most {_LARGEST_SHIFT}"
+            )
         if self.fourth and self.columns > LARGEST_OF_FOURTH:
             raise InvalidInput(
                 f"fourth moments of {self.columns} columns would be {self.sizes[FOURTH]:,} sums; "
-                f"give {LARGEST_OF_FOURTH} columns of the sketch at most, or leave them out"
+                f"give at most {LARGEST_OF_FOURTH} columns of the sketch, or leave fourth moments "
+                "out"
             )
         if not matrix.shape[1] or np.linalg.matrix_rank(matrix.astype(float)) < matrix.shape[1]:
             raise InvalidInput(
-                f"the {matrix.shape[1]} columns of the sketch are none or linearly dependent; "
+                f"the {matrix.shape[1]} columns of the sketch are missing or linearly dependent; "
                 "give fewer, or a larger pilot"
             )
         if self.largest_gain >= LARGEST_FLOAT_SUM:
@@ -149,7 +152,7 @@ class VectorsFoundation:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the grid, the sketch, and which sums are kept."""
+        """SHA-256 of the grid, the sketch, and which sums are stored."""
         grid = self.grid
         head = f"vectors {grid.dimension} {grid.step.hex()} {grid.radius} {grid.whole}"
         kept = f" {self.columns} {self.squares} {self.fourth} {self.halves} "
@@ -159,7 +162,7 @@ class VectorsFoundation:
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are kept apart, by what rows hold."""
+        """Whether halves are stored, and depend on the content of rows."""
         return self.halves and self.by_content
 
     @property
@@ -179,7 +182,7 @@ class VectorsFoundation:
 
     @property
     def basis(self) -> NDArray[np.float64]:
-        """(d, s) `Q 2^-shift`: y is `basis' x`, but for its rounding."""
+        """(d, s) `Q 2^-shift`: y is `basis' x` up to rounding."""
         return np.ldexp(self.matrix.astype(np.float64), -self.shift.astype(np.int64))
 
     @cached_property
@@ -189,26 +192,26 @@ class VectorsFoundation:
 
     @property
     def joined_bytes(self) -> int:
-        """Sums of all row blocks, and what is held beside them while they are made."""
+        """Bytes of the sums of all row blocks, and of temporary arrays."""
         held = 8 * sum(self.sizes.values()) * (1 + self.halves)
         return held + bytes_beside(self.dimension, self.columns, self.squares, self.fourth)
 
     @property
     def rows(self) -> int:
-        """Rows over which each sum is dealt out: one, where that is not too much for a file."""
+        """Number of rows to which each sum is dealt: one, unless that is too large for a file."""
         return -(-8 * sum(self.sizes.values()) * (1 + self.halves) // _ROW_BYTES)
 
     @cached_property
     def largest_gain(self) -> int:
-        """No row adds more to an entry of a sum."""
+        """Most that a row adds to an entry of a sum."""
         return largest_gain(self.grid, self.matrix, self.shift, self.squares, self.fourth)
 
     def gains(self, sketches: NDArray[np.int64], norms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(N,) the most that each row adds to an entry of a sum."""
+        """(N,) most that each row adds to an entry of a sum."""
         most = np.abs(sketches).max(axis=1, initial=0)
         found = np.maximum(np.maximum(norms, most**3), most * norms)
         if self.squares:
-            # a root that is rounded down has one more
+            # a root that was rounded down needs one more
             found = np.maximum(found, (np.sqrt(norms).astype(np.int64) + 1) * norms)
         if self.fourth:
             found = np.maximum(found, most**4)
@@ -216,7 +219,7 @@ class VectorsFoundation:
 
     def sketched(self, rows: NDArray[np.int16]) -> NDArray[np.int32]:
         """(N, s) sketches y of rows of the grid."""
-        # no part of Q'x is larger than its norm times that of Q's column
+        # an entry of Q'x is at most the norm of x times that of Q's column
         peak = np.sqrt((self.matrix.astype(np.float64) ** 2).sum(axis=0)).max()
         exact = peak * reach_of(self.grid) < _LARGEST_SINGLE and self.shift.max() < _SINGLE_BITS
         kind: Any = np.float32 if exact else np.float64
@@ -231,7 +234,7 @@ class VectorsFoundation:
         return sketches
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Offset, Q and the shifts; the rest of the grid, and which sums are kept."""
+        """Offset, Q and the shifts; the rest of the grid, and which sums are stored."""
         arrays: dict[str, NDArray[Any]] = {
             "offset": self.grid.offset,
             "Q": self.matrix,
@@ -243,12 +246,12 @@ class VectorsFoundation:
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
-        """The foundation of `parts`.
+        """Restore the foundation from its `parts`.
 
         Raises
         ------
         LookupError, TypeError, InvalidInput
-            They describe none.
+            The parts do not describe a foundation.
         """
         told = attributes
         radius, whole = int(told["radius"]), bool(told["whole"])
@@ -269,7 +272,7 @@ class VectorsFoundation:
         return {**whole, **even}
 
     def compresses(self, name: str) -> bool:
-        """Sums of noise are noise, but their leading bytes are zeros."""
+        """True, as the leading bytes of sums are zeros."""
         return True
 
     def totals(self, tables: Arrays, rows: int | None = None) -> VectorTotals:
@@ -281,38 +284,38 @@ class VectorsFoundation:
         return VectorStatistics(self, block, totals, arrays)
 
     def require_own(self, statistics: VectorStatistics) -> None:
-        """Refuse statistics of another foundation; errors as `require_same_foundation`."""
+        """Refuse statistics of another foundation; raises as `require_same_foundation`."""
         require_same_foundation(self, statistics)
 
     def prepared(self, batch: VectorBatch) -> PreparedVectors:
-        """The batch on the grid, with its sketches; errors as `PreparedVectors.of`."""
+        """The batch on the grid, with its sketches; raises as `PreparedVectors.of`."""
         return PreparedVectors.of(batch, self)
 
     def rejection_reason(self, totals: VectorTotals) -> str | None:
-        """Records of which none is a row of numbers are nothing to count."""
+        """Reason to reject records that are all not numeric."""
         if totals.n_tokens:
             return None
         return (
-            f"none of its {totals.n_documents} records is a row of {self.dimension} finite "
-            "numbers; check the columns, or create a store from such shards"
+            f"none of its {totals.n_documents} records has {self.dimension} finite numbers; check "
+            "the columns, or create a store from such shards"
         )
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """A row adds a bounded number to any sum: `most`."""
+        """`most`, as a row adds a bounded number to each sum."""
         return most
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; errors as `require_bounded`."""
+        """Refuse sums that could pass 2^62; raises as `require_bounded`."""
         require_bounded(bound)
 
     def room(self, totals: VectorTotals) -> int:
-        """Vectors that fit in all, if they are like those: until an entry could pass 2^62."""
+        """Number of vectors like these before an entry could exceed 2^62."""
         return LARGEST_SUM * totals.n_tokens // max(1, totals.largest)
 
     def joined(
         self, batches: Iterable[PreparedVectors], most_bytes: int
     ) -> Iterator[SummedVectors]:
-        """The sums of the batches, of so many at once as stay below `most_bytes`."""
+        """Sums of the batches, of as many at once as stay below `most_bytes`."""
         held: list[PreparedVectors] = []
         size = 0
         for batch in batches:
@@ -337,7 +340,7 @@ class VectorsFoundation:
         Raises
         ------
         BoundExceeded
-            A sum could pass 2^62.
+            A sum could exceed 2^62.
         """
         sums, totals = self.sums(block), VectorTotals()
         for batch in batches:
@@ -347,7 +350,7 @@ class VectorsFoundation:
         return VectorStatistics(self, block, totals, sums.arrays)
 
     def of_vectors(self, batch: VectorBatch, block: RowBlock = RowBlock()) -> VectorStatistics:
-        """The statistics of some rows; errors as `prepared`."""
+        """The statistics of some rows; raises as `prepared`."""
         return self.of([self.prepared(batch)], block)
 
     def problems(
@@ -360,7 +363,7 @@ class VectorsFoundation:
 def largest_gain(
     grid: Grid, matrix: NDArray[np.int8], shift: NDArray[np.uint8], squares: bool, fourth: bool
 ) -> int:
-    """No row of the grid adds more to an entry of a sum."""
+    """Most that a row of the grid adds to an entry of a sum."""
     radius = reach_of(grid)
     basis = np.ldexp(matrix.astype(np.float64), -shift.astype(np.int64))
     most = int(np.sqrt((basis**2).sum(axis=0)).max(initial=0) * radius) + 2
@@ -369,5 +372,5 @@ def largest_gain(
 
 
 def reach_of(grid: Grid) -> int:
-    """No row is longer: coordinates are rounded once it is drawn in."""
+    """Longest row of the grid: coordinates are rounded after clipping."""
     return grid.radius + isqrt(grid.dimension) + 1

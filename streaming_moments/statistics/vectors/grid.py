@@ -1,4 +1,4 @@
-"""Grid: the integers on which vectors are counted."""
+"""Grid: integers on which vectors are counted."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.vectors import kernels
 
-# A row of the grid has at most this norm, so that its coordinates and what is made of them fit.
+# Largest norm of a row of the grid, so that its coordinates and products fit.
 LARGEST_RADIUS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where a coordinate is rounded to: `x = rint((row - offset) / step)`, and drawn in to a ball.
+    """Rounding of coordinates: `x = rint((row - offset) / step)`, clipped to a ball.
 
     Parameters
     ----------
     offset : (d,) float64
-        What stands for zero.
+        Row that becomes zero.
     step : float
-        Between neighbours of the grid, in the unit of the rows.
+        Distance between grid points, in the unit of the rows.
     radius : int
-        Rows farther from the offset are drawn in to it; in steps, 1 to 16,384.
+        Rows farther from the offset are clipped to it; in steps, 1 to 16,384.
     whole : bool
-        Whether the values lie on the grid themselves, so that there is no noise of rounding.
+        Whether all values are on the grid, so that there is no rounding noise.
 
     Raises
     ------
     InvalidInput
-        An offset that is not d finite numbers, a step not above 0, or another radius.
+        The offset is not d finite numbers, or step or radius are out of range.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Grid:
         return int(self.offset.size)
 
     def quantised(self, values: NDArray[Any]) -> tuple[NDArray[np.int16], NDArray[np.int64], int]:
-        """(N, d) rows of the grid, their (N,) squared norms, and how many were drawn in.
+        """(N, d) rows of the grid, their (N,) squared norms, and the number of clipped rows.
 
         Parameters
         ----------

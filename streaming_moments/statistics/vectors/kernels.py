@@ -1,4 +1,4 @@
-"""Numba kernel of vectors: rows of numbers to rows of the grid."""
+"""Numba kernel of vectors: numeric rows to rows of the grid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Of int16, of which the least number has no opposite.
+# Limit of int16, whose least number has no opposite.
 LARGEST = 32_767
 
 
@@ -22,10 +22,10 @@ def quantise(
     rows: NDArray[np.int16],
     norms: NDArray[np.int64],
 ) -> int:
-    """Write `rint((values - offset) / step)`, drawn in to the radius, and the squared norms.
+    """Write `rint((values - offset) / step)`, clipped to the radius, and the squared norms.
 
     Division and rounding are IEEE's, so that a row has the same integers wherever it is read.
-    Returns how many rows were drawn in: `(2 x radius + r) // (2 r)` with `r = isqrt(x.x)`.
+    Returns the number of rows that were clipped: `(2 x radius + r) // (2 r)` with `r = isqrt(x.x)`.
     """
     clipped = 0
     scaled = np.empty(values.shape[1], dtype=np.int32)
@@ -38,7 +38,7 @@ def quantise(
             norm += np.int64(scaled[j]) * np.int64(scaled[j])
         if norm >= (radius + 1) * (radius + 1):
             clipped += 1
-            # the square root of 2^53 and more may round up
+            # the square root of 2^53 and more may be rounded up
             root = np.int64(np.sqrt(np.float64(norm)))
             while root * root > norm:
                 root -= 1

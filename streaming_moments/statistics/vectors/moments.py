@@ -1,4 +1,4 @@
-"""VectorMoments: central moments of vectors, of their exact sums."""
+"""VectorMoments: central moments of vectors from their exact sums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from streaming_moments.statistics.vectors.statistics import (
     VectorStatistics,
 )
 
-# Variance of rounding to the grid; of coordinates that hardly spread over it, none is known.
+# Variance of rounding to the grid; for coordinates with a small spread it is unknown.
 _ROUNDING = 1 / 12
 _LEAST_VARIANCE = 1 / 3
 
@@ -32,8 +32,7 @@ _LEAST_VARIANCE = 1 / 3
 class VectorMoments:
     """Central moments of N vectors, in steps of their grid.
 
-    With x (d,) a row of the grid, m its mean, and y (s,) its sketch, `y = basis' x` but for its
-    rounding.
+    With x (d,) a row of the grid, m its mean, and y (s,) its sketch, `y = basis' x` up to rounding.
 
     Parameters
     ----------
@@ -42,8 +41,8 @@ class VectorMoments:
     mean : (d,) float64
         m.
     covariance : (d, d) float64
-        `E (x - m)(x - m)'`, less the noise of rounding (1/12 on the diagonal, after Sheppard) where
-        the values do not lie on the grid themselves.
+        `E (x - m)(x - m)'`, minus the rounding noise (1/12 on the diagonal, after Sheppard) unless
+        the values are on the grid.
     basis : (d, s) float64
         `Q 2^-shift`.
     sketch_mean : (s,) float64
@@ -51,13 +50,13 @@ class VectorMoments:
     sketch_covariance : (s, s) float64
         Covariance of y.
     third : (s, s, s) float64
-        `E (y - my) (x) (y - my) (x) (y - my)`, which rounding leaves as it is.
+        `E (y - my) (x) (y - my) (x) (y - my)`, which rounding does not change.
     norms : (s,) float64
         `E (y - my) |x - m|^2`.
     grid : Grid
-        Of which `values` brings points back to the unit of the rows.
+        Its `values` converts points back to the unit of the rows.
     squares : (d, d) float64, optional
-        `E (x - m)_i (x - m)_h^2` at i, h, where the foundation keeps it.
+        `E (x - m)_i (x - m)_h^2` at i, h, if the foundation stores it.
     fourth : (s, s, s, s) float64, optional
         `E (y - my)` four times, likewise.
 
@@ -88,14 +87,14 @@ class VectorMoments:
 
     @classmethod
     def of(cls, statistics: VectorStatistics) -> VectorMoments:
-        """The moments of statistics of all rows.
+        """Moments from statistics of all rows.
 
         Raises
         ------
         NotIdentifiable
             There are no vectors.
         InvalidInput
-            The statistics are of some rows alone.
+            The statistics cover only some rows.
         """
         foundation, number = statistics.foundation, statistics.totals.n_tokens
         if number < 1:
@@ -156,7 +155,7 @@ def _outer(*vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _with_each(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(s, s, s) the three ways to take a vector and a symmetric matrix."""
+    """(s, s, s) sum of the three products of a vector and a symmetric matrix."""
     product = np.multiply.outer(vector, matrix)
     return np.asarray(product + product.transpose(1, 0, 2) + product.transpose(1, 2, 0))
 
@@ -177,7 +176,7 @@ def _central_fourth(
     covariance: NDArray[np.float64],
     mean: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The central fourth moment: the raw one less all with a mean in some places."""
+    """Central fourth moment: the raw one minus all terms with a mean in some places."""
     found = raw - _outer(mean, mean, mean, mean)
     for place in range(4):
         found -= np.moveaxis(np.multiply.outer(mean, third), 0, place)

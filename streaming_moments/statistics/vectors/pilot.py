@@ -13,34 +13,35 @@ from streaming_moments.statistics.vectors.foundation import VectorsFoundation, r
 from streaming_moments.statistics.vectors.grid import LARGEST_RADIUS, Grid
 from streaming_moments.statistics.views.statistics import LARGEST_SUM
 
-# Steps of the standard deviation of a middling coordinate: 2 already cost nothing, measured.
+# Steps in the standard deviation of a median coordinate: even 2 cost no accuracy (measured).
 _STEPS = 16
-# Whole numbers that spread over no more steps than this are kept as they are.
+# Whole numbers whose spread has no more steps than this are stored exactly.
 _MOST_WHOLE_STEPS = 64
-# Of the median norm of the pilot: rows beyond it are drawn in. Measured on 1% outliers.
+# Radius in median norms of the pilot: rows beyond it are clipped. Measured with 1% outliers.
 _RADIUS = 1.3
 _FAR = 4.0
-# Of the median norm: rows of the pilot beyond it say nothing of how far others spread.
+# In median norms: rows of the pilot beyond it are ignored when the spread is measured.
 _STRANGE = 10.0
-_SMALLEST = 1e-90  # its square is a variance
+_SMALLEST = 1e-90  # its square is still a normal number
 _WITHIN = 0.99
-# Up to so many numbers a row is its own sketch.
+# Up to this dimension a row is its own sketch.
 WHOLE, _WHOLE_OF_FOURTH = 64, 40
-# As many components as a sketch tells apart by default, and the columns for so many.
+# Default number of separable components, and the columns for them.
 _COMPONENTS = 32
 _RANDOM = 2
 _SCALE = 127
-# Standard deviation of a column of the sketch is 2^3 to 2^4: more is no better, measured, and this
-# much is added up in single precision.
+# The standard deviation of a column of the sketch is 2^3 to 2^4: more is no better (measured), and
+# this much sums exactly in single precision.
 _BITS, _FEWEST_BITS = 3, 1
-# Of a number of which the cube, or the fourth power, is to stay below 2^53.
+# Bits of a number whose cube, or fourth power, is below 2^53.
 _LARGEST_BITS, _LARGEST_BITS_OF_FOURTH = 17, 13
-# A store should hold so many vectors before an entry of its sums could pass 2^62.
+# Number of vectors a store should hold before an entry of its sums could exceed 2^62.
 _VECTORS = 2 * 10**9
 _PASSES, _TOLERANCE = 15, 1e-2
-_LEAST_NOISE = 1e-3  # of the middling variance: a coordinate without noise would rule alone
+_LEAST_NOISE = 1e-3  # of the median variance: a coordinate without noise would dominate
 _DRAWS = 10
-# Square arrays of as many rows as a vector has numbers, that finding directions holds: measured 7.
+# Square arrays with as many rows as a vector has numbers, held while directions are found: measured
+# 7.
 _SQUARES = 8
 
 
@@ -53,34 +54,35 @@ def foundation_of(
     halves: bool = True,
     reach: float | None = None,
 ) -> VectorsFoundation:
-    """A foundation for vectors like those of a pilot.
+    """Foundation for vectors like those of a pilot.
 
     The offset is their median, the step a 16th of the median standard deviation of coordinates that
     vary, the radius 1.3 times the median norm, or more where rows spread in few directions; rows
-    beyond ten median norms have no say in either. The sketch has the leading directions of a factor
-    model of the pilot (diagonal noise, so that noisy coordinates do not rule), rounded to int8, and
-    two seeded columns of +-1; rows of up to 64 numbers are their own sketch. It is shifted so that
-    y spreads over 2^3 to 2^4, or less where 2 x 10^9 rows would not fit.
+    beyond ten median norms are ignored in both. The sketch has the leading directions of a factor
+    model of the pilot (diagonal noise, so that noisy coordinates do not dominate), rounded to int8,
+    and two random columns of +-1; rows of up to 64 numbers are their own sketch. It is shifted so
+    that y spreads over 2^3 to 2^4, or less where 2 x 10^9 rows would not fit.
 
     Parameters
     ----------
     rows : (N, d)
-        Finite numbers; 2,000 rows or more do as well as all there are.
+        Finite numbers; 2,000 rows are as good as more.
     columns : int, optional
-        Of the sketch: one and a half for each component and two more do well. By default 50, for
-        32 components, or d up to 64.
+        Columns of the sketch; a good choice is one and a half for each component plus two. By
+        default 50, for 32 components, or d up to 64.
     seed : int
-        Of the random columns.
+        Seed of the random columns.
     squares, fourth, halves : bool
-        Of the foundation.
+        Options of the foundation.
     reach : float, optional
-        Radius in median norms. By default 1.3 or more, which keeps outliers from ruling mixtures;
-        with `fourth` 4, as tails are what factors are told apart by.
+        Radius in median norms. By default 1.3 or more, so that outliers do not dominate mixtures;
+        with `fourth` 4, as tails separate factors.
 
     Raises
     ------
     InvalidInput
-        Fewer than two rows, all of them equal, NaN or infinite numbers, or columns that are none.
+        There are fewer than two rows, all rows are equal, a number is NaN or infinite, or there are
+        no columns.
 
     Examples
     --------
@@ -91,10 +93,11 @@ def foundation_of(
     """
     if rows.ndim != 2 or len(rows) < 2 or not rows.shape[1]:
         raise InvalidInput(
-            f"a pilot of vectors is 2 rows of numbers at least, got {rows.shape}; give a larger one"
+            f"a pilot of vectors needs at least 2 rows of numbers, got {rows.shape}; give a larger "
+            "one"
         )
     if columns is not None and columns < 1:
-        raise InvalidInput(f"{columns} columns of a sketch; give 1 at least")
+        raise InvalidInput(f"{columns} columns of a sketch; give at least 1")
     grid = grid_of(rows, _FAR if reach is None and fourth else reach)
     found, norms, _ = grid.quantised(rows)
     matrix = _sketch(found.astype(np.float64), columns, fourth, np.random.default_rng(seed))
@@ -109,7 +112,7 @@ def foundation_of(
 
 
 def sketching_bytes(dimension: int, columns: int | None = None, fourth: bool = False) -> int:
-    """Bytes that choosing the sketch of rows takes beside the rows; arguments as `foundation_of`.
+    """Bytes that choosing a sketch needs besides the rows; arguments as for `foundation_of`.
 
     Examples
     --------
@@ -129,9 +132,9 @@ def _columns_of(size: int, columns: int | None, fourth: bool) -> int:
 def _shift(
     wide: NDArray[np.float64], matrix: NDArray[np.int8], grid: Grid, bits: int, fourth: bool
 ) -> NDArray[np.uint8]:
-    """(s,) shifts by which columns of Q'x spread over `2^bits` to `2^(bits + 1)`, or less.
+    """(s,) shifts that give columns of Q'x a spread of `2^bits` to `2^(bits + 1)`, or less.
 
-    Less where the longest row that there may be would not fit.
+    The spread is less if the longest possible row would not fit.
     """
     most = np.sqrt((matrix.astype(np.float64) ** 2).sum(axis=0)) * reach_of(grid)
     room = np.frexp(most)[1] - (_LARGEST_BITS_OF_FOURTH if fourth else _LARGEST_BITS)
@@ -141,7 +144,7 @@ def _shift(
 
 
 def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
-    """The grid of a pilot; arguments and errors as of `foundation_of`."""
+    """The grid of a pilot; arguments and errors as for `foundation_of`."""
     values = np.asarray(rows, dtype=np.float64)
     if not np.isfinite(values).all():
         raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")
@@ -161,7 +164,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
             f"numbers of the pilot lie {size:.3g} from their median; scale them by {1 / size:.0e}"
         )
     middle = _middle(norms)
-    # a few strange ones would make steps in which all others are one
+    # a few outliers would make steps so large that all other rows are equal
     ordinary = values if norms.max() <= (most := _STRANGE * middle) else values[norms <= most]
     spread = ordinary.std(axis=0)
     middling = float(np.median(spread[ordinary.min(axis=0) < ordinary.max(axis=0)]))
@@ -177,12 +180,12 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
 
 
 def _middle(sizes: NDArray[np.float64]) -> float:
-    """The median, or that of those above 0: half of the rows may lie at the offset, as sparse."""
+    """Median, or median of positive sizes: half of sparse rows can be at the offset."""
     return float(np.median(sizes)) or float(np.median(sizes[sizes > 0]))
 
 
 def _reach(values: NDArray[np.float64]) -> float:
-    """Radius, in median norms: 1.3, or what 99% of a Gaussian of so few directions lie within."""
+    """Radius in median norms: 1.3, or enough for 99% of a Gaussian of so few directions."""
     from scipy.special import gammaincinv
 
     centred = values - values.mean(axis=0)
@@ -196,7 +199,7 @@ def _reach(values: NDArray[np.float64]) -> float:
 def _sketch(
     rows: NDArray[np.float64], columns: int | None, fourth: bool, rng: np.random.Generator
 ) -> NDArray[np.int8]:
-    """(d, s) int8 directions of a pilot and random columns, or all directions there are."""
+    """(d, s) int8 directions of a pilot and random columns, or all directions."""
     size = rows.shape[1]
     columns = _columns_of(size, columns, fourth)
     if columns >= size:
@@ -214,16 +217,16 @@ def _sketch(
 
 
 def _directions(rows: NDArray[np.float64], number: int) -> NDArray[np.float64]:
-    """(d, number) leading directions of a factor model, orthonormal, sign canonical.
+    """(d, number) leading directions of a factor model, orthonormal and signed.
 
-    `psi` by maximum likelihood, as far as it matters here, then the left singular vectors of
-    `psi^-1 F` (Lawley), which are eigenvectors of the covariance where noise is even.
+    `psi` by approximate maximum likelihood, then the left singular vectors of `psi^-1 F` (Lawley),
+    which are eigenvectors of the covariance for even noise.
     """
     rows = rows - rows.mean(axis=0)
     covariance = rows.T @ rows / len(rows)
     variances = covariance.diagonal().copy()
     least = _LEAST_NOISE * float(np.median(variances[variances > 0]))
-    # more directions stand out of pure noise by chance than a longer pilot would show
+    # in pure noise more directions stand out by chance than in a longer pilot
     edge = (1 + np.sqrt(rows.shape[1] / len(rows))) ** 2
     noise = np.full(len(covariance), max(float(np.median(variances)), least))
     for _ in range(_PASSES):

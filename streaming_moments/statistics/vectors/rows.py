@@ -1,4 +1,4 @@
-"""Rows of numbers, and batches of them made ready to be added."""
+"""Rows of numbers, and batches of them prepared for addition."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class VectorBatch:
     values : (N, d)
         Finite numbers of any type of up to 64 bits.
     odd : (N,) bool, optional
-        Whether each is of the odd half; by default what its integers on the grid say.
+        Mask of the odd half; by default from the integers on the grid.
     without : int
-        Records beside them that are no row of d finite numbers.
+        Number of other records, without d finite numbers.
 
     Raises
     ------
     InvalidInput
-        Arrays that do not fit, or no numbers.
+        The arrays do not match, or are not numeric.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class VectorBatch:
 
     @classmethod
     def of(cls, values: NDArray[Any], odd: NDArray[np.bool_] | None = None) -> VectorBatch:
-        """The rows of finite numbers among some."""
+        """The finite rows among some; the others are counted as `without`."""
         sound = np.isfinite(values).all(axis=1)
         if sound.all():
             return cls(values, odd)
@@ -80,13 +80,15 @@ class VectorBatch:
 
 
 def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
-    """The rows of all batches, in order, each of the half it was of.
+    """Rows of all batches in order, with their halves.
 
-    Raises InvalidInput where halves are given for some batches alone.
+    Raises InvalidInput if only some batches have halves.
     """
     given = [one.odd for one in batches if one.odd is not None]
     if len(given) not in (0, len(batches)):
-        raise InvalidInput("some batches say the halves of their rows; let all or none say them")
+        raise InvalidInput(
+            "only some batches have halves of their rows; give them for all batches or none"
+        )
     values = np.concatenate([one.values for one in batches])
     odd = np.concatenate(given) if given else None
     return VectorBatch(values, odd, sum(one.without for one in batches))
@@ -115,13 +117,13 @@ class PreparedVectors:
         """Prepare a batch; raises ForeignStatistics for rows of another width."""
         if batch.values.shape[1] != foundation.dimension:
             raise ForeignStatistics(
-                f"rows of {batch.values.shape[1]} numbers, the foundation has "
+                f"rows have {batch.values.shape[1]} numbers, but the foundation has "
                 f"{foundation.dimension}; give rows of that width, or make a foundation of these"
             )
         rows, norms, clipped = foundation.grid.quantised(batch.values)
         sketches = foundation.sketched(rows)
         gains = foundation.gains(sketches.astype(np.int64), norms)
-        # Python's integers hold what int64 could not
+        # Python's integers cannot overflow
         fits = foundation.largest_gain * len(gains) < LARGEST_SUM
         largest = int(gains.sum()) if fits else sum(gains.tolist())
         odd = _odd_rows(rows) if batch.odd is None else batch.odd

@@ -23,18 +23,19 @@ SKETCHED_FIRST, SKETCHED_SECOND = "sketched_first", "sketched_second"
 NORMS, THIRD = "norms", "third"
 SQUARES, FOURTH = "squares", "fourth"
 _TABLE = "vector_totals"
-_SLACK = 1e-9  # of float64, in which products of sums are compared
+_SLACK = 1e-9  # relative tolerance in float64 for products of sums
 
 
 @dataclass(frozen=True)
 class VectorTotals:
-    """What all row blocks of the same records have in common.
+    """Sums that all row blocks of the same records share.
 
     n_documents : records read, including those without a row of numbers
     n_tokens : vectors counted N
-    clipped : those of them beyond the radius, which were moved to it
-    even_documents : vectors of the even half; 0 where halves are not kept apart
-    largest : no entry of a sum is larger: the most that each vector adds to any entry, summed
+    clipped : vectors beyond the radius, which were clipped to it
+    even_documents : vectors of the even half; 0 without halves
+    largest : upper bound of the entries of a sum: total of the most that each vector adds to any
+        entry
 
     Examples
     --------
@@ -51,17 +52,17 @@ class VectorTotals:
 
     @property
     def bound(self) -> int:
-        """No entry of a sum is larger."""
+        """Upper bound of the entries of a sum."""
         return self.largest
 
     @property
     def without(self) -> int:
-        """Records that were no row of numbers, and count for nothing."""
+        """Records that are not numeric and were skipped."""
         return self.n_documents - self.n_tokens
 
     @property
     def below_zero(self) -> list[str]:
-        """What was taken away without having been added."""
+        """Totals that are negative, as more was subtracted than added."""
         return [name for name, number in vars(self).items() if number < 0]
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
@@ -70,11 +71,11 @@ class VectorTotals:
 
     @classmethod
     def of_tables(cls, tables: Arrays) -> Self:
-        """What `tables` described; nothing, of none."""
+        """Restore totals from `tables`; zero if empty."""
         return cls(*tables[_TABLE].tolist()) if tables else cls()
 
     def half(self, odd: bool) -> VectorTotals:
-        """Of one half of the vectors; how many of them were drawn in is known of all alone."""
+        """Totals of one half; the number of clipped rows is only known for both together."""
         held = self.n_tokens - self.even_documents if odd else self.even_documents
         return VectorTotals(held, held, 0, 0, self.largest)
 
@@ -96,7 +97,7 @@ class VectorTotals:
 class VectorStatistics(AdditiveStatistics):
     """Sums over N rows x (d,) of the grid and their sketches y (s,).
 
-    A sum is one flat array, dealt out over the rows of the foundation, most often one:
+    A sum is one flat array, dealt to the rows of the foundation, usually one:
 
     =================  ====================================  ===========================
     name               entries                               content
@@ -111,29 +112,29 @@ class VectorStatistics(AdditiveStatistics):
     `fourth`           s (s + 1) (s + 2) (s + 3) / 24, opt.  sum y (x) y (x) y (x) y
     =================  ====================================  ===========================
 
-    Of symmetric ones the entries `a <= b <= c ...` alone, in the order of their indices.
-    `VectorMoments.of` makes central moments of them.
+    Symmetric sums store only the entries `a <= b <= c ...`, in order of their indices.
+    `VectorMoments.of` converts them to central moments.
     """
 
     __repr__ = short_repr
 
     def flat(self, name: str) -> NDArray[np.int64]:
-        """(entries,) a sum as the table says, of statistics of all rows.
+        """(entries,) a sum as in the table, for statistics of all rows.
 
         Raises
         ------
         InvalidInput
-            These are of some rows alone.
+            The statistics cover only some rows.
         """
         if self.block != RowBlock():
             raise InvalidInput(
-                f"the statistics are of {self.block}; join those of all by joined_blocks"
+                f"the statistics cover only {self.block}; join those of all rows by joined_blocks"
             )
         size = self.foundation.sizes[name.removeprefix(EVEN)]
         return self.sums[name].ravel()[:size]
 
     def impossible(self) -> Iterator[str]:
-        """Sums of squares below zero."""
+        """Sums of squares that are negative."""
         for name, array in self.sums.items():
             places = _squares_of(name.removeprefix(EVEN), self.foundation)
             rows, columns = np.divmod(places, array.shape[1])
@@ -144,7 +145,7 @@ class VectorStatistics(AdditiveStatistics):
 
 
 def joined_blocks(blocks: Sequence[VectorStatistics]) -> VectorStatistics:
-    """The statistics of all rows, of those of all row blocks in their order."""
+    """Statistics of all rows from those of all row blocks, in order."""
     head = blocks[0]
     sums = {name: interleaved([one.sums[name] for one in blocks]) for name in head.sums}
     return VectorStatistics(head.foundation, RowBlock(), head.totals, sums)
@@ -173,11 +174,11 @@ def sizes_of(dimension: int, columns: int, squares: bool, fourth: bool) -> dict[
 def broken_identities(
     foundation: Any, blocks: Iterable[tuple[RowBlock, Arrays]], totals: VectorTotals
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Identities that stored statistics break, each with its row block or None for all.
+    """Identities that stored statistics violate, each with its row block, or None for all.
 
-    A whole number is its square modulo 2, and its cube modulo 6; a sum of squares is at least the
-    square of the sum over N; no entry passes the bound; and the sketches sum to the sketch of the
-    sum, but for what was rounded off.
+    A whole number equals its square modulo 2, and its cube modulo 6; a sum of squares is at least
+    the square of the sum over N; no entry exceeds the bound; and the sum of the sketches is the
+    sketch of the sum, up to rounding.
     """
     parts: dict[str, list[NDArray[np.int64]]] = {}
     for block, sums in blocks:
@@ -219,7 +220,7 @@ def _broken(foundation: Any, sums: Arrays, number: int) -> Iterator[str]:
         squares = sums[SKETCHED_SECOND][_squares_of(SKETCHED_SECOND, foundation)]
         if (powers < squares).any() or ((powers - squares) % 12).any():
             yield f"{FOURTH} does not fit {SKETCHED_SECOND}: squares of the same numbers"
-    # 2^shift y - Q'x is at most 2^shift / 2 either way, for each vector
+    # 2^shift y - Q'x is at most 2^shift / 2 in absolute value, for each vector
     exact = sums[FIRST][: foundation.dimension].astype(np.float64) @ foundation.matrix
     scale = np.ldexp(1.0, foundation.shift.astype(np.int64))
     off = np.abs(scale * sums[SKETCHED_FIRST][: foundation.columns] - exact)
@@ -228,14 +229,14 @@ def _broken(foundation: Any, sums: Arrays, number: int) -> Iterator[str]:
 
 
 def _most_sketched(first: NDArray[np.int64], foundation: Any) -> NDArray[np.float64]:
-    """(s,) the most that `Q' first` may be, for what rounding may be of it."""
+    """(s,) largest possible `Q' first`, for the bound of its rounding."""
     magnitudes = np.abs(first[: foundation.dimension]).astype(np.float64)
     found: NDArray[np.float64] = magnitudes @ np.abs(foundation.matrix.astype(np.float64))
     return found
 
 
 def _squares_of(name: str, foundation: Any) -> NDArray[np.intp]:
-    """Where the sums of squares, or of fourth powers, stand in a sum; nowhere in others."""
+    """Indices of sums of squares, or of fourth powers, in a sum; empty for other sums."""
     if name == SECOND:
         return _equal_places(foundation.dimension, 2)
     if name == SKETCHED_SECOND:
@@ -246,9 +247,9 @@ def _squares_of(name: str, foundation: Any) -> NDArray[np.intp]:
 
 
 def _equal_places(size: int, order: int) -> NDArray[np.intp]:
-    """(size,) places of the entries `a = b = c ...` among those that rise.
+    """(size,) indices of the entries `a = b = c ...` among the packed entries.
 
-    Before that of a stand all whose least index is less than a.
+    Entries with a smaller least index come first.
     """
     before = [comb(size - a + order - 1, order) for a in range(size)]
     return np.array([comb(size + order - 1, order) - rest for rest in before], dtype=np.intp)

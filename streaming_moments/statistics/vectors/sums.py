@@ -1,8 +1,8 @@
-"""Sums of products of rows of the grid, by matrix products in floating point that are exact.
+"""Sums of products of rows of the grid, by exact matrix products in floating point.
 
-All numbers are whole. A float32 holds whole numbers up to 2^24 and a float64 up to 2^53, and no
-part of a sum of products of two columns is larger than the larger sum of their squares; so whatever
-order BLAS adds in, a product of which the diagonal stays below is exact.
+All numbers are whole. A float32 holds whole numbers up to 2^24 and a float64 up to 2^53, and a
+partial sum of products of two columns is at most the larger sum of their squares. So a product
+whose diagonal stays below the limit is exact, in any order of BLAS.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from streaming_moments.statistics.vectors.statistics import (
 
 LARGEST_FLOAT_SUM = 2**53
 _LARGEST_SINGLE = 2.0**24
-# Columns of a product with all behind them, so that half of a symmetric one is not made; fewer
-# multiply more slowly.
+# Columns multiplied with all later ones, so that only half of a symmetric product is computed;
+# fewer columns are slower.
 _PANEL = 256
-# Rows of a product: fewer spend the time on adding up, more do not fit the cache.
+# Rows of a product: with fewer the additions take most of the time, more do not fit the cache.
 _CHUNK = 2048
-# Of them at a time where products of columns are held as well, of so many columns with others.
+# Rows at a time if products of columns are held as well, and number of these columns.
 _FEW, _PAIRED = 512, 8
 
 
@@ -44,12 +44,12 @@ def sums_of(
     squares: bool = False,
     fourth: bool = False,
 ) -> dict[str, NDArray[np.int64]]:
-    """The sums of some rows, each a flat int64 array, as in `VectorStatistics`.
+    """Sums of rows, each a flat int64 array, as in `VectorStatistics`.
 
     rows : (N, d) int16 x, of the grid
     sketches : (N, s) int32 y
     norms : (N,) int64 x.x
-    largest : no entry of a sum gains more from a row; below 2^53
+    largest : most that an entry of a sum gains from a row; below 2^53
     squares, fourth : whether to sum these as well
 
     Examples
@@ -70,7 +70,7 @@ def sums_of(
 
 
 def bytes_beside(width: int, columns: int, squares: bool = False, fourth: bool = False) -> int:
-    """Bytes that `sums_of` holds beside the sums while it makes them, of rows of d numbers.
+    """Bytes that `sums_of` holds besides the sums, for rows of d numbers.
 
     Examples
     --------
@@ -79,9 +79,9 @@ def bytes_beside(width: int, columns: int, squares: bool = False, fourth: bool =
     """
     pairs = packed_size(columns)
     held = [8 * packed_size(width) + 4 * _PANEL * width, 12 * columns**3]
-    # what a chunk adds, in floating point and as integers
+    # contribution of a chunk, in floating point and as integers
     held += [16 * width**2] * squares + [(25 * pairs + 24 * _FEW) * pairs] * fourth
-    # of a chunk the one before as well, or its squares
+    # also the chunk before, or the squares of a chunk
     return max(held) + 16 * _CHUNK * width
 
 
@@ -93,7 +93,7 @@ def _second(rows: NDArray[np.int16], chunk: int) -> NDArray[np.int64]:
     for part in _chunks(rows, chunk):
         if single:
             wide: NDArray[Any] = part.astype(np.float32)
-            # sums of squares only grow, so that none came to where numbers are missing
+            # sums of squares only grow, so none reached the range where integers are inexact
             squares = np.einsum("ni,ni->i", wide, wide)
             single = bool(squares.max(initial=0) < _LARGEST_SINGLE)
         if not single:
@@ -124,7 +124,7 @@ def _sketched(
 
 
 def _third(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
-    """Products of all pairs `a <= b`, some b at a time, with every c from the first b on."""
+    """Products of all pairs `a <= b`, some b at a time, with every c >= the first b."""
     width = sketches.shape[1]
     panels = [(start, min(start + _PAIRED, width)) for start in range(0, width, _PAIRED)]
     number = [sum(range(start + 1, stop + 1)) for start, stop in panels]
@@ -134,7 +134,7 @@ def _third(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
     ]
     for part in _chunks(sketches, chunk):
         wide: NDArray[Any] = np.ascontiguousarray(part.T, dtype=np.float64)
-        # no part of a sum of products of three is larger than the largest sum of cubes
+        # a partial sum of products of three is at most the largest sum of cubes
         if (np.abs(wide) ** 3).sum(axis=1).max(initial=0) < _LARGEST_SINGLE:
             wide = wide.astype(np.float32)
         held = np.empty((max(number, default=0), len(part)), dtype=wide.dtype)
@@ -170,7 +170,7 @@ def _fourth(sketches: NDArray[np.int32], chunk: int) -> NDArray[np.int64]:
         wide = part.astype(np.float64)
         pairs = wide[:, first] * wide[:, second]
         total += (pairs.T @ pairs).astype(np.int64)
-    # pairs rise, so that behind the pair a, b those from b, b on are all c, d that rise further
+    # pairs are ordered, so those from (b, b) on have c, d not below the pair (a, b)
     equal = np.flatnonzero(first == second)
     found: NDArray[np.int64] = total[np.arange(first.size) >= equal[second][:, None]]
     return found

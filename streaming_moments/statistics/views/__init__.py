@@ -1,4 +1,4 @@
-"""Records in three views: rows of one times the sketches of the two others."""
+"""Records in three views: rows of one view times sketches of the other two."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""ViewsFoundation: the bases on which records of three views are counted."""
+"""ViewsFoundation: bases that define the statistics of records with three views."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ VIEWS = ("rows", "left", "right")
 
 @dataclass(frozen=True)
 class ViewsFoundation(ThreeViews):
-    """What statistics of records in three views are gathered on, a `Foundation`.
+    """Definition of the statistics of records in three views; a `Foundation`.
 
     Parameters
     ----------
     bases : tuple of Basis
-        Of the rows view, whose words have a slice each, and of the left and the right one, of which
-        the slices hold sketches.
+        Bases of the rows view, whose words have a slice each, and of the left and right views,
+        which the slices sketch.
     vocabularies : tuple of Vocabulary
-        Of the views.
+        Vocabularies of the views.
     columns : tuple of str
-        What the views are called.
+        Names of the views.
     halves : bool
-        Whether the sums of half of the records are kept apart, for error bars.
+        Whether the sums of half of the records are stored separately, for error bars.
     by_content : bool
-        Whether the half of a record is what its words say; else records are of both in turn. Give
-        it only where records hardly repeat, or error bars grow by the root of how often they do.
+        Whether the words of a record decide its half; otherwise records alternate. Use it only if
+        records rarely repeat: error bars grow with the root of the repetitions.
 
     Examples
     --------
@@ -80,13 +80,13 @@ class ViewsFoundation(ThreeViews):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the bases, which name their vocabularies, of the columns, and of halves."""
+        """SHA-256 of the bases, which include their vocabularies, of the columns, and of halves."""
         parts = [*(basis.fingerprint for basis in self.bases), *self.columns, str(self.halves)]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     @property
     def rows(self) -> int:
-        """Words of the largest view: all are cut into as many row blocks."""
+        """Words of the largest view; all views have the same number of row blocks."""
         return max(basis.n_words for basis in self.bases)
 
     @property
@@ -96,11 +96,11 @@ class ViewsFoundation(ThreeViews):
 
     @property
     def words(self) -> dict[str, Vocabulary]:
-        """The vocabularies, by what their views are called."""
+        """Vocabularies by name of the view."""
         return dict(zip(self.columns, self.vocabularies, strict=True))
 
     def parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Q of each view; the terms of all, and whether halves are kept."""
+        """Q of each view; the terms of all, and whether halves are stored."""
         arrays = {f"Q_{view}": basis.matrix for view, basis in zip(VIEWS, self.bases, strict=True)}
         described = [describe_words(words) for words in self.vocabularies]
         attributes = {"vocabularies": described, "columns": list(self.columns)}
@@ -108,12 +108,12 @@ class ViewsFoundation(ThreeViews):
 
     @classmethod
     def from_parts(cls, arrays: Mapping[str, NDArray[Any]], attributes: Mapping[str, Any]) -> Self:
-        """The foundation of `parts`.
+        """Restore the foundation from its `parts`.
 
         Raises
         ------
         LookupError, TypeError, InvalidInput
-            They describe none.
+            The parts do not describe a foundation.
         """
         words = [words_described(one) for one in attributes["vocabularies"]]
         bases = [
@@ -136,17 +136,17 @@ class ViewsFoundation(ThreeViews):
         }
 
     def prepared(self, batch: ViewBatch) -> PreparedRecords:
-        """The batch with its sketches; errors as `PreparedRecords.of`."""
+        """The batch with its sketches; raises as `PreparedRecords.of`."""
         if batch.rows.halves is None and not self.by_content:
             batch = batch.halved(odd_in_turn(0, batch.documents))
         return PreparedRecords.of(batch, self.bases, self.halves)
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Tokens of all views, whose products are largest where they have the same number."""
+        """Tokens of all views; their product is largest if all views have the same number."""
         return min(most, 3 * int((bound / PEAK) ** (1 / 3)))
 
     def rejection_reason(self, totals: ViewTotals) -> str | None:
-        """Records none of which has a known word in each view are nothing to count."""
+        """Reason to reject records that never have a known word in each view."""
         if totals.triples:
             return None
         return (
@@ -155,5 +155,5 @@ class ViewsFoundation(ThreeViews):
         )
 
     def of_counts(self, batch: ViewBatch, block: RowBlock = RowBlock()) -> ViewStatistics:
-        """The statistics of some records; errors as `prepared`."""
+        """The statistics of some records; raises as `prepared`."""
         return self.of([self.prepared(batch)], block)

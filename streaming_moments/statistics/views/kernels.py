@@ -1,4 +1,4 @@
-"""Numba kernels of three views: rows of one times the sketches of the two others."""
+"""Numba kernels of three views: rows of one view times sketches of the other two."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def add_records(
     sums: NDArray[np.int64],
     even_sums: NDArray[np.int64],
 ) -> None:
-    """Add `sum_d x_i left_d right_d'` of every row i of a block; its even half also to the second.
+    """Add `sum_d x_i left_d right_d'` to every row i of a block; the even half also to the second.
 
-    Entries lie by row: those of row i at `starts[i]:starts[i + 1]`, of the odd half from
-    `odd_starts[i]` on. `left` (records, 1 + s_l) and `right` are of one dtype, in which no sum of
-    the batch may be inexact. `even_sums` may have no rows.
+    Entries are ordered by row: those of row i at `starts[i]:starts[i + 1]`, the odd half from
+    `odd_starts[i]`. `left` (records, 1 + s_l) and `right` have one dtype, in which all sums of the
+    batch are exact. `even_sums` may have no rows.
     """
     height, width = left.shape[1], right.shape[1]
     held = np.zeros((height, width), left.dtype)
@@ -95,9 +95,9 @@ def add_windows(
 ) -> None:
     """Add `sum left right'` of the windows with middle symbol i, for every row i of a block.
 
-    `cells` rise: `((middle * 2 + odd) * n + left) * n + right`, each with its count; groups of one
-    middle symbol and half begin at `groups`, whose last entry is their number. A row of `sketch`
-    (core + 1, 1 + s) is `[1, Q]` of a symbol, the last one of all outside the core.
+    `cells` are increasing: `((middle * 2 + odd) * n + left) * n + right`, each with its count;
+    groups of one middle symbol and half begin at `groups`, whose last entry is their number. A row
+    of `sketch` (core + 1, 1 + s) is `[1, Q]` of a symbol, the last one of all outside the core.
     """
     width, core = sketch.shape[1], sketch.shape[0] - 1
     held = np.zeros((width, width), sketch.dtype)

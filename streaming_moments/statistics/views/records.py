@@ -1,4 +1,4 @@
-"""Records of three views, and batches of them made ready to be added."""
+"""Records of three views, and batches of them prepared for addition."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class ViewBatch:
     Parameters
     ----------
     rows, left, right : CountBatch
-        (records, n) counts of each view, each over a vocabulary of its own; a record that lacks a
-        view has no entry there. The half of a record is that of `rows` where that is given, else
-        what the words of all views say.
+        (records, n) counts of each view over its own vocabulary; a record that lacks a view has no
+        entry there. The half of a record is that of `rows` if given; otherwise the words of all
+        views decide.
 
     Raises
     ------
     InvalidInput
-        They are not of as many records.
+        The views have different numbers of records.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class ViewBatch:
     def __post_init__(self) -> None:
         sizes = [view.documents for view in self.views]
         if len(set(sizes)) > 1:
-            raise InvalidInput(f"the views are of {sizes} records; give each record in all three")
+            raise InvalidInput(f"the views have {sizes} records; give each record in all three")
 
     @property
     def views(self) -> tuple[CountBatch, CountBatch, CountBatch]:
@@ -77,17 +77,17 @@ class ViewBatch:
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """(records,) int64 words of all views."""
+        """(records,) int64 number of words of all views."""
         return np.asarray(sum(view.lengths for view in self.views), dtype=np.int64)
 
     @cached_property
     def triples(self) -> NDArray[np.int64]:
-        """(records,) int64 ways to take a word of each view."""
+        """(records,) int64 number of ways to choose a word of each view."""
         return np.asarray(self.rows.lengths * self.left.lengths * self.right.lengths)
 
     @cached_property
     def odd(self) -> NDArray[np.bool_]:
-        """(records,) whether each is of the odd half."""
+        """(records,) mask of the odd half."""
         if self.rows.halves is not None:
             return self.rows.halves
         keys, first = np.zeros(self.documents, dtype=np.uint64), 0
@@ -98,7 +98,7 @@ class ViewBatch:
         return odd_half(keys)
 
     def halved(self, odd: NDArray[np.bool_] | None) -> ViewBatch:
-        """The same records, (records,) of them of the odd half; None: by their words."""
+        """The same records with given halves, (records,) bool; None: by their words."""
         return replace(self, rows=replace(self.rows, halves=odd))
 
     def select(self, start: int, stop: int) -> ViewBatch:
@@ -107,7 +107,7 @@ class ViewBatch:
 
 
 def join_views(batches: Sequence[ViewBatch]) -> ViewBatch:
-    """The records of all batches, in order, each of the half it was of."""
+    """Records of all batches in order, with their halves."""
     whole = ViewBatch(
         *(concatenate(views) for views in zip(*(one.views for one in batches), strict=True))
     )
@@ -116,9 +116,9 @@ def join_views(batches: Sequence[ViewBatch]) -> ViewBatch:
 
 @dataclass(frozen=True, eq=False)
 class PreparedRecords:
-    """Records that hold a word of each view, with their sketches.
+    """Records with a word in each view, with their sketches.
 
-    The totals are of all records, the others too; `batch` lacks the others.
+    The totals include all other records; `batch` does not.
     """
 
     batch: ViewBatch
@@ -131,13 +131,13 @@ class PreparedRecords:
     ) -> PreparedRecords:
         """Prepare a batch.
 
-        Raises BoundExceeded if one record alone could pass 2^62, and ForeignStatistics for a view
-        of another vocabulary than its basis.
+        Raises BoundExceeded if a single record could exceed 2^62, and ForeignStatistics if a view
+        and its basis have different vocabularies.
         """
         for view, basis in zip(batch.views, bases, strict=True):
             if (view.n_words, view.vocabulary) != (basis.n_words, basis.vocabulary):
                 raise ForeignStatistics(
-                    f"a view counts {view.n_words} words of another vocabulary than its basis of "
+                    f"a view has {view.n_words} words of another vocabulary than its basis of "
                     f"{basis.n_words}; count the records with the vocabularies of the foundation"
                 )
         sizes = [view.lengths.astype(np.float64) for view in batch.views]

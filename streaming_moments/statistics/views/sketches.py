@@ -1,4 +1,4 @@
-"""Sketches: the integer bases of views, from how often words of a pilot go together."""
+"""Sketches: integer bases of views, from co-occurrences of words in a pilot."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 else:
     sp = LazyModule("scipy.sparse")
 
-# A vocabulary so small is kept whole: its slices are the table of triples.
+# A vocabulary up to this size is stored whole: its slices are the table of triples.
 WHOLE = 128
 _COLUMNS = 22
 _MOST_CORE = 1 << 16
-_RANDOM = 2  # columns of +-1, in which states absent from the pilot stay visible
+_RANDOM = 2  # columns of +-1, which capture states absent from the pilot
 _SCALE = 127
-# Counted beside each word, so that rare words do not rule; and so many root mean squares an entry
-# may have, or one rare word would take the whole range of int8. Both measured.
+# Added to each word count, so that rare words do not dominate; and the limit of an entry in root
+# mean squares, so that a rare word does not take the whole range of int8. Both measured.
 _BESIDE = 30.0
 _CLIP = 4.0
 _NEGLIGIBLE = 1e-9
@@ -42,17 +42,17 @@ def sketch_of(
     seed: int = 0,
     most_blocks: int = _MOST_BLOCKS,
 ) -> Basis:
-    """The basis of one view: leading left singular vectors of its scaled pairs, and random columns.
+    """Basis of one view: leading left singular vectors of its scaled pairs, and random columns.
 
     Of `D C E` with `D = (row sums + 30)^-1/2`, E likewise of columns: scaled by D once more,
     clipped at 4 root mean squares, rounded to int8, with 2 seeded columns of +-1.
 
     together : (n, m) sparse, how often words of the view and of the others occur together in a
         pilot
-    words : of the view; core words alone have a row
-    columns : twice the states to be separated and two more do well; by default a vocabulary of up
-        to 128 words has all, the identity, by which refinement is possible as well, and others 22
-    most_blocks : limit on products with all columns, where there are many words
+    words : number of words of the view; only core words have a row
+    columns : a good choice is twice the number of states plus two; by default the identity for a
+        vocabulary of up to 128 words, which also allows refinement, else 22
+    most_blocks : limit on products with all columns, for many words
 
     Examples
     --------
@@ -61,7 +61,7 @@ def sketch_of(
     3
     """
     if columns is not None and columns < 1:
-        raise InvalidInput(f"a sketch of {columns} columns; it needs 1 at least")
+        raise InvalidInput(f"a sketch of {columns} columns; it needs at least 1")
     wanted = columns or _COLUMNS
     if wanted >= words.core or (columns is None and words.n_words <= WHOLE):
         # as many columns as words: the identity loses nothing
@@ -69,7 +69,8 @@ def sketch_of(
     pairs = sp.csr_array(together[: words.core], dtype=np.float64)
     if not pairs.nnz:
         raise InvalidInput(
-            "no words of two views go together in the pilot; give a larger one, or other columns"
+            "no words of two views occur together in the pilot; give a larger pilot, or other "
+            "columns"
         )
     rng = generator_of(seed)
     leading = _leading(pairs, max(1, wanted - _RANDOM), rng, most_blocks)
@@ -83,14 +84,14 @@ def sketch_of(
 
 
 def core_of(n_words: int) -> int:
-    """Words of a vocabulary that have a row in its sketch."""
+    """Number of words with a row in the sketch of a vocabulary."""
     return min(n_words, _MOST_CORE)
 
 
 def _leading(
     pairs: sp.csr_array, number: int, rng: np.random.Generator, most_blocks: int
 ) -> NDArray[np.int8]:
-    """(core, number) scaled singular vectors as int8, fewer where the pilot has fewer."""
+    """(core, number) scaled singular vectors as int8, or fewer if the pilot has fewer."""
     rows = (np.asarray(pairs.sum(axis=1)).ravel() + _BESIDE) ** -0.5
     columns = (np.asarray(pairs.sum(axis=0)).ravel() + _BESIDE) ** -0.5
     scaled = sp.diags_array(rows) @ pairs @ sp.diags_array(columns)

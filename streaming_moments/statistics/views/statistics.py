@@ -1,4 +1,4 @@
-"""ViewStatistics: rows of one view times the sketches of two others, exact and additive."""
+"""ViewStatistics: rows of one view times sketches of the other two, exact and additive."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from streaming_moments.statistics.row_block import RowBlock
 
 TRIPLES = "triple_sketch"
 EVEN = "even_"
-# Of int8: no product of two sketches is larger than this times its triples.
+# Squared limit of int8: a product of two sketches is at most this times its triples.
 PEAK = 127 * 127
 LARGEST_SUM = 2**62
-# Whole numbers up to here are exact in float64; a batch below it is added four times as fast.
+# Whole numbers up to here are exact in float64; batches below it are added four times as fast.
 LARGEST_FLOAT_SUM = 2.0**53
 _TABLE = "view_totals"
 
 
 @dataclass(frozen=True)
 class ViewTotals:
-    """What all row blocks of the same records have in common.
+    """Sums that all row blocks of the same records share.
 
     n_documents : records, or sequences
-    n_tokens : what was counted in them, in words of any view, or in symbols
-    triples : ways to take a word of each view of a record, or windows of three symbols
-    without : records that hold none
-    even_documents, even_triples : of the even half; 0 where halves are not kept apart
+    n_tokens : words of all views, or symbols
+    triples : ways to choose a word of each view of a record, or windows of three symbols
+    without : records without triples
+    even_documents, even_triples : those of the even half; 0 without halves
 
     Examples
     --------
@@ -52,7 +52,7 @@ class ViewTotals:
 
     @property
     def bound(self) -> int:
-        """No entry of a sum is larger."""
+        """Upper bound of the entries of a sum."""
         return PEAK * self.triples
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
@@ -61,12 +61,12 @@ class ViewTotals:
 
     @classmethod
     def of_tables(cls, tables: Arrays) -> Self:
-        """What `tables` described; nothing, of none."""
+        """Restore totals from `tables`; zero if empty."""
         return cls(*tables[_TABLE].tolist()) if tables else cls()
 
     @property
     def below_zero(self) -> list[str]:
-        """What was taken away without having been added."""
+        """Totals that are negative, as more was subtracted than added."""
         numbers = zip(fields(self), self._numbers, strict=False)
         return [one.name for one, number in numbers if number < 0]
 
@@ -96,8 +96,7 @@ class ViewTotals:
 class AdditiveStatistics:
     """A block of rows of int64 sums by name: a commutative group under `+`.
 
-    The foundation says which arrays there are. Names of those of the even half of the records begin
-    with `even_`.
+    The foundation defines the arrays. Names of arrays of the even half begin with `even_`.
     """
 
     foundation: Any
@@ -126,7 +125,7 @@ class AdditiveStatistics:
         """The statistics of one half of the records; raises InvalidInput without halves."""
         if not self.foundation.halves:
             raise InvalidInput(
-                "the statistics keep no halves of the records; gather them with halves=True"
+                "the statistics have no halves of the records; gather them with halves=True"
             )
         sums = {}
         for name in self.sums:
@@ -137,18 +136,18 @@ class AdditiveStatistics:
         return type(self)(alone, self.block, self.totals.half(odd), sums)
 
     def impossible(self) -> Iterator[str]:
-        """Arrays that no records can have made, and what is wrong with them."""
+        """Arrays with impossible values, and what is wrong with them."""
         raise NotImplementedError
 
     def require_non_negative(self) -> None:
-        """Raise InvalidInput for a state in which something was counted less than zero times.
+        """Raise InvalidInput for a state in which a count is negative.
 
         This means that the records subtracted were never added.
         """
         problems = [*self.impossible(), *self.totals.below_zero]
         if problems:
             raise InvalidInput(
-                f"records were taken away that were never added: {', '.join(problems)}; "
+                f"records were subtracted that were never added: {', '.join(problems)}; "
                 "subtract only what was added"
             )
 
@@ -187,14 +186,14 @@ class ViewStatistics(AdditiveStatistics):
     """A block of rows of the sums of three views.
 
     `triple_sketch` is `T_i = sum_d x_i [1; y_left] [1; y_right]'` of every word i of the rows view,
-    (r, 1 + s_l, 1 + s_r): the constants make it hold its own first and second moments, over the
-    same triples. Which arrays lie beside it, the foundation says.
+    (r, 1 + s_l, 1 + s_r): with the constants it includes first and second moments over the same
+    triples. The foundation defines the other arrays.
     """
 
     __repr__ = short_repr
 
     def impossible(self) -> Iterator[str]:
-        """Arrays in which something was counted less than zero times."""
+        """Arrays with negative counts."""
         return broken(self.sums)
 
 
@@ -203,25 +202,25 @@ def require_same_foundation(foundation: Any, statistics: AdditiveStatistics) -> 
     other = statistics.foundation
     if foundation.fingerprint != other.fingerprint:
         raise ForeignStatistics(
-            f"the statistics are gathered on {short(other.fingerprint)}, not on "
+            f"the statistics have foundation {short(other.fingerprint)}, not "
             f"{short(foundation.fingerprint)}; count the records on one foundation, with halves or "
             "without"
         )
 
 
 def require_bounded(bound: float) -> None:
-    """Raise SumExceeded for sums that may have an entry of 2^62 or more."""
+    """Raise SumExceeded for sums with entries that may reach 2^62."""
     if bound >= LARGEST_SUM:
         raise SumExceeded(
-            f"an entry of the sums could reach {bound:.3g}, and 2^62 is the most that int64 adds "
-            "up safely; begin another store for the later records"
+            f"an entry of the sums could reach {bound:.3g}, above the safe limit 2^62; create "
+            "another store for later records"
         )
 
 
 def broken(sums: Arrays) -> Iterator[str]:
-    """Arrays, and what is wrong with them, in which something was counted less than zero times.
+    """Arrays with negative counts, and what is wrong with them.
 
-    The constants of both sketches count triples, and bound all that lies beside them.
+    The constants of both sketches count triples, and bound all other entries.
     """
     for name, array in sums.items():
         if not array.size:
@@ -231,7 +230,7 @@ def broken(sums: Arrays) -> Iterator[str]:
                 yield f"{name} ({int((array < 0).sum())} counts below zero)"
             continue
         counts = array.reshape(len(array), -1)
-        # for each row; the peak of one sketch, or of two
+        # per row: the peak of one sketch, or of two
         peak = PEAK if array.ndim == 3 else 127
         if counts[:, 0].min() < 0:
             yield f"{name} ({int((counts[:, 0] < 0).sum())} counts below zero)"
@@ -245,7 +244,7 @@ def broken(sums: Arrays) -> Iterator[str]:
 def broken_identities(
     blocks: Iterable[tuple[RowBlock, Arrays]], totals: ViewTotals
 ) -> Iterator[tuple[RowBlock | None, str]]:
-    """Identities that stored statistics break, each with its row block or None for all."""
+    """Identities that stored statistics violate, each with its row block, or None for all."""
     triples = {TRIPLES: 0, EVEN + TRIPLES: 0}
     expected = {TRIPLES: totals.triples, EVEN + TRIPLES: totals.even_triples}
     seen: set[str] = set()
@@ -257,4 +256,4 @@ def broken_identities(
             seen.add(name)
     for name in sorted(seen):
         if triples[name] != expected[name]:
-            yield None, f"{name} counts {triples[name]} triples, the totals {expected[name]}"
+            yield None, f"{name} counts {triples[name]} triples, but the totals {expected[name]}"

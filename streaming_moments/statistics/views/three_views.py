@@ -1,4 +1,4 @@
-"""Three views: what foundations of triples of views have in common, and their sums."""
+"""Three views: shared parts of foundations of triples of views, and their sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streaming_moments.statistics.views.statistics import (
 
 
 class ThreeViews:
-    """What any `Foundation` of three views does alike; what a record is, the others say."""
+    """Base of every `Foundation` of three views; subclasses define a record."""
 
     halves: bool
     by_content: bool
@@ -39,12 +39,12 @@ class ThreeViews:
 
     @staticmethod
     def join(prepared: Sequence[Any]) -> Any:
-        """One of several prepared batches."""
+        """Join several prepared batches."""
         raise NotImplementedError
 
     @property
     def halves_by_content(self) -> bool:
-        """Whether halves are kept apart, by what records hold."""
+        """Whether halves are stored, and depend on the content of records."""
         return self.halves and self.by_content
 
     @property
@@ -67,7 +67,7 @@ class ThreeViews:
         return {**whole, **even}
 
     def compresses(self, name: str) -> bool:
-        """Rows of rare words are mostly zeros."""
+        """Whether to compress: rows of rare words are mostly zeros."""
         return True
 
     def totals(self, tables: Arrays, rows: int | None = None) -> ViewTotals:
@@ -79,15 +79,15 @@ class ThreeViews:
         return ViewStatistics(self, block, totals, arrays)
 
     def require_own(self, statistics: ViewStatistics) -> None:
-        """Refuse statistics of another foundation; errors as `require_same_foundation`."""
+        """Refuse statistics of another foundation; raises as `require_same_foundation`."""
         require_same_foundation(self, statistics)
 
     def tokens_below(self, bound: float, most: int) -> int:
-        """Of records that add a bounded number to any sum for each token: `most`."""
+        """`most`, as a token adds a bounded number to each sum of these records."""
         return most
 
     def require_bounded(self, bound: float) -> None:
-        """Refuse sums that could pass 2^62; errors as `require_bounded`."""
+        """Refuse sums that could pass 2^62; raises as `require_bounded`."""
         require_bounded(bound)
 
     def joined(self, batches: Iterable[Any], most_bytes: int) -> Iterator[Any]:
@@ -129,7 +129,7 @@ class ThreeViews:
 
 @dataclass(frozen=True, eq=False)
 class ViewSums:
-    """Row arrays of a block while records are added to them: the `Sums` of three views.
+    """Row arrays of a block to which records are added: the `Sums` of three views.
 
     `arrays` are the int64 row arrays of the block by name.
     """
@@ -143,7 +143,7 @@ class ViewSums:
             batch.add(self.arrays, self.block)
 
     def subtract(self, batches: Iterable[Any]) -> None:
-        """Take prepared batches away that were added."""
+        """Subtract prepared batches that were added."""
         subtract_by_adding(self.arrays, self.add, batches)
 
     def rows(self, rows: slice) -> dict[str, NDArray[np.int64]]:
@@ -152,19 +152,21 @@ class ViewSums:
 
 
 def require_sketch(basis: Basis, words: Vocabulary) -> None:
-    """Raise InvalidInput for a basis of other words, that weighs documents, or passes 127."""
+    """Raise InvalidInput for a basis of another vocabulary, with weights, or entries beyond 127."""
     if (basis.n_words, basis.vocabulary) != (words.n_words, words.fingerprint):
-        raise InvalidInput("a basis is of another vocabulary than its view; make it of that one")
+        raise InvalidInput(
+            "a basis and its view have different vocabularies; make the basis from that of the view"
+        )
     if not basis.weights.is_pooled or basis.matrix.min() < -127:
         raise InvalidInput("a sketch of a view has entries of -127 to 127 and weighs no records")
 
 
 def describe_words(words: Vocabulary) -> dict[str, Any]:
-    """A vocabulary as JSON can hold it."""
+    """A vocabulary for JSON."""
     return {"terms": list(words.terms), "core": words.core, "policy": words.policy}
 
 
 def words_described(content: Mapping[str, Any]) -> Vocabulary:
-    """The vocabulary that `describe_words` described."""
+    """Restore a vocabulary from `describe_words`."""
     terms = tuple(map(str, content["terms"]))
     return Vocabulary(terms, int(content["core"]), str(content["policy"]))

@@ -98,7 +98,7 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     assert "south" in shown
     code, _, err = run("page", store, "--output", tmp_path / "page.html")
     assert code == 0, err
-    assert "L1 error to be expected" in (tmp_path / "page.html").read_text()
+    assert "expected L1 error" in (tmp_path / "page.html").read_text()
 
     code, out, err = run("memberships", store, "--output", tmp_path / "out", "--json")
     assert code == 0, err

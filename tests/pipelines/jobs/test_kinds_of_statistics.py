@@ -78,7 +78,7 @@ def test_views_are_created_counted_fitted_and_shown(run, view_store):
     code, out, _ = run("topics", view_store)
     assert code == 0
     assert "class 1" in out
-    assert "records lack one" in out.replace("\n", " ")
+    assert "records lack a view" in out.replace("\n", " ")
     assert "words" in run("status", view_store)[1]
 
 
@@ -175,7 +175,7 @@ def test_sequences_are_created_counted_fitted_and_shown(run, sequence_store):
     code, out, _ = run("topics", sequence_store)
     assert code == 0
     said = " ".join(out.split())
-    assert "refined 10 rounds" in said
+    assert "refined in 10 rounds" in said
     assert "1 sequences have fewer than three symbols" in said
 
 
@@ -269,7 +269,7 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         ),
         (("refit", view_store, "--topics", "2"), "give --model views"),
         (("refit", sequence_store, "--topics", "2"), "give --model hmm"),
-        (("refit", view_store, "--model", "views", "--topics", "40"), "sketches of as many"),
+        (("refit", view_store, "--model", "views", "--topics", "40"), "sketches of at least"),
         (("status", view_store, "--drift", "first"), "--drift needs a store of documents"),
         (("topics", view_store, "--over-time", "month"), "--over-time needs a model of topics"),
         (("refit", view_store, "--model", "views", "--topics", "2", "--refine", "-1"), "0 to 10"),
@@ -279,7 +279,10 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         ),
         (("rebase", view_store), "a store of their own, by `streaming-moments create`"),
         (("grow", view_store, views), "holds statistics of kind 'views'"),
-        (("polish", view_store, views), "model views has no passes over documents; polish one of"),
+        (
+            ("polish", view_store, views),
+            "model views has no passes over records; polish a model of",
+        ),
     ):
         code, out, err = run(*arguments)
         assert (code, out) == (2, ""), (arguments, out, err)
@@ -292,7 +295,7 @@ def test_pages_show_states_with_their_words(run, view_store, sequence_store, tmp
     head = '<th role="columnheader" class="below">class</th>'
     for store, shown in (
         (view_store, (head, "class 1", "3 states of 2,000 documents")),
-        (sequence_store, ("States of sequences", "refined 10 rounds", "3 states of")),
+        (sequence_store, ("States of sequences", "refined in 10 rounds", "3 states of")),
     ):
         page = tmp_path / f"{store.name}.html"
         code, out, err = run("page", store, "--output", page, "--model", "first")

@@ -133,7 +133,7 @@ def test_a_value_that_the_store_has_not_is_missing_and_counted_outside(run, stor
         (
             {"a": [0, 1] * 5000, "b": [0, 1] * 5000, "name": range(10_000)},
             "a,b,name",
-            f"10,004 categories, 10,000 of them in 'name': all their pairs and triples take "
+            f"10,004 categories, 10,000 of them in 'name': all their pairs and triples need "
             f"{state_bytes(10_004):,} bytes",
         ),
         ({"a": [0, 1] * 20, "b": [0, 1] * 20, "c": [7] * 40}, "a,b,c", "column 'c' has 1 categor"),

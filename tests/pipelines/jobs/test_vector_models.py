@@ -78,13 +78,13 @@ def test_more_than_the_spectrum_holds_is_said(store, run) -> None:
     given = "refit", store, "--model", "gaussian_mixture", "--covariance", "tied-diag"
     code, said, _ = run(*given, "--components", "5", "--name", "many")
     assert code == 0
-    assert "the spectrum tells 3 apart" in " ".join(said.split())
+    assert "the spectrum separates 3" in " ".join(said.split())
     code, _, err = run(*given, "--components", "13")
     assert code == 2
-    assert "rows of 12 numbers hold at most 11 directions" in " ".join(err.split())
+    assert "rows of 12 numbers have at most 11 directions" in " ".join(err.split())
     code, _, err = run("refit", store, "--model", "factors", "--components", "2")
     assert code == 2
-    assert "no skewness to be told apart by" in " ".join(err.split())
+    assert "no skewness beyond noise" in " ".join(err.split())
 
 
 def test_passes_on_a_cluster_are_those_in_memory(store, drawn, embedded) -> None:

@@ -123,8 +123,8 @@ def test_a_single_text_is_no_list_of_languages() -> None:
     [
         ({"min_length": 0}, "min length is 0 characters; it must be at least 1"),
         ({"passage_words": 0}, "passages have 0 words; give at least 1"),
-        ({"stop_words": ("b", "a")}, "do not rise; make the policy with for_languages"),
-        ({"stop_words": ("a", "a")}, "do not rise"),
+        ({"stop_words": ("b", "a")}, "not in increasing order; make the policy with for_languages"),
+        ({"stop_words": ("a", "a")}, "not in increasing order"),
         ({"stop_words": ("The",)}, r"'The' is never a token \(its words are \['the'\]\)"),
         ({"stop_words": ("don't",)}, r"its words are \['don', 't'\]"),
     ],

@@ -202,8 +202,8 @@ def test_too_many_states_say_how_many_there_are(method):
     ("method", "message"),
     [
         ("power", "found 0 of 2 components"),
-        ("svd", "Excess Correlation Analysis cannot tell"),
-        ("eigen", "the eigenvector method cannot tell"),
+        ("svd", "Excess Correlation Analysis cannot separate"),
+        ("eigen", "the eigenvector method cannot separate"),
         ("als", "put two of 2 components in one direction"),
         ("joint", "2 of 2 topics have no positive entry"),
     ],
@@ -377,7 +377,7 @@ def test_evidence_of_two_methods_does_not_add_up(counted):
     _, statistics = counted
     whitening = whiten_all(statistics, 2)
     joint, power = (slice_evidence(statistics, whitening, name) for name in ("joint", "power"))
-    with pytest.raises(InvalidInput, match='evidence for "joint" and "power" does not add up'):
+    with pytest.raises(InvalidInput, match='evidence for "joint" and "power" cannot be added'):
         joint + power
 
 

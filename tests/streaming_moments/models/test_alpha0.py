@@ -99,7 +99,7 @@ def test_without_halves_it_is_a_tenth_and_the_model_says_why():
     _, statistics = counted(1.0, halves=False, documents=500)
     model = fit_by(statistics, 3, "auto")
     assert model.alpha0 == 0.1
-    assert "keep no halves" in model.described().sentence
+    assert "have no halves" in model.described().sentence
     assert np.array_equal(model.topics, fit_by(statistics, 3, 0.1).topics)
 
 
@@ -148,7 +148,7 @@ def test_at_either_end_the_end_is_taken():
     assert falling.alpha0 == 0.0
     rising = Alpha0Search((1.0, 3.0, 7.0, 10.0), (-8.3, -8.2, -8.1, -8.0), (0.0,) * 4)
     assert rising.alpha0 == 10.0
-    assert "the largest that was tried" in rising.sentence
+    assert "the largest tried" in rising.sentence
 
 
 def test_what_is_within_the_noise_is_named():

@@ -237,7 +237,7 @@ def test_what_rows_do_not_hold_is_refused():
     with pytest.raises(InvalidInput, match='moments of sets are decomposed by "joint"'):
         BernoulliMixture.Options(topics=2, method="als")
     model = fitted(statistics_of(drawn.batch), 2)
-    with pytest.raises(ForeignStatistics, match="rows of 3 features, the model knows 20"):
+    with pytest.raises(ForeignStatistics, match="rows have 3 features, but the model has 20"):
         model.assign(CountBatch.from_csr(np.eye(3, dtype=np.int8)))
 
 

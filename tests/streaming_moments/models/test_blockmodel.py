@@ -140,7 +140,7 @@ def test_an_edge_that_comes_in_two_shards_counts_once_where_all_neighbours_are_k
     one, two = (Blockmodel.fit(InMemory((own,)), options) for own in (once, again))
     assert np.array_equal(one.memberships, two.memberships)
     assert (one.repeated, two.repeated) == (0, 14)
-    assert "14 ends of edges are in several shards" in two.described().sentence
+    assert "14 edge ends occur in several shards" in two.described().sentence
     # and is there until the last shard that holds it goes
     first = foundation.of_edges(EdgeBatch.of(graph.edges[:7], 60))
     assert Blockmodel.fit(InMemory((again - first,)), options).repeated == 0
@@ -154,13 +154,13 @@ def test_edges_that_hold_no_communities_are_refused():
     none = foundation_of(graph, halves=False)
     with pytest.raises(NotIdentifiable, match="three neighbours"):
         Blockmodel.fit(InMemory((none.of([]),)), Blockmodel.Options(topics=2))
-    with pytest.raises(NotIdentifiable, match="ask for 5 at most"):
+    with pytest.raises(NotIdentifiable, match="ask for at most 5"):
         fitted(graph, columns=4, halves=False, topics=9)
     chance = community_graph(6, 1, 0.5, 0.5, 0.0, seed=1)
     with pytest.raises(NotIdentifiable, match="1 of 3 communities have members without neigh"):
         fitted(chance, halves=False, topics=3)
     few = sketch_of(graph.batch.to_csr(), empty.nodes, 60)
-    with pytest.raises(NotIdentifiable, match="a part of 40 nodes does not tell 61 columns"):
+    with pytest.raises(NotIdentifiable, match="a part of 40 nodes is too small for 61 columns"):
         part_frames(few)
 
 
@@ -171,7 +171,9 @@ def test_mixing_outside_0_to_1_is_drawn_in_and_said():
     assert ((model.mixing >= 0) & (model.mixing <= 1)).all()
     said = model.described()
     assert said.facts["outside"] == model.outside
-    lay = f"mixing lay up to {model.outside:.2g} outside 0 to 1 and is drawn in: are there fewer"
+    lay = (
+        f"mixing matrix was up to {model.outside:.2g} outside 0 to 1 and was clipped: there may be"
+    )
     assert lay in said.sentence
     assert Blockmodel.from_parts(*model.parts()).outside == model.outside
     inside = fitted(graph, topics=2, halves=False)

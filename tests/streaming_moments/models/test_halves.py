@@ -169,7 +169,7 @@ def test_without_halves_there_are_no_bars(small):
     model = fit(*rows.blocks, 4, 1.0)
     assert model.topic_bars is model.word_bars is model.held_out is None
     assert "error bar" not in model.described().columns
-    with pytest.raises(InvalidInput, match="keep no halves .* give numbers in place of auto"):
+    with pytest.raises(InvalidInput, match="have no halves .* give numbers in place of auto"):
         HalfRows.of(rows)
     # and what is fitted is the same
     np.testing.assert_array_equal(model.topics, fit(*gathered(small).blocks, 4, 1.0).topics)
@@ -291,7 +291,7 @@ def test_rounds_are_found_in_memory_too(small):
     rounds = predicting_rounds(HalfRows.of(rows), start)
     assert fit(statistics, 4, 1.0, refine="auto").refined == rounds
     for given in ((4, 1.0, "joint", "auto"), ("auto", 1.0, "joint", 0)):
-        with pytest.raises(InvalidInput, match="keep no halves.*give numbers in place of auto"):
+        with pytest.raises(InvalidInput, match="have no halves.*give numbers in place of auto"):
             fit(*gathered(small, halves=False).blocks, *given)
 
 
@@ -317,7 +317,7 @@ def test_as_many_topics_are_told_apart_as_were_planted(planted):
 
 def test_bars_of_topics_that_were_not_refined_say_so(small):
     start = fit(*gathered(small).blocks, 4, 1.0, refine=0)
-    said = "bars are made for refined topics, of these they may be twice too long"
+    said = "bars assume refined topics and can be twice too long here"
     assert said in start.described().sentence
     assert said not in replace(start, refined=1).described().sentence
     assert said not in replace(start, topic_bars=None, word_bars=None).described().sentence
@@ -345,7 +345,7 @@ def test_alpha_is_found_by_pairs_held_out():
 def test_an_alpha_that_nothing_tells_is_refused(small):
     with pytest.raises(InvalidInput, match="no alpha to find; leave out alpha auto"):
         fit(*gathered(small).blocks, 4, 0.0, alpha="auto")
-    with pytest.raises(InvalidInput, match="keep no halves"):
+    with pytest.raises(InvalidInput, match="have no halves"):
         fit(*gathered(small, halves=False).blocks, 4, 1.0, alpha="auto")
     with pytest.raises(InvalidInput, match='alpha is "best"; choose given, auto'):
         fit(*gathered(small).blocks, 4, 1.0, alpha="best")

@@ -51,7 +51,7 @@ def test_factors_without_skewness_are_refused_and_kept_where_asked() -> None:
         fitted(drawn, 3)
     kept = fitted(drawn, 3, weak="keep")
     assert kept.weak > 0
-    assert "a cumulant that noise has too" in kept.described().sentence
+    assert "cumulants within noise" in kept.described().sentence
     found = fitted(drawn, 3, fourth=True, order="fourth")
     assert found.weak == 0
     assert amari_distance(drawn.mixing, found.unmixing) < 0.05
@@ -83,7 +83,7 @@ def test_parts_make_it_again(skewed) -> None:
 
 def test_rows_of_noise_have_no_factors() -> None:
     noise = factor_rows(5_000, 6, 1, "normal", noise=100.0, seed=4)
-    with pytest.raises(NotIdentifiable, match="no direction beside noise"):
+    with pytest.raises(NotIdentifiable, match="no direction beyond noise"):
         fitted(noise, 0)
     with pytest.raises(InvalidInput, match='weak is "drop"'):
         FactorOptions(topics=2, weak="drop")

@@ -81,7 +81,7 @@ def test_proportions_are_those_of_the_intensities():
     np.testing.assert_allclose(found.sum(axis=1), 1)
     long = batch.lengths > 20
     assert np.abs(found[:, order] - truth)[long].sum(axis=1).mean() < 0.19  # measured 0.154
-    with pytest.raises(InvalidInput, match='no "gibbs"'):
+    with pytest.raises(InvalidInput, match='cannot be inferred by "gibbs"'):
         model.transform(batch, "gibbs", seed=1)
 
 

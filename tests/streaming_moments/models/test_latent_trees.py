@@ -227,7 +227,7 @@ def test_what_no_tree_can_be_of_is_refused_with_the_columns():
     apart[::2, 0], apart[1::2, 1] = -1, -1
     with pytest.raises(NotIdentifiable, match="no row has a value in both columns 'sky' and"):
         fitted(three, apart, 2)
-    with pytest.raises(InvalidInput, match="one state"):
+    with pytest.raises(InvalidInput, match="a single state"):
         fitted(three, noise, 1)
     with pytest.raises(InvalidInput, match="joint"):
         LatentTree.Options(topics=2, method="power")
@@ -240,7 +240,9 @@ def test_what_no_tree_can_be_of_is_refused_with_the_columns():
 def test_a_column_without_a_probability_given_a_state_is_refused_not_replaced():
     rows = [[1, 1, 0], [0, -1, 0], [1, -1, 1], [1, 0, 0], [-1, 1, 0], [1, 1, -1], [0, 0, 1]]
     table = TableColumns(("a", "b", "c"), (("0", "1"),) * 3)
-    with pytest.raises(NotIdentifiable, match="one of 2 states leaves no value of 'a'; ask for"):
+    with pytest.raises(
+        NotIdentifiable, match="one of 2 states gives every value of 'a' probability 0; ask for"
+    ):
         fitted(table, np.array(rows), 2)
 
 

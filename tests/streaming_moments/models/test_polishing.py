@@ -101,7 +101,7 @@ def test_what_the_fit_told_of_pairs_stays_and_is_marked():
     said = again.described()
     assert said.facts["error_bars_of"] == "the fit before it was polished"
     assert said.sentence.endswith("error bars are of the fit before that")
-    assert "had, before it was polished," in said.sentence
+    assert "per word pair before polishing" in said.sentence
     assert "error_bars_of" not in model.described().facts
     # of a fit that was not refined Omega follows alpha
     plain = polished(replace(model, refined=0), corpus.batch, 1, alpha=True)
@@ -148,9 +148,9 @@ def test_what_cannot_be_polished_says_why():
         polished(replace(model, alpha0=0.0), batch, alpha=True)
     with pytest.raises(InvalidInput, match="-1 passes"):
         polished(model, batch, -1)
-    with pytest.raises(InvalidInput, match="independent has no passes over documents; polish"):
+    with pytest.raises(InvalidInput, match="independent has no passes over records; polish"):
         passes_of(IndependentIntensities)
-    with pytest.raises(InvalidInput, match="no passes over documents"):
+    with pytest.raises(InvalidInput, match="no passes over records"):
         polished(object.__new__(IndependentIntensities), batch)
     with pytest.raises(InvalidInput, match="not of documents or sets"):
         polished(object.__new__(GaussianMixture), batch)

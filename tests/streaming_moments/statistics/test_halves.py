@@ -146,7 +146,7 @@ def test_vectors(records, fourth):
 def test_batches_that_say_their_halves_are_not_joined_to_others_that_do_not():
     one, two = VectorBatch(np.eye(2)), VectorBatch(np.eye(2), np.array([True, False]))
     assert join_vectors([two, two]).odd.tolist() == [True, False] * 2
-    with pytest.raises(InvalidInput, match="let all or none say them"):
+    with pytest.raises(InvalidInput, match="only some batches have halves"):
         join_vectors([one, two])
 
 

@@ -98,7 +98,7 @@ def test_row_blocks_make_up_the_whole(sample, basis, step):
     whole = MomentStatistics.of(batch, basis)
     assert merge_blocks(blocks) == whole
     if step > 1:
-        with pytest.raises(ForeignStatistics, match="do not make up all rows"):
+        with pytest.raises(ForeignStatistics, match="are not a partition of all rows"):
             merge_blocks(blocks[1:])
 
 
@@ -126,7 +126,7 @@ def test_statistics_with_and_without_halves_are_not_combined():
     for combine in (lambda: kept + none, lambda: none - kept):
         with pytest.raises(ForeignStatistics, match="halves=True or both without"):
             combine()
-    with pytest.raises(InvalidInput, match="keep no halves"):
+    with pytest.raises(InvalidInput, match="have no halves"):
         half_pairs(none, 0)
     moved = replace(batch.select(0, 1), halves=np.array([True]))
     with pytest.raises(InvalidInput, match="of the odd half below zero"):

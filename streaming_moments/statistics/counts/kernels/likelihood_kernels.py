@@ -120,7 +120,7 @@ def add_sparse_ratios(
     gathered: Real,
     sums: NDArray[np.float64],
 ) -> None:
-    """As `add_dense_ratios`, for rows of which only the counts above 0 are held.
+    """As `add_dense_ratios`, for rows stored as their counts above 0.
 
     starts : (rows + 1,) int64, of the entries of each row
     words, counts : (entries,), core word and P of each
@@ -252,7 +252,7 @@ def copy_rows(
     """Rows of `pairs - taken`, as many columns as `dense` has: whole, or the entries above 0.
 
     Those with `least` entries or more are copied into `dense`, others into `words` and `counts`,
-    one after another: each is read once, while it is in cache. `entries`, (rows,), are told.
+    one after another: each is read once, while it is in cache. The kernel fills `entries`, (rows,).
 
     taken : as many rows as of pairs, or one for all of them
     dense, words, counts : room for all rows, and for one entry more

@@ -1,4 +1,4 @@
-"""Prefetching inside kernels: asking for memory some steps before it is read."""
+"""Prefetching in kernels: requesting memory some steps before it is read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LINE = 64  # bytes
 
 
 def prefetching(lines: int) -> Any:
-    """Intrinsic `(array, place)`: asks for `lines` cache lines (64 bytes) from `array.flat[place]`.
+    """Intrinsic `(array, place)` that prefetches `lines` cache lines from `array.flat[place]`.
 
-    For data too large for the cache, read in runs whose start the machine cannot foresee. It
-    changes no result. Every address is allowed: a line that is not available is not fetched.
+    For data larger than the cache, read in runs at unpredictable positions. It never changes a
+    result. Every address is allowed: unavailable lines are not fetched.
     """
 
     def asked_for(typing: Any, array: Any, place: Any) -> Any:
@@ -29,7 +29,7 @@ def prefetching(lines: int) -> Any:
         ask = builder.module.declare_intrinsic(
             "llvm.prefetch", [data], ir.FunctionType(ir.VoidType(), [data, number, number, number])
         )
-        # to read, into all levels of the cache, data and not code
+        # for reading, into all levels of the cache, data rather than code
         how = [ir.Constant(number, value) for value in (0, 3, 1)]
         for line in range(lines):
             builder.call(ask, [builder.gep(begin, [ir.Constant(number, _LINE * line)]), *how])

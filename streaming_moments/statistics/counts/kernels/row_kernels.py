@@ -1,8 +1,8 @@
 """Numba kernels of the statistics: serial, without the interpreter lock, cached on disk.
 
-Each adds into arrays of its caller and has its NumPy line in the docstring, which a test holds it
-to. Rows are those of a `RowBlock`: words `first, first + step, ...`. No kernel is `parallel`:
-Dask runs them side by side in threads.
+Each adds to arrays of the caller. The docstring has an equivalent NumPy line, which a test
+compares. Rows are those of a `RowBlock`: words `first, first + step, ...`. No kernel is `parallel`,
+as Dask runs them concurrently in threads.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from streaming_moments.numerics.read_only import read_only
 def add_up_rows(
     indptr: NDArray[np.int64], words: NDArray[np.int64], counts: NDArray[np.int64], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-    """Canonical rows: `scipy.sparse.csr_array.sum_duplicates`, without entries of word -1.
+    """Canonical rows, like `scipy.sparse.csr_array.sum_duplicates`, without entries of word -1.
 
-    Counts are at least 1. Returns `(rows + 1,)` starts, and words and sums of the entries. A row
-    is added up in one cell for each word, and only sorted where its words do not rise.
+    Counts are at least 1. Returns `(rows + 1,)` starts, and words and sums of the entries. A row is
+    summed in one cell for each word, and only sorted if its words are not increasing.
     """
     starts = np.zeros(indptr.size, dtype=np.int64)
     kept = np.empty(words.size, dtype=np.int32)
@@ -55,7 +55,7 @@ def _add_up_rows(
                 kept[free] = word
                 free += 1
             totals[word] += counts[entry]
-        # Shell's sort: to compile that of numba takes as long as to compile six kernels
+        # Shell's sort: compiling numba's sort takes as long as six kernels
         gap = 0 if rising else 1
         while 0 < gap < (free - begin) // 3:
             gap = 3 * gap + 1
@@ -83,7 +83,7 @@ def transpose(
     """Compressed columns of a batch: `scipy.sparse.csr_array.tocsc`, by counting sort.
 
     Returns `(n + 1,)` starts of words, `(n,)` starts of their documents of the odd half, and for
-    each entry its document and count, documents of a word and half rising.
+    each entry its document and count, with increasing documents for each word and half.
     """
     free = np.zeros((n_words, 2), dtype=np.int64)
     starts, odd_starts = np.zeros(n_words + 1, dtype=np.int64), np.zeros(n_words, dtype=np.int64)
@@ -146,7 +146,7 @@ def append_runs(
     all_documents: NDArray[np.int32],
     all_values: NDArray[np.int32],
 ) -> None:
-    """Copy the entries of each word to where they are free in larger runs.
+    """Copy the entries of each word to free positions in larger runs.
 
     `all_documents[free[i]:][:m] = documents[starts[i]:][:m] + before` for the m entries of
     word i in the even half, values as they are, and `free[i] += m`; the odd half likewise.
@@ -179,8 +179,9 @@ def project(
 ) -> None:
     """`projections[:] = X[:, :core] @ basis` and `bounds[:] = tokens * max|projections|^2`.
 
-    (documents, s) float32 and (documents,) float64; exact where `total`, (s,), holds the sums:
-    int32 takes half the time of int64. Places are unsigned, so that Numba wraps none around.
+    (documents, s) float32 and (documents,) float64; exact if the sums fit in the type of `total`,
+    (s,): int32 takes half the time of int64. Indices are unsigned, which spares Numba the check for
+    negative ones.
     """
     core, columns = basis.shape
     for document in range(indptr.size - 1):
@@ -211,9 +212,8 @@ def add_gram_product(
 ) -> None:
     """`total += X[:, :core]' V (X[:, :core] @ vectors)`, both (core, m) float64.
 
-    V is the diagonal matrix of the documents' weights; `sums`, (m,), is room.
-
-    A document at a time, so that its entries are read once, and rows of all m columns.
+    V is the diagonal matrix of the documents' weights; `sums`, (m,), is work space. Works on one
+    document at a time, so that its entries are read once for all m columns.
     """
     core, columns = vectors.shape
     for document in range(indptr.size - 1):

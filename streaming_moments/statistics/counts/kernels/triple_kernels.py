@@ -1,13 +1,14 @@
 """Numba kernels of the triple sketch: `T_i += sum_d x_di y_d y_d'`, nearly all work of a pass.
 
-As those of `kernels`: serial, without the interpreter lock, adding into arrays of their caller.
+Like all `kernels` they are serial, run without the interpreter lock, and add to arrays of the
+caller.
 
-The sum over one word's documents is a small product of matrices with s = 10 to 150 columns. A
-BLAS computes both triangles of it, and its packing and calls cost as much again at this size. So
-the upper triangle is computed here in *tiles*, 8 rows by 16 columns of T_i (4 by 8 without
-AVX-512), that stay in the vector registers while the documents go by. Numba cannot be made to keep
-them there from loops over scalars, and the loops it vectorises are for half the width of the
-registers, so the tile is written out as vector code.
+The sum over one word's documents is a small product of matrices with s = 10 to 150 columns. A BLAS
+computes both triangles of it, and its packing and calls cost as much again at this size. So the
+upper triangle is computed here in *tiles*, 8 rows by 16 columns of T_i (4 by 8 without AVX-512),
+that stay in the vector registers while documents are added. Numba cannot do this from loops over
+scalars, and its vectorised loops use half the width of the registers, so the tile is written as
+vector code.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from numpy.typing import NDArray
 from streaming_moments.numerics.kernel import kernel
 from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
-# Numbers of a vector, and rows of a tile: enough sums to hide the latency, and no more than fit.
+# Numbers in a vector, and rows of a tile: enough sums to hide the latency, and few enough to fit.
 _LANES = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f", False) else 4
 # Documents gathered at a time: the panel and the sums stay in the L1 cache for s up to 64.
 _GATHER = 48
-# Entries ahead that a row of y is asked for: those of a large batch lie outside the L2 cache, and
-# waiting for them took up to a third of the time.
+# Entries ahead to prefetch rows of y: in a large batch they are outside the L2 cache, and waiting
+# for them took up to a third of the time.
 _AHEAD = 24
 
 
@@ -84,7 +85,7 @@ def _tile(vectors: int) -> Any:
             for one in range(_LANES):
                 y = in_all_lanes(builder.load(at(panel, begin, one)))
                 for cell, right in zip(tile[one], weighted, strict=True):
-                    # whole numbers below 2^53: one rounding or two are none
+                    # whole numbers below 2^53: fused or separate rounding gives the same result
                     product = builder.fmul(y, right, flags=("contract",))
                     total = builder.fadd(product, builder.load(cell), flags=("contract",))
                     builder.store(total, cell)
@@ -116,9 +117,9 @@ def add_triples(
 ) -> None:
     """`T_i += sum_d x_di y_d y_d'` over documents that are not long, packed upper triangle.
 
-    Word-major: the y of the documents that hold word i are gathered and multiplied while they are
-    in the cache, because `X' (y (x) y)` as a sparse product is bound by memory. The caller makes
-    sure that every partial sum stays below 2^53, so float64 is exact.
+    Word by word: the y of the documents with word i are gathered and multiplied in the cache, as
+    the sparse product `X' (y (x) y)` is limited by memory. The caller ensures that every partial
+    sum is below 2^53, so float64 is exact.
     """
     padded = -(-projections.shape[1] // _LANES) * _LANES
     panel, sums = _aligned(_GATHER, padded), _aligned(padded, padded)
@@ -138,7 +139,7 @@ def add_triples(
 
 
 def _aligned(rows: int, columns: int) -> NDArray[np.float64]:
-    """Zeros from a multiple of 64 bytes on: a vector across two lines of the cache is slower."""
+    """Zeros aligned to 64 bytes: vectors across two cache lines are slower."""
     numbers = np.zeros(rows * columns + 8)
     begin = -numbers.ctypes.data % 64 // 8
     return numbers[begin : begin + rows * columns].reshape(rows, columns)
@@ -201,7 +202,7 @@ def add_long_triples(
     long: NDArray[np.bool_],
     triples: NDArray[np.int64],
 ) -> None:
-    """As `add_triples`, for the long documents: int64 arithmetic, exact below 2^62."""
+    """Same as `add_triples` for long documents, in int64 arithmetic, exact below 2^62."""
     columns = projections.shape[1]
     for row in range(triples.shape[0]):
         word = first + row * step

@@ -1,4 +1,4 @@
-"""Lengths of documents: how many have which, how often each counts, and what they promise."""
+"""Lengths of documents: histogram, weights, and error bounds."""
 
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths

@@ -1,4 +1,4 @@
-"""How far estimated moments are from the true ones, from the lengths of the documents alone.
+"""Bounds of the error of estimated moments, from the lengths of the documents only.
 
 Notes
 -----
@@ -21,9 +21,9 @@ With probability at least `1 - delta`, therefore,
     |M3^ - M3| <= sqrt(W3) (1 + sqrt(log(1 / delta))).
 
 It holds for any model with independent documents whose words are exchangeable, given the lengths,
-when these say nothing about the topics. Documents of one length have `W3 = 1 / N`, and the bound
-is that of Hsu, Kakade, Zhang 2012, Proposition 19. Estimators that weigh documents equally have
-`1 / N` for any lengths.
+if the lengths are independent of the topics. Documents of one length have `W3 = 1 / N`, and the
+bound is that of Hsu, Kakade, Zhang 2012, Proposition 19. Estimators that weigh documents equally
+have `1 / N` for any lengths.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 
 
 def concentration(lengths: LengthHistogram, order: int = 3) -> float:
-    """`W = sum a_d^2` of the moment of that order: `1 / W` documents count in effect.
+    """`W = sum a_d^2` of the moment of an order: `1 / W` is the effective number of documents.
 
     The order is 1, 2 or 3 for M1, M2, M3. Raises InvalidInput if no document has so many words.
 
@@ -68,11 +68,11 @@ def expected_error(lengths: LengthHistogram, order: int = 3) -> float:
 
 
 def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> float:
-    """Frobenius distance that the pooled moment keeps with probability at least `1 - delta`.
+    """Frobenius error of the pooled moment that is not exceeded with probability `1 - delta`.
 
     `sqrt(W) (1 + sqrt(log(1 / delta)))`: W as in Ruffini et al. 2018, Theorem 2; the constants are
-    ours, with their proof in the module's notes. delta is in (0, 1). For M2 and M3 at once give
-    each half of it. Raises InvalidInput if no document has so many words.
+    ours, with their proof in the module's notes. delta is in (0, 1). For M2 and M3 together, use
+    half of delta for each. Raises InvalidInput if no document has so many words.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def error_radius(lengths: LengthHistogram, delta: float, order: int = 3) -> floa
 
 
 def failure_probability(lengths: LengthHistogram, radius: float, order: int = 3) -> float:
-    """Bound on the probability that the pooled moment errs by more than `radius`.
+    """Bound on the probability that the error of the pooled moment exceeds `radius`.
 
     `exp(-(radius / sqrt(W) - 1)^2)`, and 1 below `sqrt W`: the inverse of `error_radius`.
 
@@ -99,12 +99,12 @@ def failure_probability(lengths: LengthHistogram, radius: float, order: int = 3)
 
 
 def documents_needed(lengths: LengthHistogram, radius: float, delta: float, order: int = 3) -> int:
-    """Documents, with lengths like these, that keep the error within the Frobenius `radius`.
+    """Number of documents with such lengths for an error within the Frobenius `radius`.
 
-    W falls like one over the number of documents of the same mixture of lengths, so
+    W is inversely proportional to the number of documents with the same lengths, so
     `N >= N_now W_now (1 + sqrt(log(1 / delta)))^2 / radius^2`. `lengths` is a sample of lengths, or
-    a single one: `LengthHistogram.of([150])`. `delta` is the probability of a larger error, in
-    (0, 1). Raises InvalidInput if no document has so many words.
+    a single one: `LengthHistogram.of([150])`. `delta` is the probability of a larger error, in (0,
+    1). Raises InvalidInput if no document has so many words.
 
     Examples
     --------

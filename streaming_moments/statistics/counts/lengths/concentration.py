@@ -1,4 +1,4 @@
-"""How many documents some tokens are of in effect, which is what shares of topics scatter by."""
+"""Effective number of documents behind some tokens, which determines errors of topic shares."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from streaming_moments.statistics.counts.lengths.histogram import LengthHistogra
 
 
 def token_concentration(lengths: LengthHistogram, passages: bool = False) -> float:
-    """`sum_d (c_d / C)^2` of documents of c_d tokens, C in all: 1 over their effective number.
+    """`sum_d (c_d / C)^2` for documents of c_d tokens, C in all: 1 over their effective number.
 
-    Each token counts once here, whatever the length weights are: shares of topics are of the words
-    as they were counted, not of the weighted moments. The result is above 0 and at most 1.
-    Raises InvalidInput if no document has a token.
+    Each token counts once, whatever the length weights, as shares of topics come from counted
+    words, not from weighted moments. The result is above 0 and at most 1. Raises InvalidInput if no
+    document has a token.
 
-    With `passages` the lengths are those of passages into which documents were cut. The documents'
-    own are then estimated, rather too few: half of them end in a passage of less than half of the
-    usual length, and documents of exponentially distributed lengths count as half their number.
+    With `passages` the lengths are those of passages of documents. The number of documents is then
+    estimated, and rather low: about half of them end in a passage of less than half of the usual
+    length, and for exponentially distributed lengths the estimate is half their number.
 
     Examples
     --------
@@ -36,6 +36,6 @@ def token_concentration(lengths: LengthHistogram, passages: bool = False) -> flo
     tokens = np.cumsum([length * documents for length, documents in pairs], dtype=float)
     usual = pairs[int(np.searchsorted(tokens, total / 2))][
         0
-    ]  # half of the tokens are in longer ones
+    ]  # half of the tokens are in longer passages
     ends = sum(documents for length, documents in pairs if 0 < 2 * length < usual)
     return float(min(1.0, max(own, 1 / max(ends, 1))))

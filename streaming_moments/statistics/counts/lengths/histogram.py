@@ -1,4 +1,4 @@
-"""LengthHistogram: documents by length, from which every normalising constant follows."""
+"""LengthHistogram: documents by length, which determine all normalising constants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWe
 
 @dataclass(frozen=True, eq=False)
 class LengthHistogram:
-    """How many documents have which length, in vocabulary tokens.
+    """Number of documents by length, in vocabulary tokens.
 
     A mergeable statistic: `zero()` is its identity, `+` and `-` are exact. The constants are
     Python integers, so none can overflow: with c the length of a document, which counts w(c)
@@ -25,7 +25,7 @@ class LengthHistogram:
     Parameters
     ----------
     lengths : (m,) int64
-        Different lengths, rising.
+        Distinct lengths, increasing.
     documents : (m,) int64
         Documents of each length, at least 1.
     weights : LengthWeights
@@ -61,7 +61,7 @@ class LengthHistogram:
 
     @classmethod
     def from_array(cls, table: ArrayLike, weights: LengthWeights = POOLED) -> LengthHistogram:
-        """From the (m, 2) int64 table that `to_array` made."""
+        """Restore from the (m, 2) int64 table of `to_array`."""
         array = np.array(table, dtype=np.int64).reshape(-1, 2)
         return cls(array[:, 0].copy(), array[:, 1].copy(), weights)
 
@@ -89,7 +89,7 @@ class LengthHistogram:
     def _combine(self, other: LengthHistogram, sign: int) -> LengthHistogram:
         if self.weights != other.weights:
             raise ForeignStatistics(
-                "documents of other length weights cannot be added or taken away; gather both with "
+                "documents of other length weights cannot be added or subtracted; gather both with "
                 "one basis"
             )
         both = np.concatenate([self.lengths, other.lengths])
@@ -118,16 +118,16 @@ class LengthHistogram:
 
     @property
     def bound(self) -> int:
-        """No pair count of any sum is larger: C2."""
+        """Upper bound of the pair counts: C2."""
         return self.C2
 
     def tables(self) -> dict[str, NDArray[np.int64]]:
-        """The array that says all of it, by name."""
+        """The array that defines the histogram, by name."""
         return {"length_histogram": self.to_array()}
 
     @property
     def aged_documents(self) -> float:
-        """Documents by the weight of their age alone, as frequencies count them: N."""
+        """Number of documents weighted by age only, as in document frequencies: N."""
         return float(self.n_documents)
 
     @property
@@ -137,7 +137,7 @@ class LengthHistogram:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether all documents count once, whatever their length."""
+        """Whether all documents have weight 1, whatever their length."""
         return self.weights.is_pooled
 
     @property
@@ -167,7 +167,7 @@ class LengthHistogram:
 
     @property
     def effective_documents(self) -> float:
-        """`1 / W3`: how many documents of one length would estimate M3 as well."""
+        """`1 / W3`: number of documents of equal length that would estimate M3 as well."""
         return 1 / self.W3 if self.C3 else 0.0
 
     @property
@@ -195,7 +195,7 @@ class LengthHistogram:
 
 @dataclass(frozen=True, eq=False)
 class WeightedLengths:
-    """Documents by length and weight: the normalising constants of weighted statistics.
+    """Documents by length and weight: normalising constants of weighted statistics.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class WeightedLengths:
 
     @classmethod
     def of(cls, parts: Iterable[tuple[float, LengthHistogram]]) -> WeightedLengths:
-        """Documents of each weight added up."""
+        """Sum documents by weight."""
         sums: dict[float, LengthHistogram] = {}
         for weight, histogram in parts:
             sums[weight] = sums[weight] + histogram if weight in sums else histogram
@@ -222,12 +222,12 @@ class WeightedLengths:
 
     @property
     def n_documents(self) -> int:
-        """Number of documents, whatever they weigh."""
+        """Number of documents, whatever their weight."""
         return sum(histogram.n_documents for _, histogram in self.parts)
 
     @property
     def aged_documents(self) -> float:
-        """Documents by the weight of their age alone, as document frequencies count them."""
+        """Number of documents weighted by age only, as in document frequencies."""
         return sum(weight * histogram.n_documents for weight, histogram in self.parts)
 
     @property
@@ -237,7 +237,7 @@ class WeightedLengths:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether documents count alike whatever their length."""
+        """Whether weights are independent of the length."""
         return all(histogram.is_pooled for _, histogram in self.parts)
 
     @property

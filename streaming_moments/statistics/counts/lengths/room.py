@@ -1,4 +1,4 @@
-"""Room: how many documents a store holds before a sum could pass 2^62."""
+"""Room: number of documents of a store before a sum could exceed 2^62."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
-# Half of what int64 holds: the sum of two states inside the bound cannot wrap around unseen.
+# Half of int64: the sum of two states within the bound cannot overflow unnoticed.
 LARGEST_TOTAL = 2**62
 # Whole numbers are exact in float64 up to 2^53; half of it leaves room for rounding the bound.
 LARGEST_FLOAT_SUM = 2.0**52
-# Even weights leave room for so many documents of up to so many tokens, and of longer ones for as
-# many tokens; but not more than pooled ones divided by the last number.
+# Even weights leave room for this many documents of up to this many tokens, and for as many tokens
+# in longer documents; but not more than pooled weights divided by the last number.
 _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
-# Times the longest document of a sample. Where weights of 1 and 2 meet amid the documents, rounding
-# costs 1.5% of the error of topics (planted, lengths Poisson); beyond 2 nothing more is gained.
+# Times the longest document of a sample. If weights 1 and 2 meet within the range of lengths,
+# rounding costs 1.5% of the error of topics (planted, Poisson lengths); beyond 2 nothing is gained.
 _FINENESS = 2
-# Tokens of a batch, about 32 MB of text, whose products are to stay exact in float64.
+# Tokens of a batch, about 32 MB of text, whose products should be exact in float64.
 _BATCH_TOKENS = 1 << 22
 # Tokens of a document whose |y| <= 128 c is sure to fit in int32.
 _LONGEST_NARROW = 2**24
 
 
 def finest_even(batch: CountBatch) -> LengthWeights:
-    """Even weights of at least 3 for the documents of a sample, so that rounding costs nothing."""
+    """Even weights of at least 3 for the documents of a sample, so that rounding is harmless."""
     return LengthWeights.even(_FINENESS * int(batch.lengths.max(initial=0)))
 
 
 def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: LengthWeights) -> int:
-    """Mean number of documents like those of a sample whose sums stay below 2^62.
+    """Number of documents like a sample whose sums stay below 2^62.
 
     `matrix` is the (core, s) int8 Q of the basis, `weights` are those of the basis.
 
@@ -49,10 +49,10 @@ def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: Len
 
 
 def even_with_room(batch: CountBatch, matrix: NDArray[np.int8]) -> LengthWeights:
-    """Even weights of a sample: as fine as its longest document asks for, and as room allows.
+    """Even weights of a sample, as fine as its longest document needs and as room allows.
 
-    Room is for 10^9 documents of up to 500 tokens, or as many tokens in longer ones; where pooled
-    documents would have less, for a sixteenth of theirs.
+    There is room for 10^9 documents of up to 500 tokens, or as many tokens in longer ones; if
+    pooled documents have less room, for a sixteenth of that.
     """
     squares = _squares(batch, matrix)
     pooled, plain = _room(batch, squares, POOLED)

@@ -1,4 +1,4 @@
-"""RowLengths: which documents count a row, where some words came later than others."""
+"""RowLengths: documents that count each row, if some words were added later."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ L = TypeVar("L", bound=Lengths, covariant=True)
 
 @dataclass(frozen=True)
 class RowLengths(Generic[L]):
-    """Documents by length, row by row: the words added last have been counted in the fewest.
+    """Documents by length for each row: words added later are counted in fewer documents.
 
-    A function of the row in steps, which adds up row by row: `RowLengths(LengthHistogram.zero())`
-    is the identity, `+` and `-` are exact.
+    A step function of the row, with addition row by row: `RowLengths(LengthHistogram.zero())` is
+    the identity, `+` and `-` are exact.
 
     Parameters
     ----------
     whole : LengthHistogram or WeightedLengths
         All documents: they count the first rows.
     later : tuple of (int, lengths)
-        First row of a step, rising, and the documents that count this row and those after it; a
-        step that equals the one before is left out.
+        First row of each step, increasing, and the documents that count it and later rows; a step
+        equal to the one before is left out.
 
     Examples
     --------
@@ -50,12 +50,12 @@ class RowLengths(Generic[L]):
 
     @staticmethod
     def of_first(lengths: LengthHistogram, words: int | None) -> RowLengths[LengthHistogram]:
-        """Documents in which the first so many words were counted; None: all."""
+        """Documents that counted only the first `words` words; None: all."""
         whole = RowLengths(lengths)
         return whole if words is None else whole.until(words)
 
     def until(self: RowLengths[LengthHistogram], words: int) -> RowLengths[LengthHistogram]:
-        """The same for the first so many words, all there were; no document counts those after."""
+        """Documents that count only the first words; none counts the words after them."""
         nothing = LengthHistogram.zero(self.whole.weights)
         return _in_steps(self.whole, [*self.later, (words, nothing)])
 
@@ -63,7 +63,7 @@ class RowLengths(Generic[L]):
     def weighted(
         parts: Iterable[tuple[float, RowLengths[LengthHistogram]]],
     ) -> RowLengths[WeightedLengths]:
-        """Lengths of each weight, added up row by row."""
+        """Sum of lengths with weights, row by row."""
         given = list(parts)
         firsts = sorted({first for _, part in given for first, _ in part.later})
         return RowLengths(
@@ -96,11 +96,11 @@ class RowLengths(Generic[L]):
 
     @property
     def bound(self: RowLengths[LengthHistogram]) -> int:
-        """No pair count of any sum is larger."""
+        """Upper bound of the pair counts."""
         return self.whole.bound
 
     def tables(self: RowLengths[LengthHistogram]) -> dict[str, NDArray[np.int64]]:
-        """The array that says all of the whole, by name."""
+        """The array that defines the whole, by name."""
         return self.whole.tables()
 
     def at(self, row: int) -> L:
@@ -127,7 +127,7 @@ class RowLengths(Generic[L]):
 
 
 def quotients(values: NDArray[np.float64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(r, ...) values divided by the (r,) total of their row; 0 where no document counts it.
+    """(r, ...) values divided by the (r,) totals of their rows; 0 if no document counts a row.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def _combined(
 def _in_steps(
     whole: LengthHistogram, steps: Sequence[tuple[int, LengthHistogram]]
 ) -> RowLengths[LengthHistogram]:
-    """Without the steps that are none, so that what is equal looks equal."""
+    """Steps without redundant ones, so that equal values compare equal."""
     later: list[tuple[int, LengthHistogram]] = []
     for first, lengths in steps:
         if lengths != (later[-1][1] if later else whole):

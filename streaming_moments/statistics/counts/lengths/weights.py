@@ -1,4 +1,4 @@
-"""LengthWeights: how many times a document of each length counts in the moments."""
+"""LengthWeights: weight of a document in the moments by its length."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streaming_moments.errors import InvalidInput
 Weighting = Literal["even", "pooled"]
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
-# Tokens below which the noise of a document's words, and beyond which its share of topics, decides
-# how much it tells.
+# Length in tokens at which the noise of words and the share of topics contribute equally to the
+# information of a document.
 TAU = 30
 
 
 @dataclass(frozen=True, eq=False)
 class LengthWeights:
-    """Whole numbers w(c), chosen once: a document of length c counts w(c) times.
+    """Fixed whole weights w(c): a document of length c counts w(c) times.
 
     Estimates of the moments stay unbiased with any function of the length (Ruffini et al. 2018,
     Theorems 1 and 3, document by document), and so do sums of integers.
@@ -28,12 +28,12 @@ class LengthWeights:
     Parameters
     ----------
     table : (m,) int64
-        w(0), w(1), ..., at least 1; the last holds for every longer document as well.
+        w(0), w(1), ..., at least 1; the last one is for all longer documents.
 
     Raises
     ------
     InvalidInput
-        A table that is empty, not of int64, or has a weight below 1.
+        The table is empty, not int64, or has a weight below 1.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class LengthWeights:
                 f"length weights are a table of int64, at least 1, got {table.shape} of "
                 f"{table.dtype}{f' down to {table.min()}' if table.size else ''}"
             )
-        # the shortest table of the same weights, so that what is equal looks equal
+        # the shortest table of the same weights, so that equal weights compare equal
         last = int(np.flatnonzero(table != table[-1])[-1]) + 1 if (table != table[-1]).any() else 0
         own = table[: last + 1].copy()
         own.setflags(write=False)
@@ -61,16 +61,16 @@ class LengthWeights:
 
     @classmethod
     def even(cls, most: int, tau: int = TAU) -> LengthWeights:
-        """`w(c) = max(1, round((most + tau)^2 / (c + tau)^2))`: whole numbers in place of weights.
+        """`w(c) = max(1, round((most + tau)^2 / (c + tau)^2))`: whole numbers as weights.
 
-        A document of c words tells of M3 as much as `c^3 w(c)`. Between Theorem 1 (w = 1: long
-        documents rule, whose words share one draw of topics) and Zou, Hsu, Parkes, Adams 2013
-        (`w = 1 / c^2`: short ones do, whose few words are noise).
+        A document of c words has influence `c^3 w(c)` on M3. This is between Theorem 1 (w = 1: long
+        documents dominate, whose words share one topic mixture) and Zou, Hsu, Parkes, Adams 2013
+        (`w = 1 / c^2`: short documents dominate, whose few words are noise).
 
         Parameters
         ----------
         most : int
-            Length from which on documents count once; the larger, the finer the weights.
+            Length above which documents count once; larger values give finer weights.
         tau : int
             As above, in tokens.
 
@@ -91,24 +91,24 @@ class LengthWeights:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether all documents count once: Theorem 1 itself."""
+        """Whether all documents count once, as in Theorem 1."""
         return self.table.size == 1 and int(self.table[0]) == 1
 
     @property
     def sentence(self) -> str:
-        """How often documents count in the moments.
+        """Sentence on the length weights.
 
         Examples
         --------
         >>> POOLED.sentence
-        'documents count once, whatever their length'
+        'all documents have weight 1'
         """
         if self.is_pooled:
-            return "documents count once, whatever their length"
+            return "all documents have weight 1"
         short, middle, long = self.at([10, 100, 1000]).tolist()
         return (
-            f"documents of 10 words count {short:,} times, of 100 words {middle:,}, "
-            f"of 1,000 words {long:,}"
+            f"long documents are down-weighted (weight {short:,} for 10 words, {middle:,} for 100, "
+            f"{long:,} for 1,000)"
         )
 
     def __eq__(self, other: object) -> bool:

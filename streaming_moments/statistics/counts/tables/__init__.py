@@ -1,1 +1,1 @@
-"""Tables of categorical columns: which words of a vocabulary are the values of one column."""
+"""Tables of categorical columns: words of a vocabulary as values of columns."""

@@ -1,4 +1,4 @@
-"""TableColumns: categorical columns, of which the words of a vocabulary are the values."""
+"""TableColumns: categorical columns whose values are the words of a vocabulary."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
 
-CATEGORIES = "categories"  # the policy of vocabularies whose terms are values of columns
-BETWEEN = "="  # a column and its value, in a term
+CATEGORIES = "categories"  # policy of vocabularies whose terms are values of columns
+BETWEEN = "="  # separates a column from its value in a term
 FEWEST_COLUMNS = 3
-# All pairs and triples of their words are kept: 4 n^2 (n + 1) bytes, 538 MB.
+# All pairs and triples of these words are stored: 4 n^2 (n + 1) bytes, 538 MB.
 MOST_CATEGORIES = 512
 
 
 @dataclass(frozen=True)
 class TableColumns:
-    """Columns of a table, each with its categories; a row has one of each column, or none.
+    """Columns of a table with their categories; a row has one value of each column, or none.
 
-    Word by word: the first column's categories, then the second's. Raises InvalidInput for columns
-    of one name, of one category, or categories that repeat, and BoundExceeded for more categories
-    in all than are counted.
+    Words are the first column's categories, then the second's. Raises InvalidInput for repeated
+    names or categories and for columns with one category, and BoundExceeded for too many
+    categories.
 
     Examples
     --------
@@ -44,14 +44,14 @@ class TableColumns:
         for name, own in zip(self.names, self.categories, strict=True):
             if len(own) < 2 or len(set(own)) != len(own):
                 raise InvalidInput(
-                    f"column {name!r} has the categories {list(own)[:5]}; it needs two different "
-                    "ones at least: leave it out"
+                    f"column {name!r} has the categories {list(own)[:5]}; it needs at least two: "
+                    "leave it out"
                 )
         require_countable(self.names, [len(own) for own in self.categories])
 
     @classmethod
     def of_terms(cls, terms: Iterable[str]) -> TableColumns:
-        """The columns of terms such as `column=value`, those of a column together."""
+        """Columns of terms such as `column=value`; terms of a column are adjacent."""
         found: dict[str, list[str]] = {}
         for term in terms:
             name, _, value = term.partition(BETWEEN)
@@ -60,14 +60,14 @@ class TableColumns:
 
     @classmethod
     def from_json(cls, content: Any) -> TableColumns:
-        """The columns that `to_json` described."""
+        """Restore columns from `to_json`."""
         return cls(
             tuple(str(name) for name, _ in content),
             tuple(tuple(map(str, own)) for _, own in content),
         )
 
     def to_json(self) -> list[list[Any]]:
-        """Names with categories, as JSON can hold them."""
+        """Names with categories, for JSON."""
         return [[name, list(own)] for name, own in zip(self.names, self.categories, strict=True)]
 
     @property
@@ -101,7 +101,7 @@ class TableColumns:
         return slice(int(self.starts[column]), int(self.starts[column + 1]))
 
     def codes(self, batch: CountBatch) -> NDArray[np.int64]:
-        """(rows, V) int64, the category of each row in each column; -1 where it has none.
+        """(rows, V) int64, category of each row in each column, or -1.
 
         Examples
         --------
@@ -111,14 +111,14 @@ class TableColumns:
         """
         found = np.full((batch.documents, self.number), -1, dtype=np.int64)
         rows = np.repeat(np.arange(batch.documents), np.diff(batch.indptr))
-        inside = batch.words < self.n_words  # words that came later are of no column here
+        inside = batch.words < self.n_words  # words added later belong to no column
         words = batch.words[inside]
         columns = np.searchsorted(self.starts, words, side="right") - 1
         found[rows[inside], columns] = words - self.starts[columns]
         return found
 
     def batch(self, codes: NDArray[np.int64], vocabulary: str = "") -> CountBatch:
-        """Rows given by `codes` as counts of words."""
+        """Batch of word counts for rows given by `codes`."""
         rows, columns = np.nonzero(codes >= 0)
         words = codes[rows, columns] + self.starts[columns]
         indptr = np.concatenate([[0], np.cumsum((codes >= 0).sum(axis=1), dtype=np.int64)])
@@ -139,12 +139,13 @@ def require_countable(names: Iterable[str], sizes: Iterable[int]) -> None:
         widest = max(own, key=lambda name: own[name])
         raise BoundExceeded(
             f"the columns have {total:,} categories, {own[widest]:,} of them in {widest!r}: all "
-            f"their pairs and triples take {state_bytes(total):,} bytes, and at most "
-            f"{MOST_CATEGORIES} are counted ({state_bytes(MOST_CATEGORIES):,} bytes); leave out "
+            f"their pairs and triples need {state_bytes(total):,} bytes, but at most "
+            f"{MOST_CATEGORIES} categories are allowed ({state_bytes(MOST_CATEGORIES):,} bytes); "
+            "leave out "
             "columns such as names and numbers, or merge rare categories"
         )
 
 
 def state_bytes(n_words: int) -> int:
-    """Bytes of the triples of so many categories."""
+    """Bytes of the triples of this many categories."""
     return 4 * n_words**2 * (n_words + 1)

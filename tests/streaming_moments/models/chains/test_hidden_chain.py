@@ -267,7 +267,7 @@ def test_what_is_no_sequence_of_rows_is_named():
         VectorSequences.of([[[1.0]], [[1.0, 2.0]]])
     with pytest.raises(InvalidInput, match="infinite"):
         VectorSequences.of([[[np.inf]]])
-    with pytest.raises(InvalidInput, match="not sequences"):
+    with pytest.raises(InvalidInput, match="do not match offsets"):
         VectorSequences(np.array([0, 3]), np.zeros((2, 1)))
     with pytest.raises(InvalidInput, match="positive definite"):
         GaussianEmission(MEANS, np.zeros((2, 2, 2)))
@@ -277,11 +277,11 @@ def test_what_is_no_sequence_of_rows_is_named():
         gaussians().posterior(VectorSequences.of([[[1.0]]]))
     with pytest.raises(ForeignStatistics, match="symbol 7"):
         symbols().posterior(SymbolBatch.of([[7]]))
-    with pytest.raises(InvalidInput, match="whole sequences"):
+    with pytest.raises(InvalidInput, match="whole, non-empty sequences"):
         gaussians().after_round(vector_sequences([[]]))
     with pytest.raises(InvalidInput, match="constant"):
         gaussian_chain(VectorSequences.of([np.ones((9, 2))]), 2)
-    with pytest.raises(NotIdentifiable, match="ask for 3 states"):
+    with pytest.raises(NotIdentifiable, match="ask for at most 3 states"):
         gaussian_chain(drawn_rows(5, d=2)[0], 4)
     with pytest.raises(NotIdentifiable):
         gaussian_chain(VectorSequences.of([[[1.0], [2.0]]]), 2)

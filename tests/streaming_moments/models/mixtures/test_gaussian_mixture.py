@@ -210,9 +210,9 @@ def test_row_blocks_are_one_whole(drawn) -> None:
 
 def test_the_number_asked_for_is_held_against_the_spectrum(drawn) -> None:
     few, _ = fitted(drawn, 7)
-    assert "the spectrum tells 10 apart: some are taken together" in few.described().sentence
+    assert "the spectrum separates 10: some components hold several" in few.described().sentence
     many, _ = fitted(drawn, 12)
-    assert "the spectrum tells 10 apart: beyond them" in many.described().sentence
+    assert "the spectrum separates 10: the other components" in many.described().sentence
 
 
 def test_what_is_asked_for_wrongly_is_named(drawn) -> None:

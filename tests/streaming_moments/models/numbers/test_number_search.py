@@ -113,10 +113,10 @@ def test_states_that_are_found_again_count_up_to_the_likeliest():
     assert NumberSearch(curve, {1: 0.0, 2: 0.2, 3: 0.6, 4: 0.1}).separable == 2
     assert NumberSearch(curve, {3: 0.6, 4: 0.1}).separable == 1
     told = NumberSearch(curve, {1: 0.0, 2: 0.2, 3: 0.6}, "states").sentence()
-    assert told.startswith("chose 2 states: all are found again in the other half")
+    assert told.startswith("chose 2 states: both halves find all of them")
     assert "; 3 predict best; gain of each: 2 +1, 3 +1, 4 -0.5" in told
     told = NumberSearch(curve, {1: 0.0, 2: 0.2, 3: 0.6}, "states").sentence("predict")
-    assert told.startswith("chose 3 states: they predict best; 2 are told apart; gain of each")
+    assert told.startswith("chose 3 states: they predict best; 2 are separable; gain of each")
     assert NumberSearch({}).sentence() == ""
     with pytest.raises(InvalidInput, match="none of the numbers of topics could be fitted"):
         NumberSearch({}).found("auto")
@@ -199,7 +199,7 @@ def test_the_planted_number_of_communities_is_found_by_edges(k):
     # the likelihood is that of the edges of one half under all pairs of nodes
     trial = Blockmodel.trial(rows(True), replace(options, topics=k))
     assert -np.log(300 * 299) < trial.held_out.mean < 0
-    with pytest.raises(InvalidInput, match="keep no halves of the edges"):
+    with pytest.raises(InvalidInput, match="have no halves of the edges"):
         Blockmodel.trial(rows(False), options)
 
 
@@ -218,7 +218,7 @@ def test_what_cannot_be_fitted_is_refused_with_the_reason():
     whole = MomentBernoulliMixture(1).fit(feature_sets(300, 8, 2).batch.to_csr()).statistics_
     empty = InMemory((replace(whole, even_pair_counts=np.zeros_like(whole.even_pair_counts)),))
     options = BernoulliMixture.Options(topics=1)
-    with pytest.raises(InvalidInput, match="half of the records has no pair to be held out"):
+    with pytest.raises(InvalidInput, match="half of the records has no pair to hold out"):
         searched_by_fits(BernoulliMixture, empty, options, "auto")
     few = InMemory(
         (

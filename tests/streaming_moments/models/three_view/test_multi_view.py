@@ -136,9 +136,9 @@ def test_the_state_of_a_record_is_found_from_any_of_its_views():
         model.transform(drawn.batch).argmax(axis=1),
         model.assign({"rows": rows, "left": left, "right": right}),
     )
-    with pytest.raises(InvalidInput, match="give one at least of rows, left, right"):
+    with pytest.raises(InvalidInput, match="give at least one of rows, left, right"):
         model.assign({"middle": left})
-    with pytest.raises(ForeignStatistics, match="the model knows 30"):
+    with pytest.raises(ForeignStatistics, match="but the model has 30"):
         model.assign({"rows": left})
 
 
@@ -168,13 +168,13 @@ def test_blocks_of_rows_and_parts_give_the_same_model():
 def test_what_the_statistics_do_not_hold_is_not_identifiable():
     drawn = view_records(500, k=2, seed=2)
     statistics = on_identity(drawn.batch)
-    with pytest.raises(NotIdentifiable, match="larger --max|sketches of as many columns"):
+    with pytest.raises(NotIdentifiable, match="larger --max|sketches of at least"):
         fitted(statistics, 31 + 10)
     with pytest.raises(NotIdentifiable, match="run `streaming-moments update`"):
         fitted(statistics.foundation.of([]), 2)
     # every record alike: nothing tells two states apart
     same = ViewBatch(*(view.select(0, 1) for view in drawn.batch.views))
-    with pytest.raises(NotIdentifiable, match="go together in 1 directions, 2 states need 2"):
+    with pytest.raises(NotIdentifiable, match="correlated in 1 directions, but 2 states need 2"):
         fitted(on_identity(same, halves=False), 2)
     with pytest.raises(InvalidInput, match='by "joint", not by "power"'):
         MultiViewMixture.Options(topics=2, method="power")
@@ -216,7 +216,7 @@ def test_triples_of_one_word_a_view_are_refined_by_their_table():
     truth = Mixture(*drawn.tables, drawn.weights)
     assert refined.triple_score > after_rounds(triples, truth, 1)[1]
     assert (np.diff(refined.weights) <= 0).all()
-    assert "refined 50 rounds by their triples" in refined.described().sentence
+    assert "refined in 50 rounds by their triples" in refined.described().sentence
     kept = MultiViewMixture.from_parts(*refined.parts())
     assert (kept.refined, kept.triple_score) == (50, refined.triple_score)
     # sketches have no such rounds

@@ -220,7 +220,7 @@ def test_bad_bases(matrix, n_words, message):
 
 
 def test_bad_pilots():
-    with pytest.raises(InvalidInput, match="5 topics cannot be told apart by 2 core words"):
+    with pytest.raises(InvalidInput, match="5 topics cannot be separated by 2 core words"):
         Basis.from_pilot(CountBatch.from_csr([[1, 2]]), 5)
     with pytest.raises(InvalidInput, match="none of the pilot's 2 documents holds two"):
         Basis.from_pilot(CountBatch.from_csr(np.eye(2, 30, dtype=int)), 2)

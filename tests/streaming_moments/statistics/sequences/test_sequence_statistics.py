@@ -138,5 +138,5 @@ def test_a_sketch_of_few_symbols_is_the_identity_and_of_many_has_the_columns_ask
     assert (sketch.columns, sketch.core) == (9, 200)
     assert np.median(np.abs(sketch.matrix[:, :7]), axis=0).min() > 2
     assert sketch == sketch_of(pairs, many, columns=9)
-    with pytest.raises(InvalidInput, match="go together"):
+    with pytest.raises(InvalidInput, match="occur together"):
         sketch_of(np.zeros((200, 200)), many)

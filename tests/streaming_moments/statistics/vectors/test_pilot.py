@@ -117,7 +117,7 @@ def test_few_numbers_are_their_own_sketch_and_few_directions_have_a_larger_radiu
 def test_a_pilot_that_tells_nothing_is_refused(rows, told):
     with pytest.raises(InvalidInput, match=told):
         foundation_of(rows)
-    with pytest.raises(InvalidInput, match="give 1 at least"):
+    with pytest.raises(InvalidInput, match="give at least 1"):
         foundation_of(np.eye(3), columns=0)
 
 

@@ -116,7 +116,7 @@ def test_what_could_pass_its_integer_is_refused():
         made().prepared(ViewBatch(*views))
     large = made().of([])
     many = replace(large, totals=replace(large.totals, triples=2**48))
-    with pytest.raises(BoundExceeded, match="begin another store"):
+    with pytest.raises(BoundExceeded, match="create another store"):
         many + many
 
 
