@@ -1,8 +1,8 @@
 """Kinds: the foundations that statistics can be gathered on, one line each.
 
-Each layer above has a registry of its own, with a line for each kind: how its shards are read and its
-records are sent (`storage/kinds/registry.py`), how its stores are made
-(`pipelines/jobs/kinds/registry.py`), and how it is reported (`pipelines/reports/kinds/registry.py`).
+Each layer above has a registry of its own, with a line for each kind: how its shards are read and
+its records are sent (`storage/kinds/registry.py`), how its stores are made
+(`pipelines/jobs/kinds/registry.py`), and its reports (`pipelines/reports/kinds/registry.py`).
 """
 
 from __future__ import annotations

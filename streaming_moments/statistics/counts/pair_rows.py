@@ -245,7 +245,7 @@ def _even(statistics: Statistics) -> NDArray[Any]:
 
 
 def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Pair counts, and the even half that is subtracted from them for the odd one, without a copy."""
+    """Pair counts, and what is subtracted from them: the even half for the odd one, uncopied."""
     pairs = statistics.pair_counts if half != 0 else _even(statistics)
     taken = _even(statistics) if half else np.zeros((1, pairs.shape[1]), dtype=pairs.dtype)
     return read_only(pairs), read_only(taken)
