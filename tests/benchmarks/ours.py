@@ -61,7 +61,7 @@ class FromCounts:
     ----------
     refine : int
         Rounds by the pairs of words.
-    passes : int
+    passes : int or "auto"
         Over the documents; they learn alpha where it is not known.
     length_weights : str
         Of the basis.
@@ -70,7 +70,7 @@ class FromCounts:
     """
 
     refine: int = ROUNDS
-    passes: int = 0
+    passes: int | Literal["auto"] = 0
     length_weights: Weighting = "even"
     rotation: Rotation = "joint"
     alpha: Literal["given", "auto"] = "given"
@@ -94,11 +94,12 @@ class FromCounts:
         known = prior.alpha0 is not None
         # of a corpus that is not known: a basis and an alpha0 as by default
         max_topics = k if known else max(k, PilotOptions().max_topics)
-        alpha0 = prior.alpha0 if known else TopicOptions(topics=k).alpha0
+        alpha0 = TopicOptions(topics=k).alpha0 if prior.alpha0 is None else prior.alpha0
         statistics = gather(batch, max_topics, self.length_weights)
         model = fit(statistics, k, alpha0, self.rotation, self.refine, self.alpha)
         del statistics
-        return polished(model, batch, self.passes, alpha=not known, threads=CORES)
+        learned = not known and model.alpha0 > 0  # of one topic a document there is no alpha
+        return polished(model, batch, self.passes, alpha=learned, threads=CORES)
 
     def result(self, fitted: TopicModel, prepared: Any) -> Fitted:
         return Fitted(fitted.topics, fitted.alpha)

@@ -12,7 +12,7 @@ from real_corpora import RealCorpus
 from scipy.optimize import linear_sum_assignment
 
 from streaming_moments import CountBatch, TopicModel
-from streaming_moments.numerics.relevance import top_words
+from streaming_moments.numerics.relevance import WEIGHTS, relevance, top_words
 from streaming_moments.quality.coherences import npmi_coherence, umass_coherence
 from streaming_moments.quality.diversity import topic_diversity
 
@@ -40,6 +40,8 @@ class Scores:
         alpha; NaN where it has none.
     perplexity_alike : float
         The same with an alpha that is chosen alike for all methods, on training documents.
+    npmi_relevant, npmi_held_relevant, diversity_relevant : float
+        NPMI and diversity of the words that relevance ranks first, alike for all methods.
     """
 
     npmi: float
@@ -48,6 +50,9 @@ class Scores:
     diversity: float
     perplexity: float
     perplexity_alike: float
+    npmi_relevant: float
+    npmi_held_relevant: float
+    diversity_relevant: float
 
 
 def score(fitted: Fitted, corpus: RealCorpus) -> Scores:
@@ -57,11 +62,28 @@ def score(fitted: Fitted, corpus: RealCorpus) -> Scores:
     alike = completion_perplexity(fitted, learned_alpha(fitted.topics, corpus.training), corpus)
     diversity = topic_diversity(fitted.topics, DIVERSITY_WORDS)
     held, _ = coherence(fitted.topics, corpus.held_out)
-    return Scores(npmi, umass, held, diversity, own, alike)
+    # scores of words, all above 0, as shares of topics are
+    telling = np.exp(
+        relevance(fitted.topics, frequencies_of(corpus.training), WEIGHTS["relevance"])
+    )
+    return Scores(
+        npmi,
+        umass,
+        held,
+        diversity,
+        own,
+        alike,
+        coherence(telling, corpus.training)[0],
+        coherence(telling, corpus.held_out)[0],
+        topic_diversity(telling, DIVERSITY_WORDS),
+    )
 
 
 def coherence(topics: NDArray[np.float64], documents: CountBatch) -> tuple[float, float]:
-    """Mean NPMI and UMass from document and co-document counts of the top words."""
+    """Mean NPMI and UMass from document and co-document counts of the top words.
+
+    The top words are those with the highest values of `topics`, (n, k).
+    """
     words = np.unique(top_words(topics, COHERENCE_WORDS))
     present = (documents.to_csr()[:, words] > 0).astype(np.int64)
     together = (present.T @ present).toarray()

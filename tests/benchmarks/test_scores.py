@@ -3,6 +3,7 @@ import pytest
 from corpora import known_eta
 from measure import Measurement
 from methods import Fitted
+from programme import Programme
 from real_corpora import RealCorpus
 from runs import runs_of
 from scores import agreement, completion_perplexity, learned_alpha, score, topic_errors
@@ -86,3 +87,20 @@ def test_of_several_runs_the_likeliest_is_kept():
     assert (ten.values("error"), ten.seconds) == ([0.1, 0.2, 0.3], 3.0)
     assert ten.shown("error", 1) == "0.2 (0.3, 0.1)"
     assert twenty.shown("error", 1) == "0.4"
+
+
+def test_words_by_relevance_are_those_that_no_other_topic_has(drawn, corpus):
+    # each topic shares its likeliest words with all others, and has words of its own behind them
+    common = np.zeros(drawn.topics.shape[0])
+    common[:10] = 0.08
+    own = 0.2 * drawn.topics
+    topics = common[:, None] + own
+    found = score(Fitted(topics / topics.sum(axis=0), None), corpus)
+    assert found.diversity_relevant > found.diversity
+    assert -1 <= found.npmi_held_relevant <= found.npmi_relevant <= 1
+
+
+def test_a_real_corpus_has_nmf_of_tf_idf_and_passes_that_end_by_themselves():
+    names = [job.name for job in Programme("unused", (2000,), (20,), seeds=1, starts=0).jobs()]
+    for method in ("this project, polish auto", "NMF, TF-IDF", "NMF, KL"):
+        assert names.count(f"real reuters, k = 20: {method}") == 1
