@@ -107,6 +107,8 @@ class RealFit:
             "tokens": corpus.training.tokens,
             "longest": int(corpus.training.lengths.max()),
         }
+        if found.alpha is not None:
+            figures["alpha0"] = float(found.alpha.sum())
         if corpus.labels is not None:
             shares = self.method.proportions(fitted, prepared)
             figures["agreement"] = agreement(shares, corpus.labels)

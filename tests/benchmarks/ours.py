@@ -67,6 +67,8 @@ class FromCounts:
         Of the basis.
     rotation, alpha : str
         Of the fit.
+    alpha0 : str
+        Of a planted corpus: as given, or "auto", which does not use what is given.
     """
 
     refine: int = ROUNDS
@@ -74,6 +76,7 @@ class FromCounts:
     length_weights: Weighting = "even"
     rotation: Rotation = "joint"
     alpha: Literal["given", "auto"] = "given"
+    alpha0: Literal["given", "auto"] = "given"
     seed: None = None
 
     @property
@@ -84,6 +87,7 @@ class FromCounts:
         parts += [f"refine {self.refine}"] if self.refine != ROUNDS else []
         parts += [f"polish {self.passes}"] if self.passes else []
         parts += [f"alpha {self.alpha}"] if self.alpha != "given" else []
+        parts += [f"alpha0 {self.alpha0}"] if self.alpha0 != "given" else []
         return f"{OURS}, {', '.join(parts) or 'defaults'}"
 
     def prepare(self, batch: CountBatch, n_topics: int, prior: Prior) -> Any:
@@ -91,14 +95,15 @@ class FromCounts:
 
     def fit(self, prepared: Any) -> TopicModel:
         batch, k, prior = prepared
-        known = prior.alpha0 is not None
         # of a corpus that is not known: a basis and an alpha0 as by default
-        max_topics = k if known else max(k, PilotOptions().max_topics)
-        alpha0 = TopicOptions(topics=k).alpha0 if prior.alpha0 is None else prior.alpha0
+        max_topics = max(k, PilotOptions().max_topics) if prior.alpha0 is None else k
+        given = prior.alpha0 if self.alpha0 == "given" else None
+        alpha0 = TopicOptions(topics=k).alpha0 if given is None else given
         statistics = gather(batch, max_topics, self.length_weights)
         model = fit(statistics, k, alpha0, self.rotation, self.refine, self.alpha)
         del statistics
-        learned = not known and model.alpha0 > 0  # of one topic a document there is no alpha
+        # a model of one topic a document has no alpha
+        learned = given is None and model.alpha0 > 0
         return polished(model, batch, self.passes, alpha=learned, threads=CORES)
 
     def result(self, fitted: TopicModel, prepared: Any) -> Fitted:

@@ -38,6 +38,8 @@ OURS: tuple[Method, ...] = (
     FromCounts(refine=0),
     FromCounts(passes=2),
     FromCounts(passes=10),
+    FromCounts(passes="auto"),
+    FromCounts(passes="auto", alpha0="auto"),
 )
 WEIGHTS: tuple[Method, ...] = tuple(
     FromCounts(refine, 0, weights) for weights in ("even", "pooled") for refine in (0, JOINT.refine)
