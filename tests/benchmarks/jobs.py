@@ -48,7 +48,8 @@ class PlantedFit:
             fitted = self.method.fit(prepared)
         found = self.method.result(fitted, prepared)
         assert found.topics.shape == (N_WORDS, k)
-        return {"likelihood": found.likelihood} | errors_of(found.topics, self.corpus)
+        figures = {"likelihood": found.likelihood} | errors_of(found.topics, self.corpus)
+        return figures if found.alpha is None else figures | {"alpha0": float(found.alpha.sum())}
 
 
 def errors_of(topics: object, corpus: Planted) -> dict[str, float]:

@@ -67,8 +67,8 @@ class FromCounts:
         Of the basis.
     rotation, alpha : str
         Of the fit.
-    alpha0 : str
-        Of a planted corpus: as given, or "auto", which does not use what is given.
+    alpha0 : str or float
+        Of a planted corpus "given" is the true one, of others the default; "auto", or a number.
     """
 
     refine: int = ROUNDS
@@ -76,7 +76,7 @@ class FromCounts:
     length_weights: Weighting = "even"
     rotation: Rotation = "joint"
     alpha: Literal["given", "auto"] = "given"
-    alpha0: Literal["given", "auto"] = "given"
+    alpha0: float | Literal["given", "auto"] = "given"
     seed: None = None
 
     @property
@@ -97,17 +97,19 @@ class FromCounts:
         batch, k, prior = prepared
         # of a corpus that is not known: a basis and an alpha0 as by default
         max_topics = max(k, PilotOptions().max_topics) if prior.alpha0 is None else k
-        given = prior.alpha0 if self.alpha0 == "given" else None
-        alpha0 = TopicOptions(topics=k).alpha0 if given is None else given
+        default = TopicOptions(topics=k).alpha0
+        given = default if prior.alpha0 is None else prior.alpha0
+        alpha0 = given if self.alpha0 == "given" else self.alpha0
         statistics = gather(batch, max_topics, self.length_weights)
         model = fit(statistics, k, alpha0, self.rotation, self.refine, self.alpha)
         del statistics
+        known = prior.alpha0 is not None and self.alpha0 == "given"
         # a model of one topic a document has no alpha
-        learned = given is None and model.alpha0 > 0
+        learned = not known and model.alpha0 > 0
         return polished(model, batch, self.passes, alpha=learned, threads=CORES)
 
     def result(self, fitted: TopicModel, prepared: Any) -> Fitted:
-        return Fitted(fitted.topics, fitted.alpha)
+        return Fitted(fitted.topics, fitted.alpha, weights=fitted.weights)
 
     def proportions(self, fitted: TopicModel, prepared: Any) -> NDArray[np.float64]:
         return fitted.transform(prepared[0])

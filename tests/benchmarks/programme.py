@@ -52,6 +52,9 @@ REAL_OURS: tuple[Method, ...] = (
     FromCounts(refine=0),
     FromCounts(refine=40),
     FromCounts(alpha="auto"),
+    # the default before it was found
+    FromCounts(alpha0=0.1),
+    FromCounts(passes="auto", alpha0=0.1),
 )
 REAL_PEERS: tuple[Method, ...] = (
     Nmf(),

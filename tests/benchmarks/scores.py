@@ -99,12 +99,15 @@ def completion_perplexity(
 ) -> float:
     """Perplexity of half of each held-out document's tokens, proportions from the other half.
 
-    Inference is `TopicModel.transform` with the method's topics and this alpha. Every topic of
-    every method is mixed with 1% of the training frequencies (one added to each count), for
-    inference and for the score.
+    Inference is `TopicModel.transform` with the method's topics and this alpha. With an alpha of
+    zeros each document has one topic: the proportions are the probabilities of its topic. Every
+    topic of every method is mixed with 1% of the training frequencies (one added to each count),
+    for inference and for the score.
     """
     parts = halves(corpus.held_out, np.random.default_rng(seed))
-    return _completed(fitted.topics, alpha, frequencies_of(corpus.training), *parts)[0]
+    frequencies, alpha0 = frequencies_of(corpus.training), float(alpha.sum())
+    weights = alpha / alpha0 if alpha0 or fitted.weights is None else fitted.weights
+    return _completed(fitted.topics, weights, alpha0, frequencies, *parts)[0]
 
 
 def learned_alpha(topics: NDArray[np.float64], training: CountBatch) -> NDArray[np.float64]:
@@ -119,9 +122,10 @@ def learned_alpha(topics: NDArray[np.float64], training: CountBatch) -> NDArray[
     frequencies, k = frequencies_of(training), topics.shape[1]
     weights = np.full(k, 1 / k)
     for _ in range(2):
-        weights = _completed(topics, weights, frequencies, *parts)[1]
-    tried = [alpha0 * weights for alpha0 in _ALPHA0S]
-    return min(tried, key=lambda alpha: _completed(topics, alpha, frequencies, *parts)[0])
+        weights = _completed(topics, weights, 1.0, frequencies, *parts)[1]
+    return weights * min(
+        _ALPHA0S, key=lambda one: _completed(topics, weights, one, frequencies, *parts)[0]
+    )
 
 
 def frequencies_of(training: CountBatch) -> NDArray[np.float64]:
@@ -132,14 +136,14 @@ def frequencies_of(training: CountBatch) -> NDArray[np.float64]:
 
 def _completed(
     topics: NDArray[np.float64],
-    alpha: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    alpha0: float,
     frequencies: NDArray[np.float64],
     first: CountBatch,
     second: CountBatch,
 ) -> tuple[float, NDArray[np.float64]]:
     """Perplexity of the second halves, and the mean proportions of the first."""
-    alpha0 = float(alpha.sum())
-    model = TopicModel.from_topics(topics, alpha / alpha0, alpha0)
+    model = TopicModel.from_topics(topics, weights, alpha0)
     model = replace(model, word_probabilities=frequencies)
     proportions = model.transform(first, smoothing=SMOOTHING)
     smoothed = (1 - SMOOTHING) * topics + SMOOTHING * frequencies[:, None]

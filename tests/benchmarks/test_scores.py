@@ -8,7 +8,7 @@ from real_corpora import RealCorpus
 from runs import runs_of
 from scores import agreement, completion_perplexity, learned_alpha, score, topic_errors
 
-from streaming_moments.synthetic.corpora import lda_corpus, topic_error
+from streaming_moments.synthetic.corpora import lda_corpus, single_topic_corpus, topic_error
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,14 @@ def test_a_method_without_alpha_is_scored_with_one_that_is_learned(drawn, corpus
     assert np.isnan(found.perplexity)
     known = completion_perplexity(Fitted(drawn.topics, None), drawn.alpha0 * drawn.weights, corpus)
     assert found.perplexity_alike == pytest.approx(known, rel=0.01)
+
+
+def test_documents_of_one_topic_are_predicted_best_without_an_alpha():
+    drawn = single_topic_corpus(600, 100, 3, lengths=(10, 20), seed=2)
+    corpus = RealCorpus(drawn.batch.select(0, 400), drawn.batch.select(400, 600), None)
+    one = Fitted(drawn.topics, np.zeros(3), weights=drawn.weights)
+    found = completion_perplexity(one, one.alpha, corpus)
+    assert found < 0.95 * completion_perplexity(one, 3 * drawn.weights, corpus)
 
 
 def test_parameters_of_planted_topics_are_in_the_order_of_their_words():
