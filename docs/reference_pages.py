@@ -18,6 +18,7 @@ import click
 
 from streaming_moments import __version__
 from streaming_moments.lazy_imports import exports_of
+from streaming_moments.pipelines.command_help import GroupedCommand
 
 # Packages whose exports people use, each with the title of its page. What an earlier page has is
 # linked from a later one.
@@ -56,6 +57,7 @@ def write(folder: Path) -> list[Path]:
         "commands.md": commands_page(),
         "http.md": http_page(),
         "configuration.md": configuration_page(),
+        "metrics.md": metrics_page(),
         **dict(api_pages()),
     }
     generated = folder / "generated"
@@ -160,14 +162,12 @@ def _command(name: str, command: Any, parent: click.Context, heading: str) -> li
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [f"{heading} {name}", "", _prose(command.help), ""]
     lines += ["```text", f"streaming-moments {name} {usage}", "```", ""]
-    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
-    if options:
-        lines += ["| option | meaning |", "| --- | --- |"]
-        for one in options:
-            record = one.get_help_record(context)
-            if record is not None:
-                lines.append(f"| {_code(record[0])} | {_cell(record[1])} |")
-        lines.append("")
+    if isinstance(command, GroupedCommand):
+        for section, records in command.sections(context).items():
+            lines += [f"| {_cell(section)} | meaning |", "| --- | --- |"]
+            lines += [f"| {_code(flags)} | {_cell(told)} |" for flags, told in records]
+            lines.append("")
+        lines += ["Examples:", "", "```text", *command.examples, "```", ""]
     return lines
 
 
@@ -205,6 +205,52 @@ def http_page() -> str:
         )
         lines += [f"Answers: {answers}.", ""]
     return "\n".join(lines) + "\n"
+
+
+def metrics_page() -> str:
+    """All metrics, by their names and help in Prometheus' format."""
+    from streaming_moments.pipelines.reports.metrics import RunMetrics, metrics_registry
+    from streaming_moments.pipelines.service.gauges import LIVE, Gauges
+
+    numbers = {one.name: 0 for one in fields(RunMetrics)} | {"store": "", "step_seconds": {"": 0}}
+    written = [
+        (metric.name, metric.documentation, sorted(metric.samples[0].labels))
+        for metric in metrics_registry(RunMetrics(**numbers)).collect()
+    ]
+    served = [(f"streaming_moments_{one.name}", one.says, []) for one in LIVE]
+    served += [
+        # counters have this ending where they are read
+        (metric.name + "_total" * (metric.type == "counter"), metric.documentation, [])
+        for metric in Gauges.new().registry.collect()
+    ]
+    lines = [
+        "# Metrics",
+        "",
+        "All metrics are in the text format of Prometheus. Times are Unix seconds.",
+        "",
+        "## After a night",
+        "",
+        "The section `[metrics]` of a night names a file for the text file collector of the node",
+        "exporter. Each night replaces the file.",
+        "",
+        *_metrics(written),
+        "## Of the service",
+        "",
+        "`GET /metrics` answers with these. The metric `streaming_moments_step_failures` has a",
+        "label `step`: consecutive failures of each step of the accumulator.",
+        "",
+        *_metrics(served),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _metrics(rows: list[tuple[str, str, list[str]]]) -> list[str]:
+    lines = ["| metric | labels | meaning |", "| --- | --- | --- |"]
+    lines += [
+        f"| {_code(name)} | {', '.join(map(_code, labels))} | {_cell(meaning)} |"
+        for name, meaning, labels in rows
+    ]
+    return [*lines, ""]
 
 
 def configuration_page() -> str:

@@ -19,8 +19,10 @@ from streaming_moments.models.registry import (
 )
 from streaming_moments.models.states import compares_states
 from streaming_moments.models.topic_options import TopicOptions
+from streaming_moments.pipelines.command_help import SOME, GroupedOption, in_section
 
 AUTO, FOUND = "auto", "found"
+_MODEL = "Model"
 _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
 
@@ -99,7 +101,12 @@ def field_option(
         kind: Any = click.Choice(one.metadata["choices"])
     else:
         kind = OptionOf(one, get_type_hints(options)[one.name], auto)
-    told = {"help": one.metadata["help"], **shown}
+    numbers = kind.name in ("integer", "float")
+    told = {
+        "help": one.metadata["help"],
+        "metavar": "|".join(("N", *auto)) if numbers else None,
+        **shown,
+    }
     return click.option(one.name, *_flags(one), type=kind, **told)
 
 
@@ -131,21 +138,34 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     placed: Callable[..., Any] = chosen
     for holders in reversed(known.values()):
         (model, one), *_ = holders.items()
-        everywhere = len(holders) == len(MODELS)
         told = one.metadata["help"] + (f" [{_default(holders)}]" if _default(holders) else "")
         placed = field_option(
             one,
             MODELS[model].Options,
             one.metadata.get(AUTO, ()),
-            help=told if everywhere else f"Of {', '.join(holders)}: {told}",
+            help=told if len(holders) == len(MODELS) else f"Of {', '.join(holders)}: {told}",
+            cls=GroupedOption,
+            sections=_sections(holders),
         )(placed)
-    return click.option(
+    return in_section(
+        _MODEL,
         "--model",
         type=click.Choice(tuple(MODELS)),
         default=DEFAULT_MODEL,
         show_default=True,
-        help="What to fit.",
+        metavar="MODEL",
+        help=f"Model to fit: {', '.join(MODELS)}.",
     )(placed)
+
+
+def _sections(holders: dict[str, Field[Any]]) -> dict[str, str | None]:
+    """Heading of each model that has an option, with its help and default there."""
+    if len(holders) == len(MODELS):
+        return {_MODEL: None}
+    return {
+        f"{SOME}model {model}": f"{one.metadata['help']} [{_default({model: one})}]"
+        for model, one in holders.items()
+    }
 
 
 def requested(model: str, given: dict[str, Any]) -> FitRequest:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields
 from datetime import timedelta
-from math import isnan
+from math import nan
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import click
 from annotated_types import Interval
+from click.core import ParameterSource
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.command_help import GroupedCommand, GroupedOption
 from streaming_moments.pipelines.quantities import (
     Count,
     Number,
@@ -42,6 +44,27 @@ class Parsed(click.ParamType[_Value]):
             return self._parse(value)
         except InvalidInput as error:
             self.fail(f"{error}.", param, ctx)
+
+
+class Whole(click.ParamType[int]):
+    """Whole numbers of a range; help shows no bound, errors name the one that is exceeded."""
+
+    name = "number"
+
+    def __init__(self, least: int = 0, most: int | None = None) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number as it is."""
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number.", param, ctx)
+        if number < self.least:
+            self.fail(f"{number} is too small; give at least {self.least}.", param, ctx)
+        if self.most is not None and number > self.most:
+            self.fail(f"{number} is too large; give at most {self.most:,}.", param, ctx)
+        return number
 
 
 class OrAuto(click.ParamType[Any]):
@@ -77,7 +100,7 @@ VERSION = Parsed("version", _version)
 _BEHIND = "version "
 
 
-class VersionsCommand(click.Command):
+class VersionsCommand(GroupedCommand):
     """A command whose arguments are versions, of which -1 is one and no option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -98,19 +121,25 @@ class VersionsCommand(click.Command):
         )
 
 
-class Share(click.FloatRange):
-    """Shares of a whole, 0 to 1; for click nan is in every range."""
+class Share(click.ParamType[float]):
+    """Shares of a whole, 0 to 1."""
+
+    name = "share"
 
     def __init__(self, min_open: bool = False) -> None:
-        super().__init__(0, 1, min_open=min_open)
+        self._above = min_open
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """The share as it is."""
-        share: float = super().convert(value, param, ctx)
-        if isnan(share):
-            self.fail(f"{value!r} is no number of 0 to 1", param, ctx)
+        try:
+            share = float(value)
+        except ValueError:
+            share = nan
+        if not 0 <= share <= 1 or (self._above and share == 0):
+            bounds = "above 0 and at most 1" if self._above else "from 0 to 1"
+            self.fail(f"{value!r} is not a share; give a number {bounds}.", param, ctx)
         return share
 
 
@@ -119,8 +148,8 @@ def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
 
     Examples
     --------
-    >>> type_of(Count)
-    <IntRange 1<=x<=9007199254740992>
+    >>> type_of(Count).least
+    1
     """
     if choices:
         return click.Choice(choices)
@@ -130,7 +159,14 @@ def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
     assert isinstance(bounds, Interval)
     if plain is float:
         return Share(min_open=bounds.gt is not None)
-    return click.IntRange(bounds.ge, bounds.le)  # type: ignore[arg-type]
+    return Whole(cast("int", bounds.ge), cast("int", bounds.le))
+
+
+def options_given(*kinds: type[Any]) -> set[str]:
+    """Names of the options of some dataclasses that were given on the command line."""
+    source = click.get_current_context().get_parameter_source
+    names = {one.name for kind in kinds for one in fields(kind)}
+    return {name for name in names if source(name) is ParameterSource.COMMANDLINE}
 
 
 NUMBER, COUNT, SEED = type_of(Number), type_of(Count), type_of(Seed)
@@ -177,13 +213,30 @@ def _option(
     if hint is bool:
         flag = f"{flag}/--no-{flag[2:]}"
     default = None if changes else one.default
+    choices = more.get("choices", ())
     return click.option(
         flag,
         one.name,
-        type=type_of(hint, more.get("choices", ())),
+        cls=GroupedOption,
+        sections=more.get("sections"),
+        type=type_of(hint, choices),
         multiple=many,
         default=default,
         show_default=not many and hint is not bool and default is not None,
-        metavar=more.get("metavar"),
+        metavar=more.get("metavar") or long_choice(one.name, choices),
         help=f"{more['help'][:-1]} [as before]." if changes else more["help"],
     )
+
+
+def long_choice(name: str, choices: Sequence[str]) -> str | None:
+    """The placeholder of an option of many choices, which its help names; None of few.
+
+    Examples
+    --------
+    >>> long_choice("format", ("parquet", "text", "zarr", "csv", "tsv"))
+    'FORMAT'
+    """
+    return name.upper() if len(choices) > _FEW else None
+
+
+_FEW = 4  # choices that fit into the column of flags

@@ -74,6 +74,20 @@ def size_text(nbytes: int) -> str:
     return next(f"{nbytes // size}{unit}" for unit, size in units if nbytes % size == 0)
 
 
+def about(number: float) -> str:
+    """A large number as people read it, to two digits.
+
+    Examples
+    --------
+    >>> [about(number) for number in (870, 43_900_000_000, 4.6e18)]
+    ['870', '44 billion', '4,600,000 trillion']
+    """
+    for size, name in ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"), (1.0, "")):
+        if number >= size:
+            return f"{float(f'{number / size:.2g}'):,.12g}{name}"
+    return "0"
+
+
 def _parse_size(value: int | str) -> int:
     if isinstance(value, int):
         return value

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import structlog
 
 
+# What `--quiet` and `--verbose` leave in the context of a command.
+QUIET, DETAILED = "streaming_moments.quiet", "streaming_moments.verbose"
+
+
 def shown(line: str) -> str:
     r"""A line as people see it: control characters escaped, secrets of URLs blotted out.
 
@@ -34,6 +38,28 @@ def say(*lines: str, err: bool = False) -> None:
 def tell(line: str) -> None:
     """Print a line on standard error."""
     say(line, err=True)
+
+
+def asked_for(key: str) -> bool:
+    """Whether the command that runs was given `--quiet`, or `--verbose`."""
+    context = click.get_current_context(silent=True)
+    return context is not None and key in context.meta
+
+
+def note(line: str) -> None:
+    """Print a line on standard error, unless the command was given `--quiet`."""
+    if not asked_for(QUIET):
+        tell(line)
+
+
+def detail(line: str) -> None:
+    """Print a line on standard error if the command was given `--verbose`."""
+    if asked_for(DETAILED):
+        tell(line)
+
+
+def unheard(line: str) -> None:
+    """Print nothing, in place of `tell`."""
 
 
 def event_logger() -> structlog.stdlib.BoundLogger:

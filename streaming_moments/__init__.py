@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         GaussianMixture as GaussianMixture,
     )
     from streaming_moments.models.mixtures.gaussian_mixture import MixtureOptions as MixtureOptions
-    from streaming_moments.models.passes.documents import polished as polished
+    from streaming_moments.models.passes.in_memory import polished as polished
     from streaming_moments.models.poissons.independent_intensities import (
         IndependentIntensities as IndependentIntensities,
     )

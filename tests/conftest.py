@@ -1,13 +1,16 @@
 """What holds for all tests, in one process or shared out among several."""
 
 import gc
+import linecache
 import os
 import shutil
 import sys
 from dataclasses import astuple, replace
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from botocore.loaders import JSONFileLoader
 from campaigns import CAMPAIGNS, Campaigns, Figure
 from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import settings
@@ -25,6 +28,10 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
 # gcsfs asks for the kind of a bucket by gRPC, and may wait for ever where nobody answers; it reads
 # this once, when the first test of a process loads it
 os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+
+# Each new client of S3 parses what S3 can do, always the same, in 30 ms or more.
+_parsed = lru_cache(maxsize=None)(JSONFileLoader().load_file)
+JSONFileLoader.load_file = lambda self, path: _parsed(path)
 
 # the first example of a kernel compiles it
 settings.register_profile("fixed", deadline=None, derandomize=True)
@@ -78,6 +85,7 @@ def pytest_collection_finish():
     """What tests are made of stays: a sixth of all time was spent looking for garbage in it."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 
@@ -106,6 +114,11 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.line(
             f"{figure.campaign:<58} {figure.held:>6} of {figure.tried:>6} {figure.note}"
         )
+
+
+def pytest_runtest_setup():
+    """An example looks for changes of each file that a traceback has shown, one by one."""
+    linecache.clearcache()
 
 
 @pytest.fixture(autouse=True)

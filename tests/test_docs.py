@@ -1,5 +1,6 @@
 """The site: each block of its pages runs, its language is plain, its reference is complete."""
 
+import ast
 import json
 import os
 import re
@@ -17,10 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 import reference_pages
 import requests
+from page_scripts import LONGEST, commands_of, printed_by
 from s3_server import S3Server
 
 from streaming_moments.pipelines.command_line.demo import write_decades
-from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.service.http.routes import CALLS
 
@@ -33,6 +34,10 @@ PAGES = {
     if not BUILT & set(path.relative_to(DOCS).parts) and path.name != "README.md"
 }
 GALLERY = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("gallery/*.py")}
+TEMPLATES = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in (ROOT / "pipelines" / "reports" / "templates").glob("*.html")
+}
 # what a page says of a block before it: "Output:" and a block of text
 OUTPUT = re.compile(
     r"^```python\n(.*?)^```\n\nOutput:\n\n```text\n(.*?)^```", re.DOTALL | re.MULTILINE
@@ -40,7 +45,6 @@ OUTPUT = re.compile(
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 RUN = {name for name, text in PAGES.items() if re.search(r"^```(python|sh)$", text, re.MULTILINE)}
 ADDRESSES = 4  # of a decade, so that pages take seconds
-LONGEST = 300  # seconds, on a machine that others use
 MOST_WORDS = 30
 
 # What language.md of the design gave up, with the word to write in its place.
@@ -105,32 +109,28 @@ def bucket(shards):
         server.stop()
 
 
-def in_shell(script, environment):
-    """What a block prints, in a shell in which the command is that of this checkout."""
-    command = f'streaming-moments() {{ "{sys.executable}" -m streaming_moments "$@"; }}\n'
+EACH_COMMAND = """
+import json, sys
+from streaming_moments.pipelines.command_line.entry import main
+
+for command in json.loads(sys.argv[1]):
+    try:
+        main(command)
+    except SystemExit as ended:
+        assert ended.code == 0, command
+"""
+
+
+def in_process_of_its_own(script, environment):
+    """Run commands one after another where the environment is another one."""
     ran = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", command + script],
+        [sys.executable, "-c", EACH_COMMAND, json.dumps(commands_of(script))],
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=LONGEST,
     )
     assert ran.returncode == 0, script + ran.stdout + ran.stderr
-    return ran.stdout
-
-
-# What a shell makes of each line of a script, arguments ended by zeros.
-WORDS = "streaming-moments() { printf '%s\\0' \"$@\"; echo; }\n"
-
-
-def in_process(script):
-    """Run commands in this process, which has loaded what each process would load again."""
-    shell = ["bash", "-euo", "pipefail", "-c", WORDS + script]
-    asked = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
-    for line in asked.splitlines():
-        with pytest.raises(SystemExit) as ended:
-            main(line.split("\0")[:-1])
-        assert ended.value.code == 0, line
 
 
 def free_port():
@@ -168,11 +168,10 @@ def run_block(language, text, names, environment):
     elif language == "python":
         exec(compile(text, "page", "exec"), names)
     elif language == "sh":
-        commands = all(re.match(r"streaming-moments ", line) for line in text.splitlines())
-        if commands and not environment:
-            in_process(text)
+        if environment:
+            in_process_of_its_own(text, environment)
         else:
-            in_shell(text, environment)
+            print(printed_by(text), end="")
     else:
         assert language == "text", f"a block of {language} does not run; call it text"
 
@@ -207,8 +206,13 @@ def test_pages_show_what_their_blocks_print(folder, capsys):
 @pytest.mark.linux
 def test_the_blocks_of_the_page_on_s3_run(folder, shards):
     with bucket(shards) as environment:
-        for language, text in FENCE.findall(PAGES["guides/s3"]):
-            run_block(language, text, {}, environment)
+        blocks = FENCE.findall(PAGES["guides/s3"])
+        for language, text in blocks:
+            if language != "sh":
+                run_block(language, text, {}, environment)
+        # all in one process, which loads what each would load again
+        scripts = [text for language, text in blocks if language == "sh"]
+        run_block("sh", "".join(scripts), {}, environment)
 
 
 @pytest.mark.linux
@@ -251,10 +255,22 @@ def prose_of_example(script):
     return prose("\n\n".join([title, *(re.sub(r"^# ", "", one, flags=re.M) for one in paragraphs)]))
 
 
+def prose_of_template(template):
+    """What a template shows: its text, and the strings in its expressions."""
+    silent = r"\{#.*?#\}|\{%.*?%\}|<style>.*?</style>|<pre.*?</pre>|<code>.*?</code>"
+    text = re.sub(silent, " ", template, flags=re.DOTALL)
+    strings = re.compile(r'"([^"]*)"')
+    text = re.sub(r"\{\{(.*?)\}\}", lambda one: ". ".join(strings.findall(one[1])) or "X", text)
+    text = re.sub(r"</?(span|strong|time|em)\b[^>]*>", "", text)
+    return prose(re.sub(r"<[^>]*>", "\n\n", text))
+
+
 def read_by_people():
-    return {name: prose(text) for name, text in PAGES.items()} | {
-        name: prose_of_example(text) for name, text in GALLERY.items()
-    }
+    return (
+        {name: prose(text) for name, text in PAGES.items()}
+        | {name: prose_of_example(text) for name, text in GALLERY.items()}
+        | {name: prose_of_template(text) for name, text in TEMPLATES.items()}
+    )
 
 
 def test_sentences_are_short():
@@ -278,7 +294,47 @@ def test_no_word_that_was_given_up():
     assert not found, "\n".join(found)
 
 
+def messages():
+    """Place and text of each text of three words or more in the folders of commands, jobs, service.
+
+    They are messages and help; docstrings are not. Values of f-strings are left out.
+    """
+    for folder in ("command_line", "jobs", "service"):
+        for path in sorted((ROOT / "pipelines" / folder).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            within = set()
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                    within.add(id(node.value))
+                elif isinstance(node, ast.JoinedStr):
+                    within |= {id(part) for part in node.values}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.JoinedStr):
+                    parts = (getattr(part, "value", None) for part in node.values)
+                    text = "".join(part if isinstance(part, str) else "CODE" for part in parts)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    text = node.value
+                else:
+                    continue
+                if id(node) not in within and len(text.split()) > 2:
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", text
+
+
+def test_no_word_that_was_given_up_is_in_messages_or_help():
+    help_of_commands = (("help", one) for one in prose(reference_pages.commands_page()))
+    found = [
+        f"{place}: {text!r}: write {better}"
+        for place, text in (*messages(), *help_of_commands)
+        for pattern, better in GIVEN_UP.items()
+        if re.search(pattern, text, re.IGNORECASE)
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_the_checks_of_language_see_what_they_look_for():
+    texts = dict(messages()).values()
+    assert len(texts) > 400
+    assert any("CODE cannot be read (CODE); create it by" in text for text in texts)
     page = "# Title\n\nOne. Two three\nfour.\n\n| a | b c |\n"
     page += "\n```sh\nkept\n```\n\n[It](kept.md) is `kept`."
     assert prose(page) == ["# Title", "One.", "Two three four.", "a", "b c", "[It] is CODE."]
@@ -287,6 +343,8 @@ def test_the_checks_of_language_see_what_they_look_for():
         "A b.",
         "C d.",
     ]
+    shown = '{% set kept = 1 %}<p class="a">One {{ "is kept" if kept else x }}.</p><pre>kept</pre>'
+    assert prose_of_template(shown) == ["One is kept."]
 
 
 # Looks for what is public.
@@ -302,6 +360,9 @@ def test_links_and_tables_of_contents_lead_to_pages(tmp_path):
         for entries in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
             links += [one for one in entries.split("\n") if one and not one.startswith(":")]
         for link in (one for one in links if not one.startswith("http")):
+            if link.endswith(".png"):
+                assert (here / link).is_file(), f"{name}: {link}"
+                continue
             target = os.path.relpath(here / link, DOCS).removesuffix(".md")
             assert target in known, f"{name}: {link}"
     listed = {os.path.relpath(DOCS / name, DOCS) for name in generated}

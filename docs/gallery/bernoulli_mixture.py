@@ -13,7 +13,7 @@ from streaming_moments import MomentBernoulliMixture
 from streaming_moments.synthetic.sets import feature_sets, probability_error
 
 drawn = feature_sets(4000, n_features=30, components=3, seed=1)
-model = MomentBernoulliMixture(n_components="auto", polish=2).fit(drawn.batch.to_csr())
+model = MomentBernoulliMixture(n_components="auto", polish="auto").fit(drawn.batch.to_csr())
 error = probability_error(model.probabilities_.T, drawn.probabilities)
 print(len(model.weights_), "components, root mean square error", round(error, 3))
 

@@ -1,15 +1,17 @@
-"""Progress of long steps: a bar on a terminal, silence elsewhere."""
+"""Progress of long steps: a bar on a terminal, a line a minute elsewhere."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
 
 
 class StepProgress(Protocol):
@@ -42,10 +44,10 @@ class Bars:
 
 
 @contextmanager
-def step_progress(quiet: bool = False) -> Iterator[StepProgress]:
-    """Bars on standard error when it is a terminal, else silence."""
+def step_progress(tell: Callable[[str], None], quiet: bool = False) -> Iterator[StepProgress]:
+    """Bars on standard error when it is a terminal, else lines by `tell`; nothing if `quiet`."""
     if quiet or not sys.stderr.isatty():
-        yield Silent()
+        yield Silent() if quiet else ProgressLines(tell)
         return
     with Progress(
         TextColumn("{task.description}"),

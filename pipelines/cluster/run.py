@@ -40,7 +40,9 @@ class Run:
         Seconds that shards are counted between two commits; never less than a minute, nor than
         20 times what a commit takes.
     tell : callable
-        Told, in a line, what a job will do that is not what one would expect.
+        Prints a line that users should know before the job ends.
+    detail : callable
+        Prints a line for users who asked for details.
     """
 
     cluster: Cluster
@@ -49,6 +51,7 @@ class Run:
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
     commit_every: float = COMMIT_EVERY
     tell: Callable[[str], None] = _untold
+    detail: Callable[[str], None] = _untold
 
     def calls(
         self,

@@ -9,6 +9,7 @@ from importlib import import_module
 from types import ModuleType
 
 import click
+from click.shell_completion import CompletionItem
 
 from streaming_moments.startup import begun
 
@@ -16,73 +17,85 @@ _PACKAGE = "streaming_moments.pipelines.command_line"
 # By the folder of their files, which bear their names, with the first line of their help.
 _COMMANDS: dict[str, dict[str, str]] = {
     "stores": {
-        "compact": "Replace the segments of STORE by their sums; older versions keep theirs.",
+        "compact": (
+            "Merge segments of STORE, so that reading it is faster; older versions stay readable."
+        ),
         "create": (
-            "Make STORE with a vocabulary and basis from a sample of SHARDS; counts nothing yet."
+            "Create STORE: choose its vocabulary and basis from a sample of SHARDS. Counts "
+            "nothing yet."
         ),
         "diff": "Show what changed in STORE from version BEFORE to version AFTER.",
-        "expire": "Drop old versions of STORE, and delete what only they hold.",
+        "expire": "Drop old versions of STORE and delete the files that only they use.",
         "forget": (
-            "Take counted SHARDS out of STORE, as if they had never come; reads them once more."
+            "Subtract counted SHARDS from STORE, as if they had never been counted. Reads them "
+            "again."
         ),
-        "gc": "Delete what writers that died have left in STORE.",
-        "grow": "Add to STORE the words that became frequent, found in a sample of SHARDS.",
-        "log": "Show the commits of STORE, the latest first, and where its history begins.",
+        "gc": "Delete files that interrupted writers left in STORE.",
+        "grow": "Add words to STORE that have become frequent in a sample of SHARDS.",
+        "log": "Show the commits of STORE, the latest first.",
         "purge": (
-            "Let no version, model or file of STORE keep anything of SHARDS, as the law may ask."
+            "Erase SHARDS from all versions, models and files of STORE, for example to comply "
+            "with a law."
         ),
-        "rebase": "Give STORE new words and a new basis, and count the shards it holds once more.",
-        "rollback": (
-            "Make STORE again what it was at VERSION, or a tag what it was, by a new commit."
-        ),
+        "rebase": "Give STORE a new vocabulary and basis, and count its shards again.",
+        "rollback": "Restore STORE, or one tag, to an earlier state by a new commit.",
         "status": "Show what STORE holds.",
         "update": "Count the SHARDS that STORE has not counted yet.",
         "verify": (
-            "Read every file of a version of STORE and check hashes and sums; exit code 2 if "
-            "unsound."
+            "Check the hashes and sums of all files of a version of STORE; exit code 2 if one is "
+            "wrong."
         ),
     },
     "models": {
-        "label": "Let TOPIC of a model of STORE be called TEXT, wherever it is shown.",
+        "label": "Name a topic of a model of STORE: TOPIC is shown as TEXT from then on.",
         "memberships": (
-            "Write the memberships of all nodes by a model of STORE, of edges, as Parquet."
+            "Write the community memberships of all nodes of a graph, by a model of STORE, as "
+            "Parquet."
         ),
-        "page": "Write a page of a model of STORE: one HTML file that loads nothing.",
-        "polish": "Polish a model of STORE by passes over SHARDS, and keep the new one beside it.",
-        "refit": "Fit a model to STORE, without the documents, and keep it there.",
-        "select": (
-            "Compare numbers of topics, or states, on STORE by what is held out; keeps no model."
-        ),
-        "tag": "Let the tag NAME stand for MODEL of STORE, wherever it stood before.",
+        "page": "Write a page about a model of STORE: one HTML file that works offline.",
+        "polish": "Improve a model of STORE by passes over SHARDS, and save it as a new model.",
+        "refit": "Fit a model to STORE, without reading any document, and save it there.",
+        "select": "Compare numbers of topics or states on STORE by held-out data; saves no model.",
+        "tag": "Move the tag NAME to MODEL of STORE; creates the tag if it is new.",
         "topics": "Show the topics of a model of STORE.",
         "transform": (
-            "Write topic proportions of each document of SHARDS, or completed rows, as Parquet."
+            "Write the topic proportions of each document of SHARDS, or completed rows, as Parquet."
         ),
     },
     "service": {
         "accumulate": (
-            "Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers."
+            "Count pending documents of the service, as CONFIG (TOML) says, beside its servers."
         ),
-        "inbox": "Say which store an inbox of the service belongs to, and assign it to another.",
-        "serve": "Take documents and answer for topics over HTTP, as CONFIG (TOML) says.",
+        "inbox": (
+            "Show which store an inbox of the service belongs to, or assign it to another store."
+        ),
+        "serve": (
+            "Accept documents and answer questions about topics over HTTP, as CONFIG (TOML) says."
+        ),
         "set-aside": (
-            "Show the shards that cannot be counted, count them again, or refuse their documents."
+            "Show the shards that cannot be counted, retry them, or reject their documents."
         ),
-        "token": "Make and remove the tokens by which callers of the service are known.",
+        "token": "Create, remove and list the tokens that identify callers of the service.",
     },
     "": {
         "demo": "Find the topics of the State of the Union addresses, from scratch.",
-        "kernels": "Compile the kernels now, so that no later command has to wait for it.",
+        "kernels": "Compile the kernels now, so that later commands start faster.",
         "neighbours": (
             "Group the edges in SHARDS by node, into lists of neighbours: documents for a store."
         ),
         "nightly": (
-            "Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says."
+            "Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish."
         ),
         "plan": (
-            "Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."
+            "Estimate what a store of SHARDS costs: bytes, seconds, workers. Reads a few megabytes."
         ),
     },
+}
+_HEADINGS = {
+    "stores": "Stores",
+    "models": "Models",
+    "service": "Service",
+    "": "Other commands",
 }
 _FOLDERS = {name: folder for folder, own in _COMMANDS.items() for name in own}
 _ALIASES = {"show": "topics"}
@@ -107,7 +120,7 @@ class LateGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of that name; one that there is not is taken for a slip."""
+        """Return the command of that name; an error names the nearest one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -118,8 +131,18 @@ class LateGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, none of which is imported."""
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(line for own in _COMMANDS.values() for line in own.items()))
+        for folder, own in _COMMANDS.items():
+            with formatter.section(_HEADINGS[folder]):
+                formatter.write_dl(sorted(own.items()), col_max=14)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a name of a command with its line, without importing any command."""
+        found = [line for own in _COMMANDS.values() for line in own.items()]
+        return [
+            CompletionItem(name, help=told)
+            for name, told in sorted(found)
+            if name.startswith(incomplete)
+        ] + click.Command.shell_complete(self, ctx, incomplete)
 
 
 def _loaded(name: str) -> ModuleType:

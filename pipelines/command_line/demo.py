@@ -24,6 +24,7 @@ from rich.text import Text
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -98,8 +99,14 @@ class CostTable:
             self.steps.append(StepCost(step, seconds, max(peak, process.memory_info().rss)))
 
 
-@click.command()
-@click.option("--folder", help="Keep shards, store and proportions here [a temporary folder].")
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments demo",
+        "streaming-moments demo --folder demo",
+    ),
+)
+@click.option("--folder", help="Folder for shards, store and proportions [a temporary folder].")
 @cluster_options
 def demo(folder: str | None, session: Session) -> None:
     """Find the topics of the State of the Union addresses, from scratch."""
@@ -156,9 +163,7 @@ def write_decades(folder: Path) -> list[str]:
 
 def _run(console: Console, place: Path, page: Path, run: Run) -> None:
     costs = CostTable()
-    console.print(
-        "The first time kernels are compiled on the way, some 5 seconds; they are kept.\n"
-    )
+    console.print("The first run compiles kernels for about 5 seconds; later runs reuse them.\n")
     with costs.measured("write shards"):
         paths = write_decades(place / "shards")
     shards = list_shards(paths)
@@ -184,7 +189,7 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> None:
     histogram = store.length_histogram()
     console.print(
         f"statistics: {histogram.n_documents:,} passages, {histogram.effective_documents:,.0f} "
-        f"effective, {store.vocabulary.n_words:,} words; the text is not needed any more\n"
+        f"effective, {store.vocabulary.n_words:,} words; the texts are not needed any more\n"
     )
 
     table = Table(title="Coherence by number of topics", title_justify="left", show_edge=False)
@@ -266,5 +271,5 @@ def _decade(shard: Shard) -> int:
 
 def _required(value: _Value | None) -> _Value:
     if value is None:
-        raise InvalidInput("the store keeps no co-document counts")
+        raise InvalidInput("the store has no co-document counts")
     return value

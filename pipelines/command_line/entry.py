@@ -39,8 +39,8 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         name = type(error).__name__
         code = _failed(
-            f"fault of streaming-moments ({name}: {error}); please report it with what "
-            "`streaming-moments --debug ...` prints",
+            f"bug in streaming-moments ({name}: {error}); please report it with the output of "
+            "`streaming-moments --debug ...`",
             given,
             ExitCode.FAULT,
         )
@@ -55,5 +55,5 @@ def _failed(message: str, arguments: list[str], code: int) -> int:
 
 
 def _interrupted() -> int:
-    tell("interrupted: every commit so far is kept; run the same command again to go on")
+    tell("interrupted: all commits so far are stored; run the same command again to continue")
     return ExitCode.INTERRUPTED

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     json_option,
@@ -29,12 +30,12 @@ _NODES = 60
 _JOINED = (0.1, 0.7)  # nodes of different communities, and of the same one
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("streaming-moments kernels",))
 @json_option
 def kernels(json_output: bool) -> None:
-    """Compile the kernels now, so that no later command has to wait for it.
+    """Compile the kernels now, so that later commands start faster.
 
-    They are kept beside the code, or where NUMBA_CACHE_DIR says, for processors of this kind.
+    They are stored beside the code, or in NUMBA_CACHE_DIR, for processors of this kind.
     """
     begun = time.monotonic()
     with running(Session()) as run, tempfile.TemporaryDirectory() as folder:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     JobSetup,
@@ -24,12 +25,22 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import ShardFormat
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments neighbours 'edges/*.parquet' --output neighbours",
+        "streaming-moments neighbours edges.csv --output out --source from --target to --directed",
+    ),
+)
 @shards_argument
 @click.option("--output", required=True, type=STORE_URL, help="Folder for the lists, as Parquet.")
-@click.option("--source", default="source", show_default=True, help="Column of one end.")
+@click.option("--source", default="source", show_default=True, help="Column of the first end.")
 @click.option("--target", default="target", show_default=True, help="Column of the other end.")
-@click.option("--directed", is_flag=True, help="Only the source has the target for a neighbour.")
+@click.option(
+    "--directed",
+    is_flag=True,
+    help="Only the target is a neighbour of the source, not the reverse.",
+)
 @click.option("--parts", type=COUNT, help="Files to write [by the bytes of SHARDS].")
 @click.option("--format", "kind", type=click.Choice(tuple(FORMATS)), help="Format [by suffix].")
 @job_options
@@ -55,13 +66,12 @@ def neighbours(
     every = f" --vocabulary-size {found.nodes}" if found.nodes > words else ""
     say(
         f"{found.nodes:,} nodes and {found.edges:,} edges in {len(found.files)} files in {output}; "
-        f"left out {found.duplicates:,} edges that were there already, and {found.loops:,} of a "
-        "node to itself",
+        f"left out {found.duplicates:,} duplicate edges and {found.loops:,} loops",
         f"next: streaming-moments create STORE {output.rstrip('/')}/*.parquet --ids-column "
         f"{NEIGHBOURS} --min-documents 1 --max-document-fraction 1{every}",
     )
     if found.nodes > DEFAULT_CORE:
         say(
-            f"of more than {DEFAULT_CORE:,} nodes a store of --kind edges tells communities "
-            "better: lists know them by so many core nodes alone"
+            f"with more than {DEFAULT_CORE:,} nodes, a store of --kind edges separates communities "
+            "better, as lists use only that many core nodes"
         )

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     running,
@@ -14,16 +15,22 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.reports.page import StepReport
-from streaming_moments.pipelines.terminal import event_logger, say, tell
+from streaming_moments.pipelines.terminal import event_logger, note, say, tell
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments nightly nightly.toml",
+        "streaming-moments nightly nightly.toml --json",
+    ),
+)
 @click.argument("config", type=click.Path(dir_okay=False))
 @click.option("--json", "json_output", is_flag=True, help="Print one JSON object a step.")
 def nightly(config: str, json_output: bool) -> int:
-    """Update, measure drift, rebase if due, refit, judge and publish, as CONFIG (TOML) says.
+    """Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish.
 
-    Exit codes beside those of all commands: 0 published, 10 nothing new, 11 refused by a gate.
+    Exit codes beside those of all commands: 0 published, 10 no new data, 11 refused by a gate.
     """
     wanted = read_config(config)
 
@@ -34,9 +41,10 @@ def nightly(config: str, json_output: bool) -> int:
             log.info(step.step, seconds=step.seconds, **step.values)
             click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
         else:
-            tell(_line_of(step))
+            note(_line_of(step))
 
-    with running(Session(**asdict(wanted.cluster))) as run:
+    # the log of a night in JSON holds nothing else
+    with running(Session(**asdict(wanted.cluster)), quiet=json_output) as run:
         report = run_nightly(wanted, run.cluster, told, run.progress)
     if not json_output:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""

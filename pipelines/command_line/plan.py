@@ -13,6 +13,7 @@ from rich.table import Table
 
 from streaming_moments.pipelines.cluster.cluster import limit_for
 from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     console,
     json_option,
@@ -20,10 +21,11 @@ from streaming_moments.pipelines.command_line.shared_options import (
     shards_argument,
     storage_option,
 )
+from streaming_moments.pipelines.command_line.stores.create import with_kind
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
-from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, declared_options
+from streaming_moments.pipelines.option_types import COUNT, Bytes, Duration, Whole, declared_options
 from streaming_moments.pipelines.planning.cost import (
     ClusterCost,
     MemoryNeed,
@@ -80,33 +82,44 @@ class Plan:
         return update_cost(self.job, self.costs, 1, self.memory.budget).groups
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments plan 'shards/*.parquet'",
+        "streaming-moments plan s3://bucket/shards/ --max-topics 64 --workers 8 --within 30m",
+    ),
+)
 @shards_argument
 @declared_options(KindOptions, "shape")
 @declared_options(PilotOptions, "pilot", without=("seed",))
 @click.option(
-    "--topics", "n_topics", type=COUNT, help="Topics of the refit [--max-topics; 10 states]."
+    "--topics",
+    "n_topics",
+    type=COUNT,
+    help="Number of topics of the refit [--max-topics; 10 states].",
 )
 @declared_options(
     CountingOptions, "counting", without=("stop_words", "date_column", "date_pattern")
 )
 @click.option(
-    "--workers", type=click.IntRange(1), multiple=True, help="Number of workers; repeatable."
+    "--workers", type=Whole(1), multiple=True, help="Number of workers to estimate for; repeatable."
 )
-@click.option("--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [what is comfortable].")
+@click.option(
+    "--memory", type=Bytes(), help="Memory budget of a worker, such as 4GB [a comfortable one]."
+)
 @click.option(
     "--network",
     type=Bytes(),
     default=f"{NETWORK_BYTES >> 20}MiB",
     show_default=True,
-    help="What a worker receives of others in a second; more than the default helps nothing.",
+    help="Bytes that a worker receives per second; more than the default does not help.",
 )
 @click.option(
     "--within",
     type=Duration(),
     default="1h",
     show_default=True,
-    help="The cluster recommended reads the whole corpus in this time.",
+    help="Recommend a cluster that reads the whole corpus in this time.",
 )
 @storage_option
 @json_option
@@ -123,9 +136,10 @@ def plan(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Say what a store of SHARDS will cost: bytes, seconds, workers; reads a few megabytes."""
-    require_options_of(shape, counting, pilot)
+    """Estimate what a store of SHARDS costs: bytes, seconds, workers. Reads a few megabytes."""
     listed = list_shards(shards, storage_options, counting.format, tell=tell)
+    shape, counting, _ = with_kind(listed, shape, counting, storage_options, json_output)
+    require_options_of(shape, counting, pilot)
     job, costs = try_out_any(listed, shape, counting, pilot, n_topics, CPU_COUNT, storage_options)
     made = plan_of(job, costs, workers, memory, within.total_seconds(), network)
     if json_output:
@@ -239,8 +253,8 @@ def _state_rows(job: Job) -> list[tuple[str, str]]:
 def _print_updates(console: Console, made: Plan) -> None:
     """What an update comes to while there are shards enough for so many workers."""
     console.print(
-        f"\nan update, as long as there are shards for all, {mebibytes(made.network)} a second "
-        "into each worker; computed from what one worker was measured to take:"
+        f"\nestimate of an update with enough shards for all workers, each receiving "
+        f"{mebibytes(made.network)} a second, from the measured costs of one worker:"
     )
     table = Table(show_edge=False, pad_edge=False)
     for name in ("workers", "documents/s", "a commit each", "its close", "received", "limit"):
@@ -258,7 +272,7 @@ def _print_updates(console: Console, made: Plan) -> None:
 
 
 def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times, for want of memory"
+    return "once" if number == 1 else f"{number} times, as memory is short"
 
 
 def _cluster_as_json(one: ClusterCost) -> dict[str, float]:

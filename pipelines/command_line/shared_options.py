@@ -23,9 +23,30 @@ from streaming_moments.pipelines.cluster.progress import step_progress
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY, Run
 from streaming_moments.pipelines.cluster.watching import dashboard_link, reported, require_report
 from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
-from streaming_moments.pipelines.option_types import NUMBER, Bytes, Duration, HalfLife, Parsed
+from streaming_moments.pipelines.command_help import (
+    OUTPUT,
+    READING,
+    RUNNING,
+    in_section,
+)
+from streaming_moments.pipelines.option_types import (
+    NUMBER,
+    Bytes,
+    Duration,
+    HalfLife,
+    Parsed,
+    Whole,
+)
 from streaming_moments.pipelines.quantities import alpha0_of
-from streaming_moments.pipelines.terminal import say, shown, tell
+from streaming_moments.pipelines.terminal import (
+    DETAILED,
+    QUIET,
+    asked_for,
+    say,
+    shown,
+    tell,
+    unheard,
+)
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.formats import ReadLimits
 
@@ -34,6 +55,7 @@ if TYPE_CHECKING:
     from streaming_moments.storage.store.store import MomentStore
 
 _MOST_NUMBERS = 1000
+_WINDOW = "Days and weights"
 
 
 def _topic_numbers(value: str) -> tuple[int, ...]:
@@ -44,12 +66,14 @@ def _topic_numbers(value: str) -> tuple[int, ...]:
         first, last, step = (int(text or 0) for text in match.groups()) if match else (0, 0, 0)
         if not match or not first or (match[2] and last < first) or (match[3] and not step):
             raise click.BadParameter(
-                f"{part.strip()!r} are no numbers of topics from 1 up; write for example "
+                f"{part.strip()!r} is not a list of numbers of topics; write for example "
                 "2-32, 2-32:5 or 5,10,20"
             )
         numbers |= set(range(first, (last or first) + 1, step or 1)[: _MOST_NUMBERS + 1])
     if len(numbers) > _MOST_NUMBERS:
-        raise click.BadParameter(f"{value!r} are more than {_MOST_NUMBERS} numbers; take steps")
+        raise click.BadParameter(
+            f"{value!r} are more than {_MOST_NUMBERS} numbers; use steps, such as 2-2000:10"
+        )
     return tuple(sorted(numbers))
 
 
@@ -62,7 +86,7 @@ def _day(value: str) -> date:
     try:
         return date.fromisoformat(value)
     except ValueError as error:
-        raise click.BadParameter(f"{value!r} is no day; write for example 2026-11-21") from error
+        raise click.BadParameter(f"{value!r} is not a day; write for example 2026-11-21") from error
 
 
 def _json_object(value: str) -> dict[str, Any]:
@@ -102,40 +126,60 @@ class Session:
 
 store_argument = click.argument("store", type=STORE_URL)
 shards_argument = click.argument("shards", nargs=-1, required=True, type=SHARD_URL)
-storage_option = click.option(
+storage_option = in_section(
+    OUTPUT,
     "--storage-options",
     type=Parsed("json", _json_object),
-    help="fsspec options of cloud URLs as JSON; never stored.",
+    help="fsspec options for cloud URLs as JSON; never stored.",
 )
-json_option = click.option("--json", "json_output", is_flag=True, help="Print one JSON object.")
+json_option = in_section(
+    OUTPUT, "--json", "json_output", is_flag=True, help="Print one JSON object."
+)
 words_option = click.option(
     "--words",
-    type=click.IntRange(1),
+    type=Whole(1),
     default=10,
     show_default=True,
-    help="Words shown of each topic.",
+    help="Number of words to show per topic.",
 )
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where to run, given to the command as `session`."""
 
-    @click.option(
-        "--scheduler", metavar="ADDRESS", type=SHARD_URL, help="Dask scheduler, tcp://host:8786."
+    @in_section(
+        RUNNING,
+        "--scheduler",
+        metavar="ADDRESS",
+        type=SHARD_URL,
+        help="Address of a Dask scheduler, such as tcp://host:8786.",
     )
-    @click.option("--workers", type=NUMBER, default=0, help="Local worker processes, not threads.")
-    @click.option(
-        "--memory", type=Bytes(), help="Budget of a worker, e.g. 4GB [60% of its memory]."
+    @in_section(
+        RUNNING,
+        "--workers",
+        type=NUMBER,
+        default=0,
+        help="Number of local worker processes, instead of threads.",
     )
-    @click.option(
+    @in_section(
+        RUNNING,
+        "--memory",
+        type=Bytes(),
+        help="Memory budget of a worker, such as 4GB [60% of its memory].",
+    )
+    @in_section(
+        RUNNING,
         "--worker-timeout",
         type=Duration(),
         default=timedelta(seconds=WORKER_TIMEOUT),
-        help="Give up when no worker is at work for so long [5m].",
+        help="Stop if there is no worker for this long [5m].",
     )
-    @click.option("--dashboard", is_flag=True, help="Print the link of Dask's dashboard.")
-    @click.option(
-        "--performance-report", metavar="FILE", help="Write Dask's account of the run, as HTML."
+    @in_section(RUNNING, "--dashboard", is_flag=True, help="Print the link of Dask's dashboard.")
+    @in_section(
+        RUNNING,
+        "--performance-report",
+        metavar="FILE",
+        help="Write Dask's performance report of the run, as HTML.",
     )
     @functools.wraps(command)
     def placed(
@@ -156,13 +200,14 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Which days count, given to the command as `window`."""
 
-    @click.option("--since", type=_DAY, help="First day whose documents count, YYYY-MM-DD.")
-    @click.option("--until", type=_DAY, help="Last day whose documents count, YYYY-MM-DD.")
-    @click.option(
+    @in_section(_WINDOW, "--since", type=_DAY, help="Use documents from this day on, YYYY-MM-DD.")
+    @in_section(_WINDOW, "--until", type=_DAY, help="Use documents up to this day, YYYY-MM-DD.")
+    @in_section(
+        _WINDOW,
         "--half-life",
         type=HalfLife(),
         metavar="DAYS",
-        help="Days after which documents count half; the sums are floats then.",
+        help="Days after which documents have half the weight; sums become floats.",
     )
     @functools.wraps(command)
     def windowed(
@@ -178,16 +223,18 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What a reader accepts, given to the command as `limits`."""
 
-    @click.option(
+    @in_section(
+        READING,
         "--max-document-bytes",
         type=Bytes(),
         default=LIMITS.document_bytes,
-        help="Longest document, line or list of ids accepted [8MiB].",
+        help="Longest document, line or list of ids [8MiB].",
     )
-    @click.option(
+    @in_section(
+        READING,
         "--max-row-group-bytes",
         type=Bytes(),
-        help="Largest Parquet row group, or page of a larger one, decoded [what --memory allows].",
+        help="Largest Parquet row group, or page of it, to decode [as --memory allows].",
     )
     @functools.wraps(command)
     def limited(max_document_bytes: int, max_row_group_bytes: int | None, **given: Any) -> Any:
@@ -203,15 +250,19 @@ def running(
     storage_options: Mapping[str, object] | None = None,
     limits: ReadLimits = LIMITS,
     commit_every: timedelta = timedelta(seconds=COMMIT_EVERY),
+    quiet: bool = False,
 ) -> Iterator[Run]:
-    """What a job runs in: a cluster, and the progress shown while it works."""
+    """Yield the run of a job: a cluster, and the progress that it shows unless `quiet`."""
+    quiet = quiet or asked_for(QUIET)
+    # settled here: other threads of the command see no context
+    heard, details = unheard if quiet else tell, tell if asked_for(DETAILED) else unheard
     require_report(session.performance_report)
-    with _placed(session) as cluster:
+    with _placed(session, heard) as cluster:
         if session.dashboard:
             tell(f"dashboard: {dashboard_link(cluster)}")
-        with reported(session.performance_report), step_progress() as progress:
+        with reported(session.performance_report), step_progress(heard, quiet) as progress:
             seconds = commit_every.total_seconds()
-            yield Run(cluster, progress, limits, storage_options, seconds, tell)
+            yield Run(cluster, progress, limits, storage_options, seconds, heard, details)
 
 
 @dataclass(frozen=True)
@@ -244,7 +295,7 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return limit_options(cluster_options(storage_option(json_option(set_up))))
 
 
-def _placed(session: Session) -> AbstractContextManager[Cluster]:
+def _placed(session: Session, heard: Callable[[str], None]) -> AbstractContextManager[Cluster]:
     """The cluster of a session; one that is nobody's yet and unseen is started when it is used."""
 
     @contextmanager
@@ -255,13 +306,13 @@ def _placed(session: Session) -> AbstractContextManager[Cluster]:
         timeout = session.worker_timeout.total_seconds()
         pages = session.dashboard
         with (
-            telling_of_kernels(tell),
+            telling_of_kernels(heard),
             connect(
                 scheduler=session.scheduler,
                 workers=session.workers,
                 memory=session.memory,
                 worker_timeout=timeout,
-                on_wait=tell,
+                on_wait=heard,
                 dashboard=pages,
             ) as cluster,
         ):

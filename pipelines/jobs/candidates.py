@@ -146,27 +146,29 @@ held-out likelihood; 5 predict best, the most that were tried (try --topics 5-10
 
     @property
     def why(self) -> str:
-        """Why that is taken, in a line; empty where no halves are kept.
+        """A line with the number that is chosen and why; empty for a store without halves.
 
         Examples
         --------
         >>> one = Candidate(5, 0.1, held_out=HeldOut(-9.0, -8.0))
         >>> two = Candidate(8, 0.1, held_out=HeldOut(-8.5, -7.75))
         >>> print(Selection((one, two), 0.0).why)
-        pairs held out take 8 topics, alpha0 0.1: -8.1250 a pair, none else within the noise (0.062)
+        Chose 8 topics, alpha0 0.1: best held-out log-likelihood of 2 candidates (-8.1250 per \
+pair; no other is within the noise of 0.062)
         """
         if not self.likely:
             return ""
         first, *others = self.likely
         held_out = first.held_out.mean if first.held_out is not None else 0.0
-        rest = "none else within the noise"
+        scored = sum(one.held_out is not None for one in self.candidates)
+        reason, rest = f"best held-out log-likelihood of {scored} candidates", "no other is"
         if others:
             listed = ", ".join(str(number) for number in sorted({one.n_topics for one in others}))
-            rest = f"the fewest, {listed} differ by less than the noise"
+            reason, rest = "the fewest of the best held-out log-likelihood", f"{listed} are"
         number = self.number if first.n_topics != 1 else one_of(self.number)
         return (
-            f"{self.held} held out take {first.n_topics} {number}{self._beside(first)}: "
-            f"{held_out:.4f} a {one_of(self.held)}, {rest} ({self.noise:.2g})"
+            f"Chose {first.n_topics} {number}{self._beside(first)}: {reason} ({held_out:.4f} per "
+            f"{one_of(self.held)}; {rest} within the noise of {self.noise:.2g})"
         )
 
 

@@ -20,6 +20,7 @@ from streaming_moments.models.numbers.number_search import (
     NumberSearch,
     Trial,
     numbers_of_topics,
+    one_of,
     searched,
 )
 from streaming_moments.models.topic_options import TopicOptions
@@ -51,7 +52,7 @@ def chosen_options(
     as many as the spectrum tells apart. Other errors as of `select`, `select_states` and `refit`.
     """
     if "topics" in auto and not store.halves and model is GaussianMixture:
-        run.tell("the store keeps no halves: as many components as the spectrum tells apart")
+        run.tell("the store has no halves: the spectrum decides the number of components")
         return replace(options, topics=BY_SPECTRUM)
     require_halves(store, tuple(auto))
     if "topics" in auto:
@@ -63,7 +64,7 @@ def chosen_options(
         as_decomposed = replace(options, alpha0=alpha0, refine=0, alpha="given")
         start = TopicModel.fit(replace(rows, halves=False), as_decomposed)
         rounds = predicting_rounds(HalfRows.of(rows), start.pair_topics(store.basis.core))
-        run.tell(f"pairs held out take {rounds} rounds of refinement: more predict no better")
+        run.tell(f"Chose {rounds} rounds of refinement: more do not predict held-out pairs better.")
         options = replace(options, refine=rounds)
     return options
 
@@ -79,7 +80,8 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
     selection = compared(numbers, options.alpha0)
     if not selection.likely:
         raise InvalidInput(
-            "a half of the documents has no pair of words; give a number to --topics"
+            "half of the documents have no pair of words in the vocabulary, so nothing can be held "
+            "out; give a number to --topics"
         )
     [alpha0] = {one.alpha0 for one in selection.candidates}
     known = {one.n_topics: one for one in selection.candidates}
@@ -92,8 +94,8 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
             return None
         return None if found.held_out is None else Trial(found.held_out)
 
-    more = f"a store created with --max-topics {2 * numbers[-1]}"
-    return _said(searched(numbers, trial_of, how, more=more, worse=0), how, alpha0, run)
+    more = f"create a store with --max-topics {2 * numbers[-1]}"
+    return _reported(searched(numbers, trial_of, how, more=more, worse=0), how, alpha0, run)
 
 
 def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, model: Any) -> int:
@@ -109,17 +111,33 @@ def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, mo
         [found] = compared.candidates
         return None if found.held_out is None else Trial(found.held_out, found.apart)
 
-    more = f"streaming-moments select --topics {TRIED[-1]}-{2 * TRIED[-1]}:10"
+    more = f"try `streaming-moments select --topics {TRIED[-1]}-{2 * TRIED[-1]}:10`"
     found = searched(TRIED, trial_of, how, model.numbered, more)
     if not found.curve:
         raise refused[0]
-    return _said(found, how, 0.0, run)
+    return _reported(found, how, 0.0, run)
 
 
-def _said(search: NumberSearch, how: str, alpha0: float, run: Run) -> int:
-    topical = search.of == "topics"
-    run.tell(search.sentence(how, f", alpha0 {alpha0:g}" if topical else ""))
-    return search.found(how)
+def _reported(search: NumberSearch, how: str, alpha0: float, run: Run) -> int:
+    """Print which number was chosen and why, with the gains as details, and return it."""
+    chosen, best = search.found(how), search.predicting
+    fewest, most = min(search.curve), max(search.curve)
+    what = search.of if chosen != 1 else one_of(search.of)
+    alpha = f", alpha0 {alpha0:g}" if search.of == "topics" else ""
+    if how == "predict":
+        why = "the fewest with the best held-out log-likelihood"
+    elif search.apart:
+        why = "the most that are all found again in the other half of the data"
+    else:
+        why = "one more would gain less than a quarter of the mean gain in held-out log-likelihood"
+    also = "" if chosen == best else f" {best} {search.of} predict best."
+    edge = f" More may predict better: {search.more}." if best == most and search.more else ""
+    run.tell(f"Chose {chosen} {what}{alpha} (tried {fewest} to {most}): {why}.{also}{edge}")
+    if search.gains:
+        run.detail(
+            f"gain in held-out log-likelihood of each of the {search.of} added: {search.gains}"
+        )
+    return chosen
 
 
 def most_coherent(
@@ -141,6 +159,7 @@ def most_coherent(
     best = select(store, tried, [alpha0], run, method, seed, refine).best
     if best is None:
         raise NotIdentifiable(
-            "the store keeps no co-document counts, by which topics are chosen; give their number"
+            "the store has no co-document counts, so coherence cannot choose the number of topics; "
+            "give one"
         )
     return best.n_topics

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from streaming_moments.pipelines.cluster.memory import (
     plan_reading,
 )
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed
+from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed, about
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
 from streaming_moments.statistics.counts.lengths.room import documents_that_fit
 from streaming_moments.statistics.counts.lengths.weights import WEIGHTINGS, Weighting
@@ -60,37 +61,75 @@ MOST_TIMES = 16
 MOST_ENTRIES = 4_000_000
 _UNMET_TIMES = 4.0  # as large is the next draw where there are fewer words than were asked for
 _WORTH = 1.1  # a draw that is larger by less is not worth reading the shards again
-CHOSEN = "--pilot-documents asks for no more"
+# Headings in the help of `create`.
+_DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
+_WORDS: Mapping[str, None] = MappingProxyType({"Words": None})
+_SAMPLE: Mapping[str, None] = MappingProxyType({"Sample": None})
+_SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
+CHOSEN = "--pilot-documents sets this number"
 
 
 @dataclass(frozen=True)
 class CountingOptions:
     """What a document is, and what is counted of it; each field says what it is in its help."""
 
-    format: str | None = option("Format [by suffix].", None, ShardFormat, choices=tuple(FORMATS))
-    text_column: str = option("Column or JSON field.", "text")
-    ids_column: str | None = option("Column of token id lists, instead of text.", None)
-    counts_column: str | None = option("Column of the counts of the token ids.", None)
+    format: str | None = option(
+        f"Format of the shards: {', '.join(FORMATS)} [by suffix].",
+        None,
+        ShardFormat,
+        choices=tuple(FORMATS),
+        sections=_DATA,
+    )
+    text_column: str = option(
+        "Column or JSON field of the texts.", "text", metavar="NAME", sections=_DATA
+    )
+    ids_column: str | None = option(
+        "Column of lists of token ids, instead of texts.", None, metavar="NAME", sections=_DATA
+    )
+    counts_column: str | None = option(
+        "Column of the counts of the token ids.", None, metavar="NAME", sections=_DATA
+    )
     categories: tuple[str, ...] = option(
-        "Categorical column of a table, instead of text; repeatable, or several with commas.",
+        "Categorical column of a table, instead of texts; repeatable, or several with commas.",
         (),
         metavar="NAME",
+        sections=_DATA,
     )
-    languages: tuple[str, ...] = option(
-        "Stop words of; repeatable.", (), TokenPolicy.for_languages, flag="--language"
+    date_column: str | None = option(
+        "Column or JSON field of dates.", None, metavar="NAME", sections=_DATA
     )
-    stop_words: tuple[str, ...] = option("One more stop word; repeatable.", (), flag="--stop-word")
-    min_length: Count = option("Shortest term, in characters.", 2)
-    passage_words: Count | None = option("Cut documents into passages of so many words.", None)
-    date_column: str | None = option("Column or JSON field of dates.", None, metavar="NAME")
     date_pattern: str | None = option(
         'Date in the URL of a shard, such as "%Y%m%d", or "none" [ISO dates].',
         None,
         lambda pattern: DateSource(pattern=pattern),
         metavar="PATTERN",
+        sections=_DATA,
     )
-    codocuments: bool = option("Keep counts for coherence.", True)
-    halves: bool = option("Keep half of the documents apart, for error bars.", True)
+    languages: tuple[str, ...] = option(
+        "Remove the stop words of this language; repeatable.",
+        (),
+        TokenPolicy.for_languages,
+        flag="--language",
+        metavar="NAME",
+        sections=_WORDS,
+    )
+    stop_words: tuple[str, ...] = option(
+        "Remove this word as well; repeatable.",
+        (),
+        flag="--stop-word",
+        metavar="WORD",
+        sections=_WORDS,
+    )
+    min_length: Count = option("Shortest word, in characters.", 2, sections=_WORDS)
+    passage_words: Count | None = option(
+        "Cut documents into passages of this many words.", None, sections=_WORDS
+    )
+    codocuments: bool = option("Store the counts that coherence needs.", True, sections=_SUMS)
+    halves: bool = option(
+        "Store half of the documents separately, for error bars and held-out scores.",
+        True,
+        sections=_SUMS,
+    )
 
     @property
     def form(self) -> ShardFormat:
@@ -117,20 +156,32 @@ class CountingOptions:
 class PilotOptions:
     """How vocabulary and basis are made from a pilot; each field says what it is in its help."""
 
-    vocabulary_size: Count = option("Terms at most.", 10_000)
-    core: Count = option("Core words at most.", DEFAULT_CORE)
-    max_topics: Count = option("Topics the sketch serves.", 32)
-    min_documents: Number = option("A term's passages, least.", 5)
-    max_document_fraction: PositiveShare = option("A term's share of them, most.", 0.5)
+    vocabulary_size: Count = option("Largest vocabulary, in words.", 10_000, sections=_WORDS)
+    core: Count = option(
+        "Largest number of core words, whose pairs are stored exactly.",
+        DEFAULT_CORE,
+        sections=_WORDS,
+    )
+    min_documents: Number = option(
+        "Leave out words of fewer passages of the sample.", 5, sections=_WORDS
+    )
+    max_document_fraction: PositiveShare = option(
+        "Leave out words of a larger share of its passages.", 0.5, sections=_WORDS
+    )
+    max_topics: Count = option("Largest number of topics of later fits.", 32, sections=_SAMPLE)
     pilot_documents: Count = option(
-        f"Passages to sample; of documents by default up to {MOST_TIMES} times as many, until the "
-        "terms are found.",
+        f"Passages to sample; without this option up to {MOST_TIMES} times as many, until the "
+        "sample has enough words.",
         PILOT_DOCUMENTS,
+        sections=_SAMPLE,
     )
     length_weights: Weighting = option(
-        "Whether long documents count fewer times than short ones.", "even", choices=WEIGHTINGS
+        "even: long documents have a lower weight; pooled: all words weigh the same.",
+        "even",
+        choices=WEIGHTINGS,
+        sections=_SUMS,
     )
-    seed: Seed = option("Of the sample and the basis.", 0)
+    seed: Seed = option("Seed of the sample and the basis.", 0, sections=_SAMPLE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,15 +220,15 @@ class Pilot:
     def origin(self) -> str:
         """Where it comes from, and how documents count, in words."""
         if self.basis.table is not None:
-            rare = f"; {self.rare} that are rarer count as missing" if self.rare else ""
+            rare = f"; {self.rare} rarer ones count as missing" if self.rare else ""
             return (
-                f"a pilot of {self.documents} rows in {self.shards} shards: "
+                f"a sample of {self.documents} rows in {self.shards} shards: "
                 f"{self.basis.table.n_words} categories of {self.basis.table.number} columns{rare}"
             )
         return (
-            f"a pilot of {self.documents} passages in {self.shards} shards"
-            f"{f' (it ended because {self.stopped})' if self.stopped else ''}; "
-            f"{self.basis.weights.sentence}; room for about {self.room:.2g} documents like these"
+            f"a sample of {self.documents} passages in {self.shards} shards"
+            f"{f' ({self.stopped})' if self.stopped else ''}; "
+            f"{self.basis.weights.sentence}; capacity: about {about(self.room)} such documents"
         )
 
 
@@ -289,9 +340,10 @@ def draw_words(
             return Drawn(sample, len(samples), following)
         asked, most = following
         run.tell(
-            f"{sample.batch.documents:,} passages hold fewer than the {options.vocabulary_size:,} "
-            f"words asked for: up to {asked:,} are drawn of {most:,} shards, in about "
-            f"{(time.monotonic() - begun) * max(1, most // len(samples)):.0f} s or some more"
+            f"a sample of {sample.batch.documents:,} passages has fewer than "
+            f"{options.vocabulary_size:,} words; drawing up to {asked:,} passages from {most:,} "
+            f"shards, which takes about "
+            f"{(time.monotonic() - begun) * max(1, most // len(samples)):.0f} s"
         )
         del samples, sample  # before larger ones are there
 
@@ -315,7 +367,7 @@ def next_draw(
     >>> next_draw(sample, PilotOptions(), 20_000, (1, 1))
     (80000, 1)
     >>> next_draw(sample, PilotOptions(pilot_documents=2), 2, (1, 1))
-    '--pilot-documents asks for no more'
+    '--pilot-documents sets this number'
     """
     if sample.columns:
         return ""  # all categories of a table that are frequent enough
@@ -324,7 +376,7 @@ def next_draw(
     found = frequencies_of(sample).document_frequencies
     found = np.sort(found[found <= options.max_document_fraction * documents])[::-1]
     if np.count_nonzero(found >= least) >= size:
-        return f"it has the {size:,} words asked for"
+        return f"it has all {size:,} words of --vocabulary-size"
     whole = sample.documents_seen <= documents
     if whole and read == there:
         return "there are no more passages"
@@ -332,23 +384,23 @@ def next_draw(
     if options.pilot_documents != PILOT_DOCUMENTS:
         return CHOSEN
     if cut:
-        return "no more fit into --memory"
+        return "--memory holds no more passages"
     if not np.count_nonzero(found < max(least, 2)):
-        return "it met no word that is rarer than those it has"
+        return "no rarer words appeared, so more passages would add none"
     # until the rarest word asked for is met so often; one that was not met does not say how far off
     rarest = int(found[size - 1]) if found.size >= size else 0
     times = max(2.0, (least + 1) / rarest) if rarest else _UNMET_TIMES
     if whole:
         more = min(there, MOST_TIMES * PILOT_SHARDS, int(read * times))
-        return (asked, more) if more > read else f"it reads {read:,} shards at most"
+        return (asked, more) if more > read else f"{read:,} shards are the most for a sample"
     bound = MOST_TIMES * PILOT_DOCUMENTS
     room = MOST_ENTRIES * documents // max(1, sample.batch.words.size)
     more = min(bound, room, int(asked * times))
     if more >= _WORTH * asked:
         return more, read
     if bound <= room:
-        return f"it draws {bound:,} passages at most"
-    return f"it holds {MOST_ENTRIES:,} words of passages at most"
+        return f"{bound:,} passages are the most for a sample"
+    return f"{MOST_ENTRIES:,} words in passages are the most for a sample"
 
 
 def _is_cut(samples: Sequence[TermSample], drawn: Sequence[tuple[Shard, int]]) -> bool:
@@ -439,8 +491,8 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
         found[term.partition(BETWEEN)[0]].append((term, rows))
     if len(found) < FEWEST_COLUMNS:
         raise InvalidInput(
-            f"the table has {len(found)} categorical columns ({', '.join(found)}); what is hidden "
-            f"behind columns shows from {FEWEST_COLUMNS} on: name more by --categories"
+            f"the table has {len(found)} categorical columns ({', '.join(found)}), but models need "
+            f"at least {FEWEST_COLUMNS}; name more with --categories"
         )
     # before rare ones go: a column of names has nothing but rare ones
     require_countable(found, [len(own) for own in found.values()])
@@ -507,9 +559,9 @@ def quotas(
     if not shards:
         raise InvalidInput("no shards to sample; give at least one")
     if options.seed < 0:
-        raise InvalidInput(f"the seed is {options.seed}; it must be at least 0")
+        raise InvalidInput(f"the seed is {options.seed}; give at least 0")
     if options.pilot_documents < 1:
-        raise InvalidInput(f"a pilot of {options.pilot_documents} passages; it must be at least 1")
+        raise InvalidInput(f"--pilot-documents is {options.pilot_documents}; give at least 1")
     rng = np.random.default_rng(options.seed)
     taken = np.sort(rng.permutation(len(shards))[:most])
     chosen = [shards[i] for i in taken]

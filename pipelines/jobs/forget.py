@@ -96,8 +96,8 @@ def forget(
     allowed = _forgotten_before(store, shards)
     if allowed and not allow_again:
         raise InvalidInput(
-            f"{allowed[0]} was forgotten before, so it is not counted; let updates count it again "
-            "by `forget --allow-again`"
+            f"{allowed[0]} is already forgotten; to let updates count it again, run `forget "
+            "--allow-again`"
         )
     shards = [shard for shard in shards if shard.url not in set(allowed)]
     require_known(ledger, [shard.url for shard in shards])
@@ -106,7 +106,7 @@ def forget(
         counted = ledger.find(shard.url)
         if counted is not None:
             require_counted(ledger, replace(counted, fingerprint=mark))
-    again = f", {len(allowed)} forgotten before may be counted again" if allowed else ""
+    again = f", {len(allowed)} already forgotten may be counted again" if allowed else ""
     text = message or f"forget: {len(shards)} shards{again}"
     recount = Recount("forget", text, lists=not allow_again, allowed=tuple(allowed))
     if not shards:
@@ -207,8 +207,8 @@ def _taken(
     again: tuple[Segment, ...] = ()
     if missing and not others_again:
         raise InvalidInput(
-            f"the old content of {len(missing)} changed shards is not given, and no segment holds "
-            f"it alone: {_as_counted(missing)}; give copies of it with --old URL"
+            f"the old content of {len(missing)} changed shards is needed, as no segment holds it "
+            f"alone: {_as_counted(missing)}; give copies of it with --old URL"
         )
     if missing:
         gathering, sums = _sums_of(gathering, missing)
@@ -259,9 +259,9 @@ def _counted_again(
     gone = [one.url for one, (shard, _) in zip(others, found, strict=True) if shard is None]
     if gone:
         raise InvalidInput(
-            f"the content that was counted is gone ({_as_counted(missing)}), and so are other "
-            f"shards of its segment ({', '.join(gone[:_SHOWN])}); put them back, or go back to a "
-            "version that counts the present content by `streaming-moments rollback`"
+            f"the counted content no longer exists ({_as_counted(missing)}), nor do other shards "
+            f"of its segment ({', '.join(gone[:_SHOWN])}); put them back, or return to a version "
+            "that counts the present content with `streaming-moments rollback`"
         )
     return gather_as_counted(gathering, [shard for shard, _ in found if shard is not None])
 

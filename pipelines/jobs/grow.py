@@ -65,12 +65,12 @@ def grow(
         Another writer has changed the vocabulary meanwhile, or the store cannot be written.
     """
     if words < 1:
-        raise InvalidInput(f"{words} words to add at most; it must be at least 1")
+        raise InvalidInput(f"--words is {words}; give at least 1")
     store = store.latest()
     if store.basis.table is not None:
         raise InvalidInput(
-            f"{store.url} counts the categories of a table, of which its models know those that it "
-            "was made with; give it others by `streaming-moments rebase`"
+            f"{store.url} counts the categories of a table, which are fixed; `streaming-moments "
+            "rebase` changes them"
         )
     from streaming_moments.pipelines.jobs.rebase import pilot_of
 
@@ -113,7 +113,7 @@ def recent_shards(store: MomentStore, run: Run) -> list[Shard]:
     present = [shard for shard, _ in found if shard is not None]
     if not present:
         raise InvalidInput(
-            f"none of the {len(last)} shards that version {store.version} counted last is there as "
-            "it was counted, so there is nothing to find words in; give SHARDS to find them in"
+            f"none of the latest {len(last)} shards of version {store.version} exists unchanged, "
+            "so there is nothing to find words in; give SHARDS"
         )
     return present

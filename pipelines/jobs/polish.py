@@ -118,8 +118,8 @@ def polish(
     shards : sequence of Shard, optional
         They need not be counted; by default those of the ledger, as they were counted.
     passes : int or "auto"
-        At least 1; "auto" makes them until one changes less than half of the error bars, 20 at
-        most.
+        At least 1; "auto" makes them until one changes less than half of the error bars, of rows
+        and sets a twentieth, 20 at most.
     alpha : bool
         Whether alpha is learned as well.
     parent : str
@@ -145,12 +145,12 @@ def polish(
     family.require(model, alpha)
     most = MOST_PASSES if passes == AUTO else passes
     if isinstance(most, str) or most < 1:
-        raise InvalidInput(f"{passes} passes; polish with at least 1")
+        raise InvalidInput(f"--passes is {passes}; give at least 1")
     store, window = _store_of(source)
     if shards is None and window.half_life is not None:
         raise InvalidInput(
-            "a pass counts all documents alike, and the model's count half after some days; give "
-            "the shards to read, or fit it without a half-life"
+            "the model has a half-life, but passes weigh all documents alike; give the shards to "
+            "read, or fit it without a half-life"
         )
     n_words, n_topics = family.shape(model)
     plan = plan_polish(n_words, n_topics, run.cluster.threads, run.cluster.memory, run.limits)

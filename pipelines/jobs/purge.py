@@ -238,7 +238,8 @@ def _finished(store: MomentStore, names: frozenset[str], run: Run) -> tuple[str,
     owner = Owner.at(store.url, run.storage_options)
     for inbox, other in inboxes_of_others(names, owner, run.storage_options):
         run.tell(
-            f"{inbox} belongs to the store {other} and keeps these shards; run the same purge there"
+            f"{inbox} belongs to the store {other} and still holds these shards; run the same "
+            "purge there"
         )
     erased += purge_inboxes(names, run.storage_options, owner)
     end_purges(store.folder, names)
@@ -332,9 +333,9 @@ def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
     if missing:
         gone = [record.url for record in group.purged]
         raise InvalidInput(
-            f"of what is counted together, neither {', '.join(gone[:_SHOWN])} nor all others are "
-            f"there as they were counted: {'; '.join(missing[:_SHOWN])}; put one or the other back "
-            "for the time of the purge, or `forget` the others as well"
+            f"{', '.join(gone[:_SHOWN])} must be subtracted from a group of shards, but neither "
+            f"they nor all others of the group exist unchanged: {'; '.join(missing[:_SHOWN])}; put "
+            "one or the other back for the purge, or `forget` the others as well"
         )
     return [shard for shard, _ in found if shard is not None]
 

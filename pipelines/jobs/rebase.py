@@ -149,7 +149,7 @@ def counted_shard(
     `read_at` is a signed URL at which it is read.
     """
     if record.url.startswith((PARTITIONS, STANDARD_INPUT)):
-        return None, "lies in no file"
+        return None, "is not a file"
     try:
         files = files_of(Shard(record.url, record.size, read_at=read_at), storage_options)
     except ShardError as error:
@@ -165,7 +165,7 @@ def counted_shard(
         shard, size = counted_part(shard, record), record.size
     if size == record.size and fingerprint(shard, storage_options) == record.fingerprint:
         return shard, ""
-    return None, "has new content since it was counted"
+    return None, "has changed since it was counted"
 
 
 def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | None, str]]:
@@ -192,13 +192,13 @@ def present_shards(
         lines = "; ".join(f"{url} {reason}" for url, reason in list(missing.items())[:_SHOWN])
         more = f"; and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         raise ShardsMissing(
-            f"{len(missing)} of {len(records)} counted shards are not there as they were counted: "
+            f"{len(missing)} of {len(records)} counted shards are missing or changed: "
             f"{lines}{more}; put them back, or leave them out with --allow-missing"
         )
     if not present:
         raise InvalidInput(
-            f"version {source.version} of the store counts no shard that is still there, so there "
-            "is nothing to choose new words from, or to read; run `streaming-moments update` first"
+            f"no shard of version {source.version} of the store exists any more, so there is "
+            "nothing to read; run `streaming-moments update` first"
         )
     return present, missing
 

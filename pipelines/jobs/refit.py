@@ -201,7 +201,7 @@ def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
         return float(options.alpha0)
     search = TopicModel.likeliest_alpha0(rows, options)
     # the fit that follows searches again, with its own number of topics
-    run.tell(f"for this comparison: {search.sentence}")
+    run.tell(search.sentence)
     return search.alpha0
 
 
@@ -213,7 +213,7 @@ def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
     lengths = store.row_lengths()
     if not lengths.whole.C3:
         raise NotIdentifiable(
-            f"version {store.version} of the store counts no document of three vocabulary words; "
+            f"version {store.version} of the store has no document with three vocabulary words; "
             "run `streaming-moments update` first"
         )
     return lengths
@@ -273,7 +273,7 @@ def word_codocuments(
     places = np.flatnonzero(words % step == statistics.block.index)
     rows = words[places] // step
     if statistics.codocuments is None:
-        raise NotIdentifiable("the statistics hold no co-document counts")
+        raise NotIdentifiable("the statistics have no co-document counts")
     return places, statistics.document_frequencies[rows], statistics.codocuments[rows][:, words]
 
 

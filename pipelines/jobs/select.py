@@ -127,7 +127,7 @@ def select(
         require_rounds(refine)
     numbers = sorted(set(topics))
     if not numbers or not alphas:
-        raise InvalidInput("nothing to fit; give numbers of topics and an alpha0")
+        raise InvalidInput("give at least one number of topics and one alpha0")
     require_topics(numbers[0])
     lengths = counted_lengths(store)
     plan, too_large = _planned(store, numbers, run, method, blocks_held(lengths.whole), refine)
@@ -193,7 +193,7 @@ def require_halves(store: StatisticsSource, auto: Sequence[str]) -> None:
     if auto and not store.halves:
         flags = " and ".join(f"--{name}" for name in auto)
         raise InvalidInput(
-            f"the store keeps no halves of the documents, by which auto chooses; give a number to "
+            f"the store has no halves of the documents, so `auto` cannot choose; give a number to "
             f"{flags} (`streaming-moments select` compares some by coherence), or rebase the store "
             "with halves"
         )

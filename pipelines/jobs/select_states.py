@@ -42,8 +42,8 @@ def model_selected(store: StatisticsSource) -> Any | None:
     if not compared:
         names = " or ".join(one.name for one in own if table is None or one.name == "latent_tree")
         raise InvalidInput(
-            f"no halves tell how many states {names} should have; refit some (`--model {names} "
-            "--topics K`) and compare what each says of itself"
+            f"held-out data cannot choose the number of states of {names}; refit some "
+            f"(`--model {names} --topics K`) and compare their scores"
         )
     return compared[0]
 
@@ -65,16 +65,16 @@ def select_states(
         known = f"{', '.join(others)} and {last}"
         raise InvalidInput(
             f"numbers of states are compared of models {known}, not of {model.name}; of topics use "
-            "`select`, of others refit some and compare what each says of itself"
+            "`select`, of others refit some and compare their scores"
         )
     if not store.halves:
         raise InvalidInput(
-            "the store keeps no halves of the records, of which one is held against the other; "
+            "the store has no halves of the records, so nothing can be held out; "
             "create it without --no-halves, or compare what `streaming-moments transform` says of "
             "shards that are not counted"
         )
     if not tried:
-        raise InvalidInput("nothing to fit; give numbers of states")
+        raise InvalidInput("give at least one number of states")
     found: list[Candidate] = []
     refused: list[StreamingMomentsError] = []
     for options in tried:
@@ -114,7 +114,7 @@ def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: R
         rows = refit_rows(store, type(model), options, run)
         held_out = trial_by(type(model), rows, options).held_out
     except (InvalidInput, NotIdentifiable) as error:
-        run.tell(f"nothing is held out: {error}")
+        run.tell(f"no held-out scores: {error}")
         return model
     told: M = replace(kept, held_out=held_out)
     return told

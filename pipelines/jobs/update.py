@@ -119,7 +119,9 @@ def update(
     store = store.latest()
     compared = compare(store.ledger(), shards, run, store.form if may_grow(store) else None)
     for url, nbytes in compared.waiting:
-        run.tell(f"{url}: its last {nbytes:,} bytes have no end of line yet, and wait for it")
+        run.tell(
+            f"{url}: its last {nbytes:,} bytes are not a whole line yet; a later update counts them"
+        )
     if compared.changed and old is None:
         raise _all_changed([(record, mark) for _, record, mark in compared.changed])
     left, forgotten = compared.new, Reasons()
@@ -271,7 +273,7 @@ def _stopped(
     error: ShardError | InvalidInput | SumExceeded, counted: int
 ) -> ShardError | InvalidInput | SumExceeded:
     """The error, with what was done before it."""
-    done = f"{counted} shards were counted before it and are kept; the same command goes on there"
+    done = f"{counted} shards before it are counted and committed; the same command continues there"
     if isinstance(error, ShardError):
         return ShardError(error.url, f"{error.reason}; {done}")
     kind = SumExceeded if isinstance(error, SumExceeded) else InvalidInput

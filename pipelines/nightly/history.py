@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from math import nan
 from typing import Any
 
 from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
-from streaming_moments.pipelines.reports.page import SampleDocument
+from streaming_moments.pipelines.reports.page import Gate, SampleDocument
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.files.folders import Folder
 
@@ -48,6 +49,8 @@ class Night:
     samples : a document that is mostly of a topic, by its number
     page : name of its page beside the report, empty without one
     words_added : to the vocabulary
+    seconds : from start to end; None of a run that did not end
+    gates : conditions of publishing, with what was found
     """
 
     store: str
@@ -66,6 +69,8 @@ class Night:
     samples: Mapping[int, SampleDocument] = field(default_factory=dict)
     page: str = ""
     words_added: int = 0
+    seconds: float | None = None
+    gates: tuple[Gate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,8 +147,21 @@ def _night(content: Mapping[str, Any]) -> Night:
             for one in topics
         },
         words_added=int(content.get("words_added", 0)),
+        seconds=_seconds(content),
+        gates=tuple(
+            gate
+            for gate in (_part(Gate, one) for one in content.get("gates", ()))
+            if None not in (gate.name, gate.holds)
+        ),
         samples={one["topic"]: _sample(one["sample"]) for one in topics if one.get("sample")},
     )
+
+
+def _seconds(content: Mapping[str, Any]) -> float | None:
+    if not content.get("finished"):
+        return None
+    ended, begun = (datetime.fromisoformat(content[name]) for name in ("finished", "started"))
+    return (ended - begun).total_seconds()
 
 
 def _part(kind: Any, content: Mapping[str, Any] | None) -> Any:

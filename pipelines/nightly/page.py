@@ -31,8 +31,8 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 _SHARES = (
-    "Weights of the {0}s in the model of each night, as far back as the published models lead; "
-    "a {0} that was not there yet has 0."
+    "Weights of the {0}s in the published model of each night. A {0} that did not exist yet has "
+    "weight 0."
 )
 
 
@@ -174,9 +174,9 @@ def _shown_before(
 def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, str]]:
     before = [night.page for night in history.nights if night.page]
     if before:
-        yield "the night before", before[-1]
-    yield "all nights", INDEX
-    yield "data (JSON)", report.file_name(".json")
+        yield "Night before", before[-1]
+    yield "All nights", INDEX
+    yield "Data (JSON)", report.file_name(".json")
 
 
 def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequence[float | None]:

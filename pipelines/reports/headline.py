@@ -11,8 +11,8 @@ from streaming_moments.quality.differences import largest_change
 _POINT = 0.001  # of less a share has not changed
 _NAMED = 5  # parts that a headline names at most
 _LEADS = {
-    "failed": "This run failed; the model published before stays: ",
-    "refused": "A new model was refused, and that published before stays: ",
+    "failed": "This run failed, and the earlier published model stays: ",
+    "refused": "The new model was rejected, and the earlier published one stays: ",
     "nothing new": "Nothing new: ",
 }
 

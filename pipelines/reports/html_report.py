@@ -114,7 +114,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"shortly": _shortly, "points": _points, "step": _step}
-    environment.filters["coherence"] = coherence_of
+    environment.filters |= {
+        "coherence": coherence_of,
+        "lasting": lasting,
+        "sentence_case": sentence_case,
+    }
     environment.globals["coherences"] = followed()
     return environment
 
@@ -146,6 +150,20 @@ def _require_fitting(page: ReportPage) -> None:
             f"{len(page.spectrum)} eigenvalues through the basis and {len(page.exact_spectrum)} "
             "exact ones; give as many of both"
         )
+
+
+def lasting(seconds: float) -> str:
+    """A duration in its largest unit.
+
+    Examples
+    --------
+    >>> lasting(7.2), lasting(90), lasting(7200), lasting(3e6)
+    ('7 s', '2 min', '2 h', '35 days')
+    """
+    for unit, size in ((" days", 86_400), (" h", 3_600), (" min", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:.0f} s"
 
 
 def _shortly(value: float | None) -> str:

@@ -63,7 +63,7 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
     if lacking <= 0:
         lines.append(
             f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words as "
-            f"well: the vocabulary has the {options.vocabulary_size:,} that were asked for"
+            f"well: the vocabulary has {words:,}, and {options.vocabulary_size:,} were asked for"
         )
     elif drawn_of(store).get("stopped") == CHOSEN:
         lines.append(

@@ -42,7 +42,9 @@ class ListenSection:
     @model_validator(mode="after")
     def _fits_together(self) -> ListenSection:
         if (self.certificate is None) != (self.key is None):
-            raise ValueError("certificate and key are given together; give both or none")
+            raise ValueError(
+                "certificate needs key, and key needs certificate; give both or neither"
+            )
         return self
 
     @property
@@ -84,8 +86,8 @@ class LimitsSection:
         most = DEFAULT_LIMITS.document_bytes
         if self.document > most:
             raise ValueError(
-                f"document is {self.document:,} bytes, and what counts reads at most {most:,}; "
-                "give no more"
+                f"document is {self.document:,} bytes, but the counting process reads at most "
+                f"{most:,}; give no more"
             )
         return self
 
@@ -116,8 +118,7 @@ class AccumulateSection:
         timed = self.refit_documents is not None or self.refit_every is not None
         if timed != (self.night is not None):
             raise ValueError(
-                "night is given together with refit_documents or refit_every: which night runs, "
-                "and when"
+                "night needs refit_documents or refit_every, which need night; give both or neither"
             )
         return self
 
@@ -172,14 +173,12 @@ class ServiceConfig:
     def _fits_together(self) -> ServiceConfig:
         if self.tokens is None and not self.listen.is_loopback:
             raise ValueError(
-                f"[listen] host {self.listen.host!r} is reached from elsewhere, and there are "
-                "no tokens; make some by `streaming-moments token add FILE NAME --role writer` "
+                f"[listen] host {self.listen.host!r} accepts other machines, but there are "
+                "no tokens; create some by `streaming-moments token add FILE NAME --role writer` "
                 "and give tokens = FILE, or listen on 127.0.0.1"
             )
         if self.tokens is None and self.listen.origins:
-            raise ValueError(
-                "[listen] origins: pages of others may ask only with tokens; give tokens"
-            )
+            raise ValueError("[listen] origins: pages of other sites need tokens; give tokens")
         return self
 
     @property
@@ -218,6 +217,8 @@ def night_of(config: ServiceConfig) -> NightlyConfig | None:
     options = config.storage_options or None
     mine, others = Folder.at(config.store, options).url, Folder.at(night.store, options).url
     if mine != others:
-        raise InvalidInput(f"{path} is of store {others}, the service of {mine}")
+        raise InvalidInput(
+            f"{path} names the store {others}, but the service {mine}; give both the same store"
+        )
     # who counts does not wait: it tries again
     return replace(night, wait=timedelta(0))

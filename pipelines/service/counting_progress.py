@@ -43,11 +43,11 @@ class Counting:
     def problem(self, patience: float) -> str | None:
         """Return what prevents counting, or None; a count may take `patience` seconds."""
         if self.failing is not None:
-            return f"no documents are counted, each turn fails: {self.failing}"
+            return f"no documents are counted, as each cycle fails: {self.failing}"
         if self.stalled() >= patience:
             return (
                 f"no documents were counted for more than {patience:.0f} s though some are sealed; "
-                "look whether `streaming-moments accumulate` runs, and at its output"
+                "check that `streaming-moments accumulate` runs, and its output"
             )
         return None
 

@@ -1,7 +1,8 @@
-"""Gauges: what the service counts of its calls, and shows of its store, for Prometheus."""
+"""Gauges: numbers of the service, its store and its inbox, for Prometheus."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from prometheus_client import (
@@ -22,6 +23,69 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 _REFUSED, _FAILED = 400, 500  # codes of HTTP from which on calls are
+
+
+@dataclass(frozen=True)
+class Live:
+    """A number of the store or the inbox that each call of `/metrics` reads anew."""
+
+    name: str
+    says: str
+    of: Callable[[View], float]
+
+
+LIVE = (
+    Live("version", "Version of the store.", lambda view: view.store.version),
+    Live("documents", "Documents in the store.", lambda view: view.store.commit.documents),
+    Live("tokens", "Vocabulary tokens in the store.", lambda view: view.store.commit.tokens),
+    Live("shards", "Shards in the ledger of the store.", lambda view: view.store.commit.shards),
+    Live("inbox_batches", "Pending batches of the inbox.", lambda view: view.backlog.batches),
+    Live("inbox_documents", "Pending documents of the inbox.", lambda view: view.backlog.documents),
+    Live("inbox_bytes", "Bytes of pending documents.", lambda view: view.backlog.nbytes),
+    Live(
+        "inbox_age_seconds",
+        "Age of the oldest pending document.",
+        lambda view: view.backlog.age.total_seconds(),
+    ),
+    Live("inbox_seals", "Seals of the inbox.", lambda view: view.sealed),
+    Live(
+        "inbox_seals_uncounted", "Seals that no version counts yet.", lambda view: view.counting.lag
+    ),
+    Live(
+        "counting_stalled_seconds",
+        "How long counting has failed or made no progress; 0 while it works.",
+        lambda view: view.counting.stalled(),
+    ),
+    Live(
+        "set_aside_shards",
+        "Shards that the store cannot count, and that are set aside.",
+        lambda view: len(view.counting.set_aside),
+    ),
+    Live(
+        "set_aside_documents",
+        "Documents in shards that are set aside.",
+        lambda view: view.counting.documents_set_aside,
+    ),
+    Live(
+        "sum_filled",
+        "Part of 2^62 that the largest sum of the store may reach.",
+        lambda view: (
+            sum(part.largest for part in view.store.commit.segments if part.sign > 0)
+            / LARGEST_TOTAL
+        ),
+    ),
+    Live(
+        "model_loaded",
+        "1 if a model answers calls, else 0.",
+        lambda view: int(view.published is not None),
+    ),
+    Live(
+        "problems",
+        "Reads of the store or the inbox that failed lately.",
+        lambda view: len(view.problems),
+    ),
+)
+_SILENCE = "Time since the accumulator of this service last reported."
 
 
 @dataclass(frozen=True)
@@ -77,51 +141,14 @@ class Gauges:
         self.rates.add("texts", texts)
 
     def text(self, view: View, silence: float | None = None) -> bytes:
-        """All of it, with what is known of store and inbox now, and since when nothing is heard."""
-        now, commit = CollectorRegistry(), view.store.commit
-        values = (
-            ("version", "Version of the store.", view.store.version),
-            ("documents", "Documents in the store.", commit.documents),
-            ("tokens", "Vocabulary tokens in the store.", commit.tokens),
-            ("shards", "Shards in the ledger of the store.", commit.shards),
-            ("inbox_batches", "Batches that wait to be sealed.", view.backlog.batches),
-            ("inbox_documents", "Documents that wait to be sealed.", view.backlog.documents),
-            ("inbox_bytes", "Bytes that wait to be sealed.", view.backlog.nbytes),
-            (
-                "inbox_age_seconds",
-                "Since the oldest of them came.",
-                view.backlog.age.total_seconds(),
-            ),
-            ("inbox_seals", "Seals of the inbox.", view.sealed),
-            ("inbox_seals_uncounted", "Seals that are not counted.", view.counting.lag),
-            (
-                "counting_stalled_seconds",
-                "Since turns fail, or seals wait and none is counted; 0 where it goes on.",
-                view.counting.stalled(),
-            ),
-            (
-                "set_aside_shards",
-                "Shards that cannot be counted as the store is.",
-                len(view.counting.set_aside),
-            ),
-            (
-                "set_aside_documents",
-                "Documents in shards that are set aside.",
-                view.counting.documents_set_aside,
-            ),
-            (
-                "sum_filled",
-                "Part of 2^62 that the largest sum of the store may reach.",
-                sum(part.largest for part in commit.segments if part.sign > 0) / LARGEST_TOTAL,
-            ),
-            ("model_loaded", "Whether a model answers.", int(view.published is not None)),
-            ("problems", "What could not be looked at lately.", len(view.problems)),
-        )
-        heard = "Since what accumulates within was heard.", silence
-        silent = () if silence is None else (("accumulator_silence_seconds", *heard),)
-        for name, says, value in (*values, *silent):
+        """The answer of `/metrics`; `silence`: seconds since the accumulator last reported."""
+        now = CollectorRegistry()
+        values = [(one.name, one.says, one.of(view)) for one in LIVE]
+        if silence is not None:
+            values.append(("accumulator_silence_seconds", _SILENCE, silence))
+        for name, says, value in values:
             Gauge(f"streaming_moments_{name}", says, registry=now).set(value)
-        says = "Times in a row that a step of the accumulator failed; 0 where it works."
+        says = "Consecutive failures of each step of the accumulator; 0 while it works."
         steps = Gauge("streaming_moments_step_failures", says, ["step"], registry=now)
         for name in NAMES:
             steps.labels(name).set(sum(one.failures for one in view.steps if one.name == name))

@@ -69,8 +69,8 @@ class Published:
         """
         if self.index is None:
             raise InvalidInput(
-                f"model {self.name} is of {self.model.name}, and says no topics of texts; write "
-                "what it says of shards by `streaming-moments transform`"
+                f"model {self.name} is of type {self.model.name} and has no topics of texts; "
+                "write its results for shards by `streaming-moments transform`"
             )
         said = said_of_texts(self.model, self.index.counted(encoded(texts)))
         names = "words", "length", "foreign"

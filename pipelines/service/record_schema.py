@@ -22,14 +22,14 @@ def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
     form = store.form
     if form.kind not in (None, "jsonl"):
         raise InvalidInput(
-            f"{store.url} was created with --format {form.kind}, and the service seals JSON Lines; "
-            "create a store without it"
+            f"{store.url} was created with --format {form.kind}, but the service writes JSON "
+            "Lines; create a store without --format"
         )
     dates = store.dates
     if dates.pattern not in (None, NO_PATTERN):
         raise InvalidInput(
-            f"{store.url} finds days in URLs by {dates.pattern!r}, and the service names shards by "
-            "2026-11-23; create a store without --date-pattern"
+            f"{store.url} finds days in URLs by {dates.pattern!r}, but the service names shards by "
+            "days such as 2026-11-23; create a store without --date-pattern"
         )
     counted, judge = fields_of(store), Countable(store)
     days, light = limits.days, judge.light

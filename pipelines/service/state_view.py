@@ -98,7 +98,7 @@ class Current:
         """Return the documents that the store takes; a StoreError says why it takes none now."""
         view = self.view
         if view.intake is None:
-            raise StoreError(view.problems.get(INTAKE, "the store takes no documents"))
+            raise StoreError(view.problems.get(INTAKE, "the store accepts no documents"))
         return view.intake
 
     @property

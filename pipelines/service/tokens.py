@@ -131,7 +131,7 @@ def add_token(path: str | Path, name: str, role: Role) -> str:
         tokens = read_tokens(path) if Path(path).exists() else ()
         if any(token.name == name for token in tokens):
             raise InvalidInput(
-                f"there is a token {name!r} in {path}; remove it, or take another name"
+                f"there is a token {name!r} in {path}; remove it, or choose another name"
             )
         made = _PREFIX + secrets.token_urlsafe(_BYTES)
         _write(path, (*tokens, Token(name, role.name.lower(), _hash(made))))
@@ -154,7 +154,7 @@ def _content(path: str | Path) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise InvalidInput(
-            f"{path} cannot be read ({error.strerror}); make it by `streaming-moments token add`"
+            f"{path} cannot be read ({error.strerror}); create it by `streaming-moments token add`"
         ) from error
 
 
@@ -163,8 +163,8 @@ def _parsed(content: bytes, path: str | Path) -> tuple[Token, ...]:
         tokens = _TOKENS.validate_python(json.loads(content)["tokens"])
     except (ValueError, KeyError, TypeError, ValidationError) as error:
         raise InvalidInput(
-            f"{path} is not a file of tokens; restore it from a copy, or delete it and make the "
-            "tokens again by `streaming-moments token add`"
+            f"{path} is not a token file; restore it from a backup, or delete it and create "
+            "the tokens again by `streaming-moments token add`"
         ) from error
     for token in tokens:
         Role.called(token.role)

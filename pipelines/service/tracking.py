@@ -139,8 +139,8 @@ def receipt_of(
     if noted.version is None:
         return Receipt(receipt, "accepted", documents)
     reason = (
-        f"version {noted.version} counted them, and version {store.version} does not: it went back "
-        "to one before, or forgot their shard; an update of the inbox's sealed shards counts them"
+        f"version {noted.version} counted them, but version {store.version} does not: the store "
+        "was rolled back or forgot their shard; an update of the inbox's sealed shards counts them"
     )
     return Receipt(receipt, "uncounted", documents, reason=reason)
 

@@ -37,9 +37,9 @@ class Countable:
         if bound < _MOST:
             return None
         return (
-            f"it may add {bound:.3g} to a sum, above {_MOST:.3g}, a part in {DOCUMENTS_OF_ROOM:,} "
-            "of what the store has room for (2^62); send it as several documents, or count "
-            "passages of texts in a store made with --passage-words"
+            f"it could add {bound:.3g} to a sum, above {_MOST:.3g}, one part in "
+            f"{DOCUMENTS_OF_ROOM:,} of the largest sum (2^62); send it as several documents, or "
+            "create the store with --passage-words to count passages"
         )
 
     def bound(self, line: bytes) -> float:

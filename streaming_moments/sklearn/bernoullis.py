@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture, BernoulliOptions
-from streaming_moments.models.bernoullis.passes import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.estimator import MomentMixture
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values, is_sparse
@@ -37,9 +36,10 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
     n_components : int, "auto" or "predict"
         Number of components k; "auto" takes the most that are all found again in the other half of
         the rows, "predict" the fewest under which pairs of features held out are likeliest.
-    polish : int
-        Passes of expectation maximisation over the rows after the fit; of `fit` alone, as
-        `partial_fit` no longer has all rows.
+    polish : int or "auto"
+        Passes of expectation maximisation over the rows after the fit, as many as change components
+        by more than a twentieth of their error bars if "auto"; of `fit` alone, as `partial_fit` no
+        longer has all rows.
     binarize : float, optional
         Above which a value is a feature; None refuses all but 0 and 1.
     sketch_columns : int, optional
@@ -81,7 +81,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         self,
         n_components: int | Literal["auto", "predict"] = 2,
         *,
-        polish: int = 0,
+        polish: int | Literal["auto"] = 0,
         binarize: float | None = 0.0,
         sketch_columns: int | None = None,
         random_state: int = 0,
@@ -109,7 +109,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
 
     def _finish(self, records: CountBatch) -> None:
         if self.polish:
-            self._shown(polished(self.model_, records, self.polish))
+            self._shown(self._polished(records))
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         k = self._number(statistics, BernoulliMixture, seed=self.random_state)

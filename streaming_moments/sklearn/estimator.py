@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+from numba import get_num_threads
 from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from streaming_moments.arguments import checked, require_fitting
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.numbers.number_search import NumberSearch, searched_by_fits
+from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.models.rows import InMemory
 
 _COUNTED_BY = ("statistics_", "_basis", "_foundation")  # what a model is read without
@@ -172,6 +174,11 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _finish(self, records: Any) -> None:
         """What `fit` alone does with its records after the fit."""
+
+    def _polished(self, records: Any) -> Any:
+        """The model after `polish` passes over a batch of records, by all threads."""
+        own, foundation = cast("Any", self), getattr(self, "_foundation", None)
+        return passes_over(own.model_, foundation, [records], own.polish, threads=get_num_threads())
 
     def _read(self, X: Any) -> Any:
         check_is_fitted(self, "model_")

@@ -11,10 +11,10 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
     GaussianMixture,
     MixtureOptions,
 )
-from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.estimator import MomentMixture
 from streaming_moments.sklearn.vectors import VectorEstimator
+from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 
@@ -31,9 +31,10 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         the rows, "predict" the fewest under whose directions rows held out are likeliest.
     covariance_type : {"spherical", "tied-spherical", "diag", "tied-diag"}
         One variance for each component, or one for all; the same of each coordinate.
-    polish : int
-        Passes of expectation maximisation over the rows after the fit; of `fit` alone, as
-        `partial_fit` no longer has all rows.
+    polish : int or "auto"
+        Passes of expectation maximisation over the rows after the fit, as many as change means by
+        more than a twentieth of their error bars if "auto"; of `fit` alone, as `partial_fit` no
+        longer has all rows.
     sketch_columns : int, optional
         Columns of the sketch of the rows: by default all of up to 64, else one and a half for each
         component and two more.
@@ -74,7 +75,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         n_components: int | Literal["auto", "predict"] = 2,
         *,
         covariance_type: str = "spherical",
-        polish: int = 0,
+        polish: int | Literal["auto"] = 0,
         sketch_columns: int | None = None,
         random_state: int = 0,
         keep_statistics: bool = False,
@@ -91,7 +92,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
 
     def _finish(self, records: NDArray[Any]) -> None:
         if self.polish:
-            self._shown(polished(self.model_, [records], self._foundation.grid, self.polish))
+            self._shown(self._polished(VectorBatch(records)))
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)

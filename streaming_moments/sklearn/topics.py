@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from numba import get_num_threads
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_non_negative
@@ -18,8 +17,6 @@ from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.fit import fit_by, search_topics
-from streaming_moments.models.passes.documents import polished
-from streaming_moments.models.passes.families import AUTO
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.quality.prediction import completion_perplexity
@@ -56,8 +53,8 @@ class MomentTopics(SparseInput, MomentTransformer):
     alpha : {"given", "auto"}
         With which documents are read, as in `fit_by`.
     polish : int or "auto"
-        Passes over the documents after the fit, as of `polished`; of `fit` alone, as `partial_fit`
-        and `+` no longer have the documents. "auto" makes them by all threads.
+        Passes over the documents after the fit, as of `polished`, by all threads; of `fit` alone,
+        as `partial_fit` and `+` no longer have the documents.
     max_components : int, optional
         The most topics that can be asked for after `partial_fit`; by default `n_components`, and
         32 where these are to be found.
@@ -202,8 +199,8 @@ class MomentTopics(SparseInput, MomentTransformer):
         return MomentStatistics.of(records, self._basis)
 
     def _finish(self, records: CountBatch) -> None:
-        threads = get_num_threads() if self.polish == AUTO else 1
-        self._shown(polished(self.model_, records, self.polish, threads=threads))
+        if self.polish:
+            self._shown(self._polished(records))
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         k = self.n_components

@@ -24,6 +24,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import compact_when_many
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log import layout
 from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.windows import Window, WindowedStore
@@ -67,10 +68,11 @@ class Place:
 
 
 @pytest.fixture(params=["disk", pytest.param("s3", marks=pytest.mark.long)])
-def place(request, tmp_path, campaigns):
+def place(request, tmp_path, campaigns, monkeypatch):
     if request.param == "disk":
         return Place(str(tmp_path), None, 6)
-    # where a file takes a hundred times as long
+    # where a file takes a hundred times as long: one for each array
+    monkeypatch.setattr(layout, "FEWEST_BLOCKS", campaigns.size(1, layout.FEWEST_BLOCKS))
     options = request.getfixturevalue("bucket")
     days = campaigns.size(3, 4)
     return Place(f"s3://levels/{tmp_path.name}", options, days, (2, 40), (1, 4))

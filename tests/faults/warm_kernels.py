@@ -32,3 +32,4 @@ _warm()
 # what is forked shares these objects: to look through them for garbage would copy their pages
 gc.collect()
 gc.freeze()
+gc.set_threshold(20_000, 20, 20)  # as in a process of tests

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from streaming_moments.pipelines.nightly.history import Night, StoreState, read_history
+from streaming_moments.pipelines.nightly.index import nights_index
 from streaming_moments.pipelines.nightly.metrics import night_metrics
 from streaming_moments.pipelines.nightly.page import night_page
 from streaming_moments.pipelines.nightly.report import NightReport
 from streaming_moments.pipelines.reports.html_report import html_report
+from streaming_moments.pipelines.reports.page import Gate
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.files.folders import Folder
 
@@ -31,6 +33,13 @@ NIGHT = Night(
     state=StoreState(4, "2026-11-22T14:52:15.828+00:00", 160, 1920, 2, 6336),
     until="2026-11-21",
     names={0: "wind sea", 1: "tax duty", 2: "law trial"},
+    seconds=2.469768,
+    gates=(
+        Gate("distance of pair distributions", 0.05785984848484848, 0.9, True),
+        Gate("captured spectrum", 0.9970567062508012, 0.1, True),
+        Gate("documents", 160, 50, True),
+        Gate("weight of the smallest topic", 0.29993306583973495, 0.0, True),
+    ),
 )
 TONIGHT = NightReport(NIGHT.store, "2026-11-23T03:15:00+00:00", "2026-11-23T03:16:00+00:00")
 
@@ -97,6 +106,7 @@ def test_keys_that_are_missing_are_taken_for_unknown(tmp_path):
         assert history.unread == (), key
         night_metrics(TONIGHT, history, 2)
         html_report(night_page(TONIGHT, None, history))
+        nights_index(TONIGHT, history)
 
 
 def test_a_drift_without_a_number_is_shown_as_unknown(tmp_path):

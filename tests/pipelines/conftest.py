@@ -2,6 +2,7 @@ import gzip
 import json
 import os
 import shutil
+from pathlib import Path
 
 import dask
 import numpy as np
@@ -117,7 +118,8 @@ def chromium():
     with sync_playwright() as playwright:
         try:
             browser = playwright.chromium.launch(
-                executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"]
+                executable_path=found,
+                args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
             )
         except Error as error:
             why = f"no browser ({str(error).splitlines()[0]}): apt-get install chromium"
@@ -127,6 +129,32 @@ def chromium():
             pytest.skip(why)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def examined():
+    """Holds a page to its width and the rules of axe, on a desk and on a phone.
+
+    With SCREENSHOTS, a folder, it leaves a picture of both there.
+    """
+    from axe_playwright_python.sync_playwright import Axe
+
+    axe, folder = Axe(), os.environ.get("SCREENSHOTS")
+
+    def call(page, name):
+        before = page.viewport_size
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=scheme)
+            found = axe.run(page).response["violations"]
+            told = [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
+            assert told == [], (name, width)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            if folder:
+                page.screenshot(path=Path(folder) / f"{name}-{width}.png", full_page=True)
+        page.set_viewport_size(before)
+
+    return call
 
 
 @pytest.fixture

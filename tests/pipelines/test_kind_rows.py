@@ -64,7 +64,7 @@ def test_a_kind_refuses_by_name_what_it_does_not_take(kind):
         changed = OPTIONS[name]
         given[changed] = replace(given[changed], **{name: another_value(changed, name)})
         flag = f"--{name.replace('_', '-')}"
-        with pytest.raises(InvalidInput, match=f"kind {kind} has no use for {flag}; leave it out"):
+        with pytest.raises(InvalidInput, match=f"kind {kind} does not use {flag}; remove it"):
             require_options_of(*given.values())
 
 

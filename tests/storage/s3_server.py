@@ -1,9 +1,10 @@
 """An S3 server of moto on loopback, in a thread or in a process of its own."""
 
 import logging
-import multiprocessing
 from contextlib import contextmanager
 from threading import Thread
+
+from forking import forking
 
 # seconds that a machine which is busy may take to import it
 PATIENCE = 240
@@ -64,7 +65,7 @@ def _serve(pipe):
 @contextmanager
 def s3_process():
     """Run a server in a process of its own; gives host and port."""
-    context = multiprocessing.get_context("spawn")
+    context = forking()
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs,))
     process.start()

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.bernoullis.passes import polished
+from streaming_moments.models.passes.families import MOST_PASSES
+from streaming_moments.models.passes.in_memory import polished
 from streaming_moments.sklearn import MomentBernoulliMixture
 from streaming_moments.synthetic.sets import feature_sets, probability_error
 
@@ -61,6 +62,13 @@ def test_the_number_is_found_and_passes_make_it_likelier(drawn) -> None:
     assert better.score(X) > plain.score(X)
     assert np.array_equal(better.weights_, polished(plain.model_, drawn.batch, 2).weights)
     assert probability_error(better.probabilities_.T, drawn.probabilities) < 0.02
+    settled = MomentBernoulliMixture(4, polish="auto").fit(X)
+    assert 1 <= settled.model_.polishing.passes < MOST_PASSES
+    assert settled.score(X) > plain.score(X)
+    with pytest.raises(InvalidInput, match="polish is auto"):
+        settled.partial_fit(X)
+    with pytest.raises(InvalidInput, match="-1 passes"):
+        MomentBernoulliMixture(4, polish=-1).fit(X)
     np.testing.assert_allclose(better.predict_proba(X).sum(axis=1), 1)
     assert better.score(X) == pytest.approx(better.score_samples(X).mean())
     with pytest.raises(InvalidInput, match="polish is 2"):

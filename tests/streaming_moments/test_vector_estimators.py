@@ -7,6 +7,8 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.mixtures.passes import polished
+from streaming_moments.models.passes.families import MOST_PASSES
 from streaming_moments.sklearn import MomentFactors, MomentGaussianMixture
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.synthetic.mixtures import (
@@ -67,15 +69,31 @@ def test_columns_that_never_vary_change_nothing(covariance_type) -> None:
 def test_the_number_is_found_and_passes_make_it_likelier(drawn) -> None:
     plain = MomentGaussianMixture("auto").fit(drawn.rows)
     assert plain.means_.shape == (4, 70)
-    polished = MomentGaussianMixture("auto", polish=2).fit(drawn.rows)
-    assert polished.score(drawn.rows) > plain.score(drawn.rows)
+    better = MomentGaussianMixture("auto", polish=2).fit(drawn.rows)
+    assert better.score(drawn.rows) > plain.score(drawn.rows)
     with pytest.raises(InvalidInput, match="polish is 2"):
-        polished.partial_fit(drawn.rows)
+        better.partial_fit(drawn.rows)
     assert MomentGaussianMixture(4, covariance_type="diag").fit(drawn.rows).covariances_.shape == (
         4,
         70,
     )
     assert plain.covariances_.shape == (4,)
+
+
+@pytest.mark.parametrize("covariance", ["spherical", "tied-spherical", "diag", "tied-diag"])
+def test_passes_are_made_until_one_changes_little(drawn, covariance) -> None:
+    plain, once, settled = (
+        MomentGaussianMixture(4, covariance_type=covariance, polish=polish).fit(drawn.rows)
+        for polish in (0, 1, "auto")
+    )
+    assert 1 <= settled.model_.polishing.passes < MOST_PASSES
+    assert settled.score(drawn.rows) > plain.score(drawn.rows)
+    grid = once._foundation.grid
+    by_hand = polished(plain.model_, [drawn.rows], grid, settled.model_.polishing.passes)
+    assert np.array_equal(settled.means_, by_hand.means)
+    assert np.array_equal(settled.model_.variances, by_hand.variances)
+    with pytest.raises(InvalidInput, match="takes int or Literal"):
+        MomentGaussianMixture(4, polish="some").fit(drawn.rows)
 
 
 def test_factors_are_found_and_turned_back() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from streaming_moments.models.communities.blockmodel import Blockmodel
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     json_option,
@@ -25,7 +26,9 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand, examples=("streaming-moments memberships store --output memberships",)
+)
 @store_argument
 @click.option("--output", required=True, type=STORE_URL, help="Folder for the Parquet file.")
 @click.option("--model", "name", help="Name of the model [the latest].")
@@ -40,16 +43,17 @@ def memberships(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Write the memberships of all nodes by a model of STORE, of edges, as Parquet.
+    """Write the community memberships of all nodes of a graph, by a model of STORE, as Parquet.
 
-    A row a node: its name, edges, community, memberships, and the L1 error to be expected of them.
+    Each row is a node: its name, number of edges, community, memberships and their expected L1
+    error.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     model, chosen = opened.load_any_model(name), model_called(opened.commit, name)
     if not isinstance(model, Blockmodel):
         raise click.UsageError(
-            f"model {chosen} is of {model.name}: memberships are of {Blockmodel.name}, and what "
-            "others say of records is written by `streaming-moments transform`."
+            f"model {chosen} is of type {model.name}, but memberships need type {Blockmodel.name}; "
+            "for other models use `streaming-moments transform`."
         )
     stale = staleness(opened, chosen)
     if stale.is_stale:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     json_option,
@@ -18,7 +19,13 @@ from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments page store --output topics.html",
+        "streaming-moments page store --model published --output s3://bucket/topics.html",
+    ),
+)
 @store_argument
 @click.option(
     "--output", required=True, metavar="FILE", type=STORE_URL, help="Path or URL of the page."
@@ -28,13 +35,13 @@ from streaming_moments.storage.store.store import MomentStore
 @click.option(
     "--documents/--no-documents",
     default=True,
-    help="Show a few lines of a document of each topic, from some of the shards [yes].",
+    help="Show the beginning of a document of each topic [yes].",
 )
 @click.option(
     "--top-documents",
     metavar="FOLDER",
     type=STORE_URL,
-    help="Show the documents, or rows, that `transform --top-documents` wrote there.",
+    help="Show the documents or rows that `transform --top-documents` wrote to this folder.",
 )
 @storage_option
 @json_option
@@ -48,7 +55,7 @@ def page(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Write a page of a model of STORE: one HTML file that loads nothing."""
+    """Write a page about a model of STORE: one HTML file that works offline."""
     from streaming_moments.pipelines.reports.headline import headline_of
     from streaming_moments.pipelines.reports.html_report import measured_as_json
     from streaming_moments.pipelines.reports.store_page import write_page
@@ -63,4 +70,4 @@ def page(
         return
     say(f"{output}: {headline_of(written)}")
     if documents and written.what == "topic" and not shown:
-        tell("no document is shown: of none of the shards that were looked at one can be read here")
+        tell("the page shows no documents, as none of the shards can be read here")

@@ -9,6 +9,7 @@ import click
 
 from streaming_moments.models.base import Model
 from streaming_moments.models.passes.polishing import PASSES
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     JobSetup,
@@ -23,7 +24,7 @@ from streaming_moments.pipelines.jobs.polish import polish as polish_model
 from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.pipelines.option_types import COUNT, OrAuto, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import detail, say, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.windows import Window, windowed
@@ -32,22 +33,30 @@ from streaming_moments.storage.store.model_changes import Succession, require_fr
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments polish store",
+        "streaming-moments polish store 'shards/*.parquet' --passes auto",
+    ),
+)
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
-@click.option("--model", "parent", help="Name of the model to begin with [the latest].")
+@click.option("--model", "parent", help="Name of the model to start from [the latest].")
 @click.option(
     "--passes",
     type=OrAuto(COUNT),
     default=PASSES,
     show_default=True,
-    help="Over the documents; auto: until one changes less than half of the error bars.",
+    help="Number of passes; auto: until a pass changes little of the error bars.",
 )
-@click.option("--alpha", is_flag=True, help="Learn alpha too, a step of its fixed point a pass.")
+@click.option("--alpha", is_flag=True, help="Also learn alpha, by one fixed-point step per pass.")
 @click.option("--name", type=StoreName(), help="Name of the new model [by parent and passes].")
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
 @click.option(
-    "--allow-missing", is_flag=True, help="Leave out counted shards that are gone or changed."
+    "--allow-missing",
+    is_flag=True,
+    help="Leave out counted shards that no longer exist or have changed.",
 )
 @words_option
 @job_options
@@ -63,10 +72,10 @@ def polish(
     words: int,
     job: JobSetup,
 ) -> int:
-    """Polish a model of STORE by passes over SHARDS, and keep the new one beside it.
+    """Improve a model of STORE by passes over SHARDS, and save it as a new model.
 
-    SHARDS are by default those that STORE has counted, of the days that the model is of. A
-    job that was cut off goes on after the last group of shards when it is run again.
+    By default, SHARDS are the shards that STORE has counted, of the days that the model covers.
+    After an interruption, the same command continues after the last complete group of shards.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     begun = model_called(opened.commit, parent)
@@ -103,8 +112,8 @@ def polish(
         )
     else:
         view.print(console())
-        sentence = view.described.sentence
-        say("", f"model {chosen} kept in version {kept.version}; {sentence}")
+        say("", f"Saved model {chosen} in version {kept.version}.")
+        (detail if view.parts["topics"] else say)(view.described.sentence)
     for error in result.bad:
         tell(f"left out {error}")
     return ExitCode.BAD_SHARDS if result.bad else 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -26,18 +27,25 @@ from streaming_moments.pipelines.option_types import VERSION, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
 from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import documents_of
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import detail, say, tell
 from streaming_moments.storage.operations.labels import succession
 from streaming_moments.storage.operations.windows import Window, windowed
 from streaming_moments.storage.store.model_changes import require_free
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments refit store",
+        "streaming-moments refit store --topics 20 --name nightly",
+        "streaming-moments refit store --model hmm --topics 5",
+    ),
+)
 @store_argument
 @model_options
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
-@click.option("--name", type=StoreName(), help="Name of the model [by options and version].")
+@click.option("--name", type=StoreName(), help="Name of the model [from its options and version].")
 @window_options
 @words_option
 @cluster_options
@@ -54,7 +62,11 @@ def refit(
     session: Session,
     json_output: bool,
 ) -> None:
-    """Fit a model to STORE, without the documents, and keep it there."""
+    """Fit a model to STORE, without reading any document, and save it there.
+
+    Without --topics, the command chooses the number of topics that predicts held-out word pairs
+    best.
+    """
     opened = MomentStore.open(store, version, storage_options).writable()
     source, suffix = windowed(opened, window), f"-v{opened.version}{window.suffix}"
     asked = asked.on(opened.kind)
@@ -89,5 +101,6 @@ def refit(
         )
         return
     view.print(console())
-    sentence = "; ".join((view.described.sentence, *view.lacks))
-    say("", f"model {chosen} of {documents_of(model)} kept in version {kept.version}; {sentence}")
+    say("", f"Saved model {chosen} in version {kept.version}, fitted to {documents_of(model)}.")
+    say(*view.lacks)
+    (detail if view.parts["topics"] else say)(view.described.sentence)

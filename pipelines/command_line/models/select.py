@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from streaming_moments.models.base import FitOptions
 from streaming_moments.models.refinement import ROUNDS
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Alphas,
     Session,
@@ -36,7 +37,13 @@ from streaming_moments.storage.operations.windows import Window, windowed
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments select store --topics 2-32",
+        "streaming-moments select store --topics 5,10,20 --alpha0 0.1,auto --plot choice.png",
+    ),
+)
 @store_argument
 @click.option(
     "--topics",
@@ -51,14 +58,14 @@ from streaming_moments.storage.store.store import MomentStore
     type=Alphas(),
     multiple=True,
     default=["auto"],
-    help="One or several, as 0,0.1,1; repeatable. 0: one topic a document; auto: by pairs held "
-    "out. [auto]",
+    help="One or several values, such as 0,0.1,1; repeatable. 0: one topic per document; auto: the "
+    "best held-out log-likelihood. [auto]",
 )
 @method_options
 @refine_option
 @click.option("--version", type=VERSION, help="Version to fit [the latest].")
 @window_options
-@click.option("--plot", "plot_file", help="Draw coherence and spectrum into this file, as PNG.")
+@click.option("--plot", "plot_file", help="Draw coherence and spectrum to this PNG file.")
 @cluster_options
 @storage_option
 @json_option
@@ -76,19 +83,11 @@ def select(
     session: Session,
     json_output: bool,
 ) -> None:
-    """Compare numbers of topics, or states, on STORE by what is held out; keeps no model.
+    """Compare numbers of topics or states on STORE by held-out data; saves no model.
 
-    Mean NPMI over 10 words (the best is marked), mean UMass over 10 words and over 20 as in the
-    paper, log likelihood of the pairs of words of each half of the documents by topics of the
-    other one, captured spectrum, weight of the smallest topic, and seconds of work for each number
-    alone: reading and slices are shared by all. Told apart are the fewest after which one more
-    gains less than a quarter of what each has gained so far: people name as many. Of numbers that
-    predict best but for noise the smallest is taken: by more the halves do not agree either. With
-    --refine auto each number has rounds of its own, after which pairs held out are likelier by no
-    more. Of records in three views, and of sequences, the log likelihood of the triples, or
-    windows, of each half by the other's states; of sets that of pairs of features, of rows of
-    numbers their density by as many directions, of edges their chances. States and components are
-    told apart where all are found again in the other half.
+    Each row of the table has the coherence (NPMI, UMass), the held-out log-likelihood, the captured
+    spectrum, the weight of the smallest topic, and the seconds for this number alone. Numbers
+    within the noise of the best one are marked.
     """
     every = [alpha0 for listed in alphas for alpha0 in listed]
     if plot_file is not None:
@@ -135,7 +134,7 @@ def select(
     if best is None and model is None:
         say(
             "",
-            "coherence is missing: the store keeps no co-document counts (create it without "
+            "no coherence: the store has no co-document counts (create it without "
             "--no-codocuments)",
         )
     elif best is not None:
@@ -144,7 +143,7 @@ def select(
         say(f"{selection.why_separable}: {_refit(store, apart, options, model)}")
     if selection.likely:
         say(f"{selection.why}: {_refit(store, selection.likely[0], options, model)}")
-    say(f"{selection.seconds:.1f} seconds in all{f'; {plot_file}' if plot_file else ''}")
+    say(f"{selection.seconds:.1f} seconds in total{f'; {plot_file}' if plot_file else ''}")
 
 
 def _of_states(model: Any, numbers: Sequence[int], given: dict[str, Any]) -> list[FitOptions]:
@@ -160,7 +159,7 @@ def _of_states(model: Any, numbers: Sequence[int], given: dict[str, Any]) -> lis
     for name, value in told.items():
         if name not in known or value == AUTO:
             flag = f"--{name} {AUTO}" if value == AUTO else f"--{name}"
-            raise click.UsageError(f"{flag} is of topics, not of model {model.name}; leave it out.")
+            raise click.UsageError(f"{flag} needs a model of topics, not {model.name}; remove it.")
     alphas = told.pop("alpha0", None)
     each = [{}] if alphas is None else [{"alpha0": alpha0} for alpha0 in dict.fromkeys(alphas)]
     return [

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     json_option,
     print_version,
@@ -17,7 +18,7 @@ from streaming_moments.storage.operations.history import tag as tag_model
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("streaming-moments tag store published k20-joint-v7",))
 @store_argument
 @click.argument("name", type=StoreName())
 @click.argument("model", type=StoreName())
@@ -26,6 +27,6 @@ from streaming_moments.storage.store.store import MomentStore
 def tag(
     store: str, name: str, model: str, storage_options: dict[str, Any] | None, json_output: bool
 ) -> None:
-    """Let the tag NAME stand for MODEL of STORE, wherever it stood before."""
+    """Move the tag NAME to MODEL of STORE; creates the tag if it is new."""
     tagged = tag_model(MomentStore.open(store, storage_options=storage_options), name, model)
     print_version(tagged, f"{name} is model {tagged.commit.tags[name]}", json_output)

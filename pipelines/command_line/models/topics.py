@@ -9,6 +9,7 @@ import click
 from streaming_moments.models.base import Model
 from streaming_moments.models.latent_trees.drawing import as_svg
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     console,
     json_option,
@@ -37,7 +38,14 @@ if TYPE_CHECKING:
     from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments topics store",
+        "streaming-moments topics store --model published --words 15",
+        "streaming-moments topics store --over-time month --plot shares.png",
+    ),
+)
 @store_argument
 @click.option("--model", "name", help="Name of the model [the latest].")
 @words_option
@@ -48,18 +56,18 @@ if TYPE_CHECKING:
     type=Share(),
     default=RELEVANCE_WEIGHT,
     show_default=True,
-    help="Ranks words: 1 by probability in the topic, 0 by how much more probable than elsewhere.",
+    help="Ranking of words: 1 by probability in the topic, 0 by lift over other topics.",
 )
 @click.option(
     "--over-time",
     "period",
     type=click.Choice(PERIODS),
-    help="Also the share of each topic in the documents of each of these, from the counts kept.",
+    help="Also show the share of each topic in each of these periods.",
 )
 @click.option(
     "--plot",
     "plot_file",
-    help="With --over-time: draw the shares into this file; a latent tree: itself, as SVG.",
+    help="With --over-time: draw the shares to this file; of a latent tree: draw it as SVG.",
 )
 @storage_option
 @json_option
@@ -82,7 +90,7 @@ def topics(
         write_svg(as_svg(model), plot_file)
     elif plot_file is not None:
         if period is None:
-            raise click.UsageError("--plot draws what --over-time asks for; give both.")
+            raise click.UsageError("--plot draws the shares of --over-time; give both.")
         from streaming_moments.pipelines.reports.plot import plot_shares, require_plot
 
         require_plot(plot_file)
@@ -94,7 +102,9 @@ def topics(
     title = f"model {chosen} of {documents_of(model)}"
     if shown_of(model).periods is None:
         if period is not None:
-            raise click.UsageError(f"--over-time is of topics, model {chosen} of {model.name}.")
+            raise click.UsageError(
+                f"--over-time needs a model of topics; model {chosen} is of type {model.name}."
+            )
         if json_output:
             print_json({**known, **view.as_json, **view.scores})
             return

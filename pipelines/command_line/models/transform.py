@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     STORE_URL,
     JobSetup,
@@ -20,7 +21,7 @@ from streaming_moments.pipelines.jobs.outputs.proportions import METHODS
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, OutputOptions
 from streaming_moments.pipelines.jobs.outputs.transform import MOST_TOP_DOCUMENTS, TransformResult
-from streaming_moments.pipelines.option_types import SEED, Share
+from streaming_moments.pipelines.option_types import SEED, Share, Whole
 from streaming_moments.pipelines.reports.documents import print_top_documents
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
@@ -33,39 +34,46 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments transform store 'shards/*.parquet' --output proportions",
+        "streaming-moments transform store shards/ --output out --id-column id --top-documents 5",
+    ),
+)
 @store_argument
 @shards_argument
 @click.option(
-    "--output", required=True, type=STORE_URL, help="Folder for one Parquet file a shard."
+    "--output",
+    required=True,
+    type=STORE_URL,
+    help="Folder for the results, one Parquet file per shard.",
 )
 @click.option("--model", "name", help="Name of the model [the latest].")
-@click.option(
-    "--id-column", help="Column or field of what documents are called [their files, or numbers]."
-)
-@click.option("--passages", is_flag=True, help="A row a passage, where documents are cut.")
+@click.option("--id-column", help="Column or field of document ids [file names, or numbers].")
+@click.option("--passages", is_flag=True, help="Write a row per passage instead of per document.")
 @click.option(
     "--top-documents",
-    type=click.IntRange(0, MOST_TOP_DOCUMENTS),
+    type=Whole(0, MOST_TOP_DOCUMENTS),
     default=0,
     metavar="N",
-    help="Also the N documents that speak most for each topic.",
+    help="Also show the N most typical documents of each topic.",
 )
 @click.option(
     "--foreign-below",
     type=Share(),
     default=FOREIGN_BELOW,
     show_default=True,
-    help="A text of whose words a smaller share is known is marked, and has no topic.",
+    help="Texts with a smaller share of known words get no topic.",
 )
 @click.option(
     "--method",
     type=click.Choice([*METHODS, *DECODINGS]),
-    help="Of topics fixed-point or gibbs, of sequences viterbi or posterior [the first].",
+    help="For topics: fixed-point or gibbs; for sequences: viterbi or posterior [the first].",
 )
-@click.option("--seed", type=SEED, help="Of the Gibbs sampler.")
+@click.option("--seed", type=SEED, help="Seed of the Gibbs sampler.")
 @click.option("--replace", is_flag=True, help="Delete files of another model in the folder first.")
-@click.option("--views", metavar="NAMES", help="Of views the columns to read records by [all].")
+@click.option("--views", metavar="NAMES", help="For views: the columns to use [all].")
 @job_options
 def transform(
     store: str,
@@ -82,13 +90,14 @@ def transform(
     replace: bool,
     job: JobSetup,
 ) -> None:
-    """Write topic proportions of each document of SHARDS, or completed rows, as Parquet.
+    """Write the topic proportions of each document of SHARDS, or completed rows, as Parquet.
 
-    A row a document: id, source and row, words known and unknown, topic and proportions. A
-    document without a known word, and one in another language, has no topic. The same command
-    goes on where one was stopped. Of records in three views the states, of sequences the states of
-    all symbols, of a table its rows with what is missing completed, of rows of numbers their
-    components or factors.
+    Each row is a document: id, source and row, numbers of known and unknown words, topic and
+    proportions. A document without known words, or in another language, has no topic. After an
+    interruption, the same command continues.
+
+    Other models write other columns: the state of each record (views), the state of each symbol
+    (sequences), rows with their missing values filled in (tables), components or factors (vectors).
     """
     opened = MomentStore.open(store, storage_options=job.storage_options)
     chosen = model_called(opened.commit, name)
@@ -97,11 +106,11 @@ def transform(
     made = output_of(model.name)
     if not made.methods and (method is not None or seed is not None):
         raise click.UsageError(
-            f"model {chosen}, of {model.name}, is not sampled: leave out --method and --seed."
+            f"model {chosen} of type {model.name} does not use --method and --seed; remove them."
         )
     if method is not None and method not in made.methods:
         raise click.UsageError(
-            f"--method {method} is not of model {chosen}, of {model.name}; give "
+            f"model {chosen} of type {model.name} has no --method {method}; give "
             f"{' or '.join(made.methods)}."
         )
     options = OutputOptions(
@@ -118,7 +127,9 @@ def transform(
     )
     if idle := made.idle(options):
         flags = ", ".join(f"--{one.replace('_', '-')}" for one in idle)
-        raise click.UsageError(f"model {chosen} is of {model.name}: leave out {flags}.")
+        raise click.UsageError(
+            f"model {chosen} of type {model.name} does not use {flags}; remove it."
+        )
     if stale.is_stale:
         tell(f"warning: {stale_line(stale)}")
     opened = store_for(opened, chosen, model)

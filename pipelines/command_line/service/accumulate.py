@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streaming_moments.errors import printable
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.every_command import DEBUG
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
@@ -36,30 +37,37 @@ _LOOK = 0.2  # seconds between two looks whether to end
 _BY_SIGNAL = 128  # and its number: how shells tell what ended a process
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments accumulate service.toml",
+        "streaming-moments accumulate service.toml --once --json",
+    ),
+)
 @click.argument("config", type=click.Path(dir_okay=False))
 @click.option(
     "--once",
     is_flag=True,
-    help="Seal and count what waits, and end; exit code 3 where shards are set aside or refused.",
+    help="Count all pending documents once, then end; exit code 3 if a shard cannot be counted.",
 )
 @click.option(
     "--until-closed",
     is_flag=True,
-    help="End where standard input does; say on standard output that it goes on.",
+    help="End with standard input; print heartbeats on standard output.",
 )
 @json_option
 @click.pass_context
 def accumulate(
     context: click.Context, config: str, once: bool, until_closed: bool, json_output: bool
 ) -> int:
-    """Seal what waits in the inbox and count it, as CONFIG (TOML) says, beside servers.
+    """Count pending documents of the service, as CONFIG (TOML) says, beside its servers.
 
-    Ends on SIGTERM after the turn that it is at; killed, the next one ends what it began. A process
-    of its own does the work: where it says nothing for `hung_after` it is killed and begun anew.
+    On SIGTERM, the command ends after the current cycle. After a crash, the next run completes the
+    interrupted cycle. The work runs in a process of its own; if this process reports nothing for
+    `hung_after`, it is killed and started again.
     """
     if json_output and not once:
-        raise click.UsageError("--json is of --once; give both.")
+        raise click.UsageError("--json needs --once; give both.")
     wanted, end = read_service(config), _End()
     if not once and not until_closed:
         end.by_signals()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streaming_moments.pipelines.command_help import CommandGroup
 from streaming_moments.pipelines.command_line.shared_options import json_option, print_json
 from streaming_moments.pipelines.service.config import read_service
 from streaming_moments.pipelines.terminal import say
@@ -11,18 +12,18 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.inbox.owners import Owner, assign, owner_of
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def inbox() -> None:
-    """Say which store an inbox of the service belongs to, and assign it to another."""
+    """Show which store an inbox of the service belongs to, or assign it to another store."""
 
 
-@inbox.command(name="assign")
+@inbox.command(name="assign", examples=("streaming-moments inbox assign service.toml",))
 @click.argument("config", type=click.Path(dir_okay=False))
 @json_option
 def assign_inbox(config: str, json_output: bool) -> None:
-    """Make the inbox that CONFIG (TOML) names belong to its store, after the store has moved.
+    """Assign the inbox in CONFIG (TOML) to its store, after the store has moved.
 
-    Stop all services of the earlier store first: they refuse documents within seconds.
+    Stop all services of the earlier store first. They refuse documents within seconds.
     """
     wanted = read_service(config)
     options = wanted.storage_options or None
@@ -37,11 +38,11 @@ def assign_inbox(config: str, json_output: bool) -> None:
     say(f"{folder.url} belongs to {owner.url} now (before: {told})")
 
 
-@inbox.command(name="show")
+@inbox.command(name="show", examples=("streaming-moments inbox show service.toml",))
 @click.argument("config", type=click.Path(dir_okay=False))
 @json_option
 def show_inbox(config: str, json_output: bool) -> None:
-    """Show the store that the inbox of CONFIG (TOML) belongs to."""
+    """Show the store that the inbox in CONFIG (TOML) belongs to."""
     wanted = read_service(config)
     folder = Folder.at(wanted.inbox_url, wanted.storage_options or None)
     owner = owner_of(folder)

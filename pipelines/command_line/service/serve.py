@@ -11,17 +11,20 @@ from types import FrameType
 import click
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.service.config import night_of, read_service
 from streaming_moments.pipelines.terminal import event_logger, say, tell
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("streaming-moments serve service.toml",))
 @click.argument("config", type=click.Path(dir_okay=False))
-@click.option("--no-accumulate", is_flag=True, help="Take documents only; others count them.")
+@click.option(
+    "--no-accumulate", is_flag=True, help="Only accept documents; another process counts them."
+)
 def serve(config: str, no_accumulate: bool) -> None:
-    """Take documents and answer for topics over HTTP, as CONFIG (TOML) says.
+    """Accept documents and answer questions about topics over HTTP, as CONFIG (TOML) says.
 
-    Ends on SIGTERM once what is open is answered.
+    On SIGTERM, the command ends once all open requests are answered.
     """
     wanted = read_service(config)
     try:
@@ -45,7 +48,10 @@ def serve(config: str, no_accumulate: bool) -> None:
     service = Service.of(wanted, lambda: datetime.now(UTC), log.warning)
     service = replace(service, silence=heard.silence if within else None)
     if wanted.tokens is None:
-        tell("no tokens are asked for: this machine alone is answered, and may do everything")
+        tell(
+            "warning: no tokens are configured, so any process on this machine may do everything; "
+            "other machines are refused"
+        )
     server = server_of(create_app(service, log), wanted, say)
 
     def ended(number: int, frame: FrameType | None) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 import click
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import json_option
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.service.config import read_service
@@ -16,22 +17,33 @@ from streaming_moments.pipelines.terminal import say
 _PATIENCE = timedelta(minutes=1)  # that a turn of the accumulator is waited for
 
 
-@click.command("set-aside")
+@click.command(
+    "set-aside",
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments set-aside service.toml",
+        "streaming-moments set-aside service.toml --retry",
+    ),
+)
 @click.argument("config", type=click.Path(dir_okay=False))
 @click.argument("shards", nargs=-1)
-@click.option("--retry", "again", is_flag=True, help="Count them again in the next turn.")
-@click.option("--refuse", "refused", is_flag=True, help="Refuse their documents for good.")
+@click.option("--retry", "again", is_flag=True, help="Count the shards again in the next cycle.")
+@click.option(
+    "--refuse", "refused", is_flag=True, help="Reject the documents of the shards for good."
+)
 @json_option
 def set_aside(
     config: str, shards: tuple[str, ...], again: bool, refused: bool, json_output: bool
 ) -> int:
-    """Show the shards that cannot be counted, count them again, or refuse their documents.
+    """Show the shards that cannot be counted, retry them, or reject their documents.
 
-    CONFIG (TOML) is that of the service, SHARDS are some of those shown, or all. Exit code 3 where
-    shards are set aside.
+    CONFIG (TOML) is that of the service. SHARDS are some of the shards shown; by default all. Exit
+    code 3: some shards cannot be counted.
     """
     if again and refused:
-        raise InvalidInput("--retry counts shards again, --refuse never does; give one of them")
+        raise InvalidInput(
+            "--retry counts shards again and --refuse rejects them; give one of the two"
+        )
     from streaming_moments.pipelines.service.ingest_worker.locking import locked
     from streaming_moments.pipelines.service.ingest_worker.quarantine import refuse
     from streaming_moments.storage.inbox.inbox import Inbox

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -20,14 +21,20 @@ from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments compact store",
+        "streaming-moments compact store --by month",
+    ),
+)
 @store_argument
 @click.option(
     "--by",
     type=click.Choice(["day", "month", "year", "all"]),
     default="day",
     show_default=True,
-    help="Add up documents of one day, month or year, or all.",
+    help="Merge segments of the same day, month or year, or all.",
 )
 @cluster_options
 @storage_option
@@ -39,9 +46,9 @@ def compact(
     session: Session,
     json_output: bool,
 ) -> None:
-    """Replace the segments of STORE by their sums; older versions keep theirs."""
+    """Merge segments of STORE, so that reading it is faster; older versions stay readable."""
     opened = MomentStore.open(store, storage_options=storage_options).writable()
     before = len(opened.commit.segments)
     with running(session) as run:
         after = compact_store(opened, run, by)
-    print_version(after, f"{before} segments became {len(after.commit.segments)}", json_output)
+    print_version(after, f"{before} segments merged into {len(after.commit.segments)}", json_output)

@@ -21,11 +21,17 @@ from streaming_moments.storage.store.store import MomentStore
 _SHOWN = 20
 
 
-@click.command(cls=VersionsCommand)
+@click.command(
+    cls=VersionsCommand,
+    examples=(
+        "streaming-moments diff store 3 7",
+        "streaming-moments diff store -2 -1 --model published",
+    ),
+)
 @store_argument
 @click.argument("before", type=VERSION)
 @click.argument("after", type=VERSION)
-@click.option("--model", help="Name or tag of the models to compare [all both versions have].")
+@click.option("--model", help="Name or tag of the models to compare [all models of both versions].")
 @storage_option
 @json_option
 def diff(

@@ -16,7 +16,9 @@ from streaming_moments.storage.store.store import MomentStore
 _HOLDS = timedelta(minutes=5)  # of the lock; it is renewed while the command works
 
 
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would go, change nothing.")
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Show what would be deleted, change nothing."
+)
 
 
 @contextmanager

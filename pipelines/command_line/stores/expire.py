@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     json_option,
     print_json,
@@ -19,36 +20,42 @@ from streaming_moments.pipelines.command_line.stores.dropping import (
     of_version,
     under_lock,
 )
-from streaming_moments.pipelines.option_types import Duration
+from streaming_moments.pipelines.option_types import Duration, Whole
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.operations.expiry import Expiry, plan_expiry
 from streaming_moments.storage.operations.expiry import expire as expire_versions
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments expire store --dry-run",
+        "streaming-moments expire store --keep 10 --older-than 30d",
+    ),
+)
 @store_argument
 @click.option(
     "--keep",
-    type=click.IntRange(1),
+    type=Whole(1),
     default=30,
     show_default=True,
-    help="Keep so many of the last versions.",
+    help="Number of latest versions to keep.",
 )
 @click.option(
     "--older-than",
     type=Duration(),
     default="90d",
     show_default=True,
-    help="Keep what was the latest within this time; below 7d only while nobody works on STORE.",
+    help="Keep versions that were the latest within this time; below 7d only if no one uses STORE.",
 )
 @click.option(
     "--models",
     is_flag=True,
-    help="Drop models whose version is not kept, too, but for the latest and those with a tag.",
+    help="Also drop models of dropped versions, except the latest model and tagged ones.",
 )
 @dry_run_option
-@click.option("--message", default="", help="For the log.")
+@click.option("--message", default="", help="Message for the log.")
 @storage_option
 @json_option
 def expire(
@@ -61,9 +68,9 @@ def expire(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Drop old versions of STORE, and delete what only they hold.
+    """Drop old versions of STORE and delete the files that only they use.
 
-    Versions stay on which the latest model was fitted, or one for which a tag stands.
+    The versions stay that a tagged model or the latest model was fitted on.
     """
     opened = MomentStore.open(store, storage_options=storage_options)
     if dry_run:
@@ -89,8 +96,8 @@ def _expiry_as_json(found: Expiry) -> dict[str, Any]:
 
 def _expiry_lines(store: MomentStore, found: Expiry, dry_run: bool) -> list[str]:
     would = "would be " if dry_run else ""
-    lines = [f"version {version} stays for {why}" for version, why in found.held.items()]
-    lines += [f"model {name} {'would go' if dry_run else 'goes'}" for name in found.models]
+    lines = [f"version {version} stays: {why}" for version, why in found.held.items()]
+    lines += [f"model {name} {would}dropped" for name in found.models]
     lines.append(
         f"version {store.version}: {len(found.versions)} versions {would}dropped; "
         f"{mebibytes(found.size)} {would}freed in {len(found.places)} places"

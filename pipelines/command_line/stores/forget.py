@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     JobSetup,
     job_options,
@@ -21,15 +22,21 @@ from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments forget store shards/part-7.parquet",
+        "streaming-moments forget store shards/part-7.parquet --allow-again",
+    ),
+)
 @store_argument
 @shards_argument
 @click.option(
     "--allow-again",
     is_flag=True,
-    help="Let updates count SHARDS again; also of SHARDS that were forgotten before.",
+    help="Let updates count SHARDS again, even if they were forgotten earlier.",
 )
-@click.option("--message", default="", help="For the log.")
+@click.option("--message", default="", help="Message for the log.")
 @job_options
 def forget(
     store: str,
@@ -38,9 +45,9 @@ def forget(
     message: str,
     job: JobSetup,
 ) -> None:
-    """Take counted SHARDS out of STORE, as if they had never come; reads them once more.
+    """Subtract counted SHARDS from STORE, as if they had never been counted. Reads them again.
 
-    Updates and nights skip them from then on, by name and by content.
+    Updates and nights then skip these shards, by name and by content.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     latest = opened.latest()
@@ -59,5 +66,5 @@ def forget(
         )
     with job.running() as run:
         after = forget_shards(opened, listed, run, message, allow_again)
-    skipped = "may be counted again" if allow_again else "will be skipped by updates"
-    print_version(after, f"{len(listed)} shards forgotten, which {skipped}", job.json_output)
+    skipped = "may count them again" if allow_again else "will skip them"
+    print_version(after, f"{len(listed)} shards forgotten; updates {skipped}", job.json_output)

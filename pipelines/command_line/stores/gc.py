@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from streaming_moments.pipelines.cluster.memory import mebibytes
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     json_option,
     print_json,
@@ -20,15 +21,21 @@ from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments gc store --dry-run",
+        "streaming-moments gc store",
+    ),
+)
 @store_argument
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, change nothing.")
 @click.option(
     "--grace",
     type=Duration(),
     default="7d",
     show_default=True,
-    help="Age from which it is garbage; shorter only while nobody writes.",
+    help="Delete files older than this; below 7d only if no one writes to STORE.",
 )
 @storage_option
 @json_option
@@ -39,7 +46,7 @@ def gc(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Delete what writers that died have left in STORE."""
+    """Delete files that interrupted writers left in STORE."""
     folder = MomentStore.open(store, storage_options=storage_options).folder
     garbage = find_garbage(folder, grace)
     if not dry_run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     JobSetup,
@@ -21,7 +22,13 @@ from streaming_moments.storage.store.store import MomentStore
 _SHOWN = 10
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments grow store",
+        "streaming-moments grow store 'shards/2026-11-*.parquet' --words 500",
+    ),
+)
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option(
@@ -29,9 +36,9 @@ _SHOWN = 10
     type=COUNT,
     default=WORDS,
     show_default=True,
-    help="At most so many words, the most frequent.",
+    help="Largest number of words to add; the most frequent are added.",
 )
-@click.option("--message", default="", help="For the log.")
+@click.option("--message", default="", help="Message for the log.")
 @job_options
 def grow(
     store: str,
@@ -40,10 +47,10 @@ def grow(
     message: str,
     job: JobSetup,
 ) -> None:
-    """Add to STORE the words that became frequent, found in a sample of SHARDS.
+    """Add words to STORE that have become frequent in a sample of SHARDS.
 
-    Documents counted from then on count them; no shard is counted again. SHARDS are by default
-    those that STORE counted last and that are still there.
+    Documents that are counted later count them; no shard is counted again. By default, SHARDS are
+    the latest counted shards that still exist.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     kind = opened.form.kind
@@ -66,10 +73,10 @@ def grow(
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         say(
             f"version {after.version}: {len(found)} words added ({', '.join(found[:_SHOWN])}"
-            f"{more}); documents count them from now on"
+            f"{more}); later documents count them"
         )
     else:
         say(
-            f"version {after.version}: nothing to add; the vocabulary has every word that a pilot "
-            f"of these {result.shards} shards would choose"
+            f"version {after.version}: no words to add: the vocabulary has every "
+            f"frequent word of a sample of these {result.shards} shards"
         )

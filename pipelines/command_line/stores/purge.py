@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     JobSetup,
     job_options,
@@ -26,11 +27,17 @@ from streaming_moments.storage.operations.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments purge store shards/part-7.parquet --dry-run",
+        "streaming-moments purge store shards/part-7.parquet",
+    ),
+)
 @store_argument
 @shards_argument
 @dry_run_option
-@click.option("--message", default="", help="For the log; it may name no shard.")
+@click.option("--message", default="", help="Message for the log; it must not name a shard.")
 @job_options
 def purge(
     store: str,
@@ -39,11 +46,12 @@ def purge(
     message: str,
     job: JobSetup,
 ) -> None:
-    """Let no version, model or file of STORE keep anything of SHARDS, as the law may ask.
+    """Erase SHARDS from all versions, models and files of STORE, for example to comply with a law.
 
-    They are read once more, or where they are gone what was counted with them. It refuses, and is
-    run again, where somebody else writes to STORE meanwhile. Exit code 2 means that nothing has
-    changed, 4 that the same command is to be run again to finish. Show it by `verify --purged`.
+    The command reads the shards again. Where they no longer exist, it counts the shards again that
+    were counted together with them. It stops if another process writes to STORE; run it again then.
+    Exit code 2: nothing has changed. Exit code 4: run the same command again to finish. `verify
+    --purged` checks the result.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options)
     recounted, erased, before = 0, tuple[str, ...](), tuple[str, ...]()
@@ -77,19 +85,25 @@ def _purge_lines(
     would = "would be " if dry_run else ""
     lines = list(gone.shards) if dry_run else []
     if gone.models:
-        lines.append(f"models {would}dropped: {', '.join(gone.models)}; fit others by `refit`")
+        lines.append(f"models {would}dropped: {', '.join(gone.models)}; fit new ones with `refit`")
     if gone.tags:
         lines.append(f"tags {would}dropped: {', '.join(gone.tags)}")
     if gone.staged:
-        lines.append(f"the lineage that a rebase gathers aside {would}given up; `rebase` again")
+        lines.append(f"the unfinished rebase {would}cancelled; run `rebase` again")
     if recounted:
-        lines.append(f"{recounted} shards were counted anew, as those to be purged are gone")
+        lines.append(
+            f"{recounted} other shards were counted again, as the purged files no longer exist"
+        )
     lines += [f"deleted {path}" for path in erased]
     if before:
-        left = "what is left of them would be" if dry_run else "what was left of them is"
-        lines.append(f"{before} shards were purged before; {left} deleted")
+        left = "their remains would be" if dry_run else "their remains are"
+        lines.append(f"{before} shards are already purged; {left} deleted")
     lines.append(
         f"version {store.version}: {len(gone.shards)} shards {would}purged, with "
         f"{len(gone.versions)} versions"
     )
-    return [*lines, "what this cannot reach:", *(f"  {line}" for line in beyond(store.foundation))]
+    return [
+        *lines,
+        "not covered by the purge:",
+        *(f"  {line}" for line in beyond(store.foundation)),
+    ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     JobSetup,
     job_options,
@@ -20,13 +21,21 @@ from streaming_moments.pipelines.terminal import say, tell
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments rebase store",
+        "streaming-moments rebase store --vocabulary-size 20000 --max-topics 64",
+    ),
+)
 @store_argument
-@click.option("--allow-missing", is_flag=True, help="Leave out shards that are gone or changed.")
+@click.option(
+    "--allow-missing", is_flag=True, help="Leave out shards that no longer exist or have changed."
+)
 @click.option(
     "--halves/--no-halves",
     default=None,
-    help="Keep half of the documents apart, for error bars [as before].",
+    help="Store half of the documents separately, for error bars and held-out scores [as before].",
 )
 @declared_options(PilotOptions, "changes", changes=True)
 @job_options
@@ -37,10 +46,10 @@ def rebase(
     job: JobSetup,
     changes: dict[str, Any],
 ) -> None:
-    """Give STORE new words and a new basis, and count the shards it holds once more.
+    """Give STORE a new vocabulary and basis, and count its shards again.
 
-    A store of vectors gets a new grid and sketch.
-    Older versions keep theirs. Killed on the way, the same command goes on where it was.
+    A store of vectors gets a new grid and sketch. Older versions do not change. After an
+    interruption, the same command continues.
     """
     from streaming_moments.pipelines.jobs.kinds.registry import redraw_of
     from streaming_moments.pipelines.jobs.rebase import pilot_of
@@ -65,7 +74,7 @@ def rebase(
         return
     on = redraw_of(result.store).renewed(result.store.foundation)
     say(
-        f"version {result.store.version}: {result.shards} shards counted on {on}; fit it by "
+        f"version {result.store.version}: {result.shards} shards counted on {on}; next: "
         "`streaming-moments refit`"
     )
     for url, reason in result.left_out:

@@ -23,7 +23,13 @@ from streaming_moments.storage.store.store import MomentStore
 _SHOWN = 20
 
 
-@click.command(cls=VersionsCommand)
+@click.command(
+    cls=VersionsCommand,
+    examples=(
+        "streaming-moments rollback store 12",
+        "streaming-moments rollback store --model published",
+    ),
+)
 @store_argument
 @click.argument("version", type=VERSION, required=False)
 @click.option(
@@ -33,9 +39,9 @@ _SHOWN = 20
     is_flag=False,
     flag_value="published",
     metavar="[TAG]",
-    help="Let TAG [published] stand for the model it stood for before, and nothing else.",
+    help="Move only TAG [published], back to the model that it named before.",
 )
-@click.option("--message", default="", help="For the log.")
+@click.option("--message", default="", help="Message for the log.")
 @storage_option
 @json_option
 def rollback(
@@ -46,12 +52,12 @@ def rollback(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Make STORE again what it was at VERSION, or a tag what it was, by a new commit.
+    """Restore STORE, or one tag, to an earlier state by a new commit.
 
     Shards that were forgotten since are counted again if VERSION counts them.
     """
     if (version is None) == (tag_name is None):
-        raise click.UsageError("give a VERSION, or --model for the model published before.")
+        raise click.UsageError("give a VERSION, or --model to move a tag back.")
     if tag_name is not None:
         opened = MomentStore.open(store, storage_options=storage_options)
         retagged = tag_model(opened, tag_name, last_published(opened, tag_name), message)
@@ -62,11 +68,11 @@ def rollback(
     assert version is not None
     then = MomentStore.open(store, version, storage_options)
     back = rollback_store(then, then.version, message)
-    print_version(back, f"what version {then.version} was", json_output)
+    print_version(back, f"restored version {then.version}", json_output)
     again = counted_again(CommitLog(back.folder).read(back.version - 1), back)
     if again:
         more = f" and {len(again) - _SHOWN} more" if len(again) > _SHOWN else ""
         tell(
-            f"{len(again)} shards that were forgotten are counted again: "
-            f"{', '.join(again[:_SHOWN])}{more}; `forget` them again if they must go"
+            f"{len(again)} forgotten shards are counted again: "
+            f"{', '.join(again[:_SHOWN])}{more}; to remove them, `forget` them again"
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
     cluster_options,
@@ -26,14 +27,20 @@ from streaming_moments.pipelines.reports.kinds.registry import (
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments status store",
+        "streaming-moments status store --drift published",
+    ),
+)
 @store_argument
 @click.option("--version", type=VERSION, help="Version [the latest].")
 @click.option(
     "--drift",
     "model",
     metavar="MODEL",
-    help="Also how far the documents have moved since this model, or tag, was fitted.",
+    help="Also show the drift of the documents since this model, or tag, was fitted.",
 )
 @cluster_options
 @storage_option
@@ -51,7 +58,9 @@ def status(
     shown: Any = status_of_any(opened)
     if model is not None:
         if not opened.foundation.by_length:
-            raise click.UsageError(f"--drift is of documents, the store of kind {opened.kind}.")
+            raise click.UsageError(
+                f"--drift needs a store of documents; this store is of kind {opened.kind}."
+            )
         from streaming_moments.pipelines.jobs.drift.measure_drift import drift_since
 
         with running(session) as run:

@@ -13,6 +13,7 @@ from tempfile import NamedTemporaryFile
 import click
 
 from streaming_moments.pipelines.cluster.run import COMMIT_EVERY
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     JobSetup,
@@ -25,13 +26,13 @@ from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when_many
 from streaming_moments.pipelines.jobs.update import UpdateResult
 from streaming_moments.pipelines.jobs.update import update as update_store
-from streaming_moments.pipelines.option_types import Duration
+from streaming_moments.pipelines.option_types import Duration, Whole
 from streaming_moments.pipelines.reports.kinds.registry import (
     advice_on,
     left_out_lines,
     outside_lines,
 )
-from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.pipelines.terminal import note, say, tell
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.listing import list_shards
@@ -42,35 +43,45 @@ _BLOCK_BYTES = 1 << 20
 _SHOWN = 20
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments update store 'shards/*.parquet'",
+        "streaming-moments update store s3://bucket/shards/ --workers 4 --skip-bad-shards",
+    ),
+)
 @store_argument
 @shards_argument
 @click.option("--skip-bad-shards", is_flag=True, help="Leave out shards that cannot be read.")
 @click.option(
-    "--unique", is_flag=True, help="Refuse shards whose content is counted under another name."
+    "--unique",
+    is_flag=True,
+    help="Refuse shards whose content is already counted under another name.",
 )
 @click.option(
     "--include-forgotten", is_flag=True, help="Count shards that were forgotten or purged as well."
 )
-@click.option("--replace", is_flag=True, help="Count shards with new content anew.")
+@click.option(
+    "--replace", is_flag=True, help="Count changed shards again, in place of their old content."
+)
 @click.option(
     "--old",
     multiple=True,
     type=SHARD_URL,
-    help="With --replace: copy of the old content [its segment].",
+    help="With --replace: a copy of the old content [from its segment].",
 )
 @click.option(
     "--compact-after",
-    type=click.IntRange(0),
+    type=Whole(0),
     default=COMPACT_AFTER,
     show_default=True,
-    help="Sum up segments when there are so many of about one size; 0: never.",
+    help="Merge segments once this many have about the same size; 0: never.",
 )
 @click.option(
     "--commit-every",
     type=Duration(),
     default=timedelta(seconds=COMMIT_EVERY),
-    help="Commit so often, at least 1m and 20 times what a commit takes [10m].",
+    help="Time between commits, at least 1m and 20 times the length of a commit [10m].",
 )
 @job_options
 def update(
@@ -87,18 +98,20 @@ def update(
 ) -> int:
     """Count the SHARDS that STORE has not counted yet.
 
-    Of a file that has grown the new lines are counted, and of a folder of texts the new files;
-    - is standard input. Shards that were forgotten are skipped, by name and by content.
+    Of a file that has grown, only the new lines are counted, and of a folder of texts, only the new
+    files. - is standard input. Forgotten shards are skipped, by name and by content.
     """
     if old and not replace:
-        raise click.UsageError("--old gives the content that --replace takes away; give both.")
+        raise click.UsageError(
+            "--old names the content that --replace subtracts; give both options."
+        )
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
     kind = opened.form.kind
     named = [url for url in shards if url != "-"]
     if len(named) < len(shards) and job.session.scheduler is not None:
         raise click.UsageError(
-            "what comes by standard input is not where the workers of --scheduler are; write it to "
-            "a file that they can read"
+            "the workers of --scheduler cannot read standard input; write the documents to a file "
+            "that they can read"
         )
     listed: Sequence[Shard] = ()
     if named:
@@ -138,9 +151,9 @@ def update(
     for error in result.bad:
         tell(f"left out {error}")
     for url, other in result.copies[:_SHOWN]:
-        tell(f"{url} has the content of {other}, which is counted as well (--unique refuses it)")
+        note(f"{url} has the same content as {other}; both are counted (--unique refuses copies)")
     if len(result.copies) > _SHOWN:
-        tell(f"and {len(result.copies) - _SHOWN} more have content that is counted as well")
+        note(f"{len(result.copies) - _SHOWN} more shards have the content of another one")
     return ExitCode.BAD_SHARDS if result.bad else 0
 
 

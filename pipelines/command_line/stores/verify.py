@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     json_option,
@@ -20,11 +21,17 @@ from streaming_moments.storage.operations.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments verify store",
+        "streaming-moments verify store shards/part-7.parquet --purged",
+    ),
+)
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
 @click.option("--version", type=VERSION, help="Version [the latest].")
-@click.option("--purged", is_flag=True, help="Also whether any file still holds aught of SHARDS.")
+@click.option("--purged", is_flag=True, help="Also check that no file holds anything of SHARDS.")
 @storage_option
 @json_option
 def verify(
@@ -35,13 +42,15 @@ def verify(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> int:
-    """Read every file of a version of STORE and check hashes and sums; exit code 2 if unsound.
+    """Check the hashes and sums of all files of a version of STORE; exit code 2 if one is wrong.
 
-    With --purged, exit code 2 as well if any version, model or file of STORE holds anything of
-    SHARDS, or if that cannot be told.
+    With --purged, exit code 2 also means that a version, model or file of STORE still holds
+    anything of SHARDS, or that this cannot be checked.
     """
     if bool(shards) != purged or (purged and version is not None):
-        raise click.UsageError("give SHARDS with --purged, which is of all versions, or neither.")
+        raise click.UsageError(
+            "SHARDS need --purged, and --purged checks all versions; give both without --version."
+        )
     # what open would refuse is to be listed
     opened = MomentStore.open(store, version, storage_options, whole=False)
     problems = opened.verify()
@@ -55,13 +64,13 @@ def verify(
         content |= {"purged": not found.traces, "shards": list(found.names)}
         unreachable = beyond(opened.foundation)
         content |= {"by_name_alone": list(found.unread), "cannot_reach": list(unreachable)}
-        lines.append(f"nothing of {len(found.names)} shards is left in {opened.url}")
+        lines.append(f"{opened.url} holds nothing of {len(found.names)} shards")
     if json_output:
         print_json({**content, "problems": problems})
     else:
         say(*(problems or lines))
         if purged:
             for url in found.unread:
-                say(f"{url} cannot be read any more, so it was looked for by name alone")
-            say("what this cannot reach:", *(f"  {line}" for line in unreachable))
+                say(f"{url} cannot be read any more; it was searched by name only")
+            say("not covered by this check:", *(f"  {line}" for line in unreachable))
     return ExitCode.INPUT if problems else 0

@@ -72,7 +72,7 @@ DRIFT_MEASURES = (
         "captured",
         lambda states: states.captured(),
         lambda counted: RunChart(
-            "Captured spectrum", "the smallest share of an eigenvalue, near 1 is good", 0, 1
+            "Captured spectrum", "smallest preserved share of an eigenvalue, 1 is best", 0, 1
         ),
         "captured_spectrum",
         "Smallest share of an eigenvalue that the basis sees.",
@@ -91,7 +91,7 @@ DRIFT_MEASURES = (
         "effective_documents",
         lambda states: states.lengths.effective_documents,
         lambda counted: RunChart(
-            "Effective documents", "below some hundreds a few long ones rule", 0
+            "Effective documents", "below some hundreds, a few long ones dominate", 0
         ),
         "effective_documents",
         "Effective number of documents.",

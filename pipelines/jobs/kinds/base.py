@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from streaming_moments.pipelines.cluster.memory import mebibytes, plan_reading
@@ -83,6 +83,34 @@ class Redraw:
 
 
 @dataclass(frozen=True)
+class Sight:
+    """One way in which a kind reads the columns of a shard.
+
+    what : in words
+    options : of `create`, beside `--kind`
+    columns : value of `--columns`; None for the default
+    changes : values of fields of `CountingOptions`
+    usual : whether the columns have the names that are the defaults
+    """
+
+    what: str
+    options: str = ""
+    columns: str | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    usual: bool = False
+
+    @classmethod
+    def of_columns(cls, what: str, names: Iterable[str]) -> Sight:
+        """Columns by these names, as `--columns` names them."""
+        columns = ",".join(names)
+        return cls(f"{what} {columns}", f"--columns {columns}", columns)
+
+
+def _no_sights(columns: Mapping[str, str], text_column: str) -> Sequence[Sight]:
+    return ()
+
+
+@dataclass(frozen=True)
 class KindJobs:
     """How stores of a kind are made.
 
@@ -93,6 +121,9 @@ class KindJobs:
         InvalidInput for columns in which they cannot lie
     redraw : how a store is made anew; without it `rebase` refuses the kind
     misfit : which options of a pilot do not go together, as a sentence
+    sights : `sights(columns, text_column)` are the ways to read a shard whose columns, by name,
+        hold a text, a word, a whole number, a bit (0 or 1) or a number each, or lists of words,
+        ids or numbers
     """
 
     foundation: Any
@@ -103,6 +134,7 @@ class KindJobs:
     form: Callable[[KindOptions], Any]
     redraw: Redraw | None = None
     misfit: Callable[[PilotOptions], str] = lambda options: ""
+    sights: Callable[[Mapping[str, str], str], Sequence[Sight]] = _no_sights
 
 
 def create_by(

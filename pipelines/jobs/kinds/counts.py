@@ -14,9 +14,10 @@ from streaming_moments.pipelines.jobs.create import (
     create,
     draw_pilot,
 )
-from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Redraw
+from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Redraw, Sight
 from streaming_moments.pipelines.jobs.kinds.options import OF_TEXTS, OF_WORDS, KindOptions
 from streaming_moments.statistics.counts.foundation import CountsFoundation
+from streaming_moments.statistics.counts.tables.columns import FEWEST_COLUMNS
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.operations.lineages import stage
 from streaming_moments.storage.shards import Shard
@@ -70,7 +71,7 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
     for shard in shards:
         if (other := form.holds(shard.url)) != holds:
             raise ShardError(
-                shard.url, f"holds {other} and {first} {holds}; a store is of one of them"
+                shard.url, f"holds {other} but {first} holds {holds}; give shards of one of them"
             )
     if holds == "texts":
         return counting.policy
@@ -113,6 +114,28 @@ def _misfit(options: PilotOptions) -> str:
     )
 
 
+def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
+    """Texts by the usual name; or else any texts, token ids, and tables of three categories."""
+    if columns.get(text_column) in ("text", "word"):
+        return [Sight(f"documents in column {text_column}", usual=True)]
+    found = [
+        Sight(f"documents in column {name}", f"--text-column {name}", changes={"text_column": name})
+        for name, what in columns.items()
+        if what == "text"
+    ]
+    found += [
+        Sight(f"token ids in column {name}", f"--ids-column {name}", changes={"ids_column": name})
+        for name, what in columns.items()
+        if what == "ids"
+    ]
+    words = tuple(name for name, what in columns.items() if what == "word")
+    if len(words) >= FEWEST_COLUMNS and not found:
+        named = ",".join(words)
+        changes = {"categories": words}
+        found.append(Sight(f"a table of {named}", f"--categories {named}", changes=changes))
+    return found
+
+
 COUNTS = KindJobs(
     CountsFoundation,
     _OF_DOCUMENTS | OF_WORDS | OF_TEXTS,
@@ -120,4 +143,5 @@ COUNTS = KindJobs(
     _form,
     Redraw(_known, _begun, _renewed),
     _misfit,
+    _sights,
 )

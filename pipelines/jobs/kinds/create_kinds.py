@@ -39,7 +39,7 @@ def require_options_of(
     others = frozenset[str]().union(*(one.takes for one in KIND_JOBS.values())) - own
     if idle := others & (_changed(shape) | _changed(counting) | _changed(options)):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(idle))
-        raise InvalidInput(f"a store of kind {shape.kind} has no use for {flags}; leave it out")
+        raise InvalidInput(f"a store of kind {shape.kind} does not use {flags}; remove it")
     form_of(shape)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
     Sampling,
+    Sight,
     create_by,
     state_text,
 )
@@ -47,7 +49,7 @@ def _form(shape: KindOptions) -> EdgeColumns:
     names = shape.names or ("source", "target")
     if len(names) != 2 or len(set(names)) != 2:
         raise InvalidInput(
-            f"edges have two ends, in different columns, got {', '.join(names)}; give them as "
+            f"edges need two different columns, got {', '.join(names)}; give them as "
             "--columns source,target"
         )
     return EdgeColumns(names[0], names[1], shape.directed)
@@ -96,9 +98,18 @@ def _made(sampling: Sampling) -> Made:
     return Made(foundation, asdict(columns), f"{origin}; {state_text(foundation)}")
 
 
+def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
+    """Two columns of names, or of whole numbers."""
+    if {"source", "target"} <= columns.keys():
+        return [Sight("edges from source to target", usual=True)]
+    names = [name for name, what in columns.items() if what in ("word", "whole")]
+    return [Sight.of_columns("edges between", names)] if len(names) == len(columns) == 2 else []
+
+
 EDGES = KindJobs(
     EdgesFoundation,
     frozenset({"columns", "sketch_columns", "directed"}),
     partial(create_by, _made),
     _form,
+    sights=_sights,
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from streaming_moments.models.base import option
+from streaming_moments.pipelines.command_help import SOME
 from streaming_moments.pipelines.quantities import Count
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.edges.foundation import WHOLE_NODES
@@ -12,40 +15,90 @@ from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.counting.symbols.sequences import SYMBOLS, Symbols
 from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows
 
+# Headings in help of the options of `create` for documents.
+DATA = "Data in SHARDS"
+_HOLD = (
+    f"What SHARDS hold: {CountsFoundation.kind} of words or ids in documents, or "
+    f"{', '.join(kind for kind in KINDS if kind != CountsFoundation.kind)}"
+)
+_SKETCH = "Columns of the sketch, at least twice the states and 2 more [22; all up to {}]"
 # Options of `create` for kinds whose words are chosen by a pilot, and for those of texts.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
 OF_TEXTS = frozenset({"languages", "stop_words", "min_length", "max_document_fraction"})
+
+
+def _of_kinds(told: Mapping[str, str]) -> dict[str, Any]:
+    """Arguments of `option` for one that some kinds have, each with its own help."""
+    every = "; ".join(f"of {kind} {text[0].lower()}{text[1:]}" for kind, text in told.items())
+    sections = {kind_heading(kind): f"{text}." for kind, text in told.items()}
+    return {"told": f"{every[0].upper()}{every[1:]}.", "sections": sections}
+
+
+def kind_heading(kind: str) -> str:
+    """The heading in help of the options of one kind."""
+    return f"{SOME}kind {kind}"
 
 
 @dataclass(frozen=True)
 class KindOptions:
     """What is counted of shards; each field says what it is in its help."""
 
-    kind: str = option("What is counted.", CountsFoundation.kind, choices=tuple(KINDS))
+    kind: str = option(
+        f"{_HOLD}.",
+        CountsFoundation.kind,
+        choices=tuple(KINDS),
+        sections={DATA: f"{_HOLD} [by the columns of SHARDS]."},
+    )
     columns: str | None = option(
-        "Of views three columns, a,b,c: a value is a word, of NAME:text each word of it. Of "
-        "sequences one of lists, or sequence,time,symbol in this order, or sequence,from,symbols "
-        "of lists [texts]. Of vectors one of lists of numbers, or several of numbers [vector]. Of "
-        "edges both ends [source,target]. Of sets one of lists of features, or several of 0 and "
-        "1, each a feature [features].",
-        None,
+        **_of_kinds(
+            {
+                "views": "Three columns a,b,c: a value is a word; with NAME:text, each word is",
+                "sequences": "A column of lists; or sequence,time,symbol in this order; or "
+                "sequence,from,symbols with lists [lines of text]",
+                "vectors": "A column of lists of numbers, or several columns of numbers [vector]",
+                "edges": "The columns of both ends [source,target]",
+                "sets": "A column of lists of features, or several columns of 0 and 1 for one "
+                "feature each [features]",
+            }
+        ),
+        default=None,
         metavar="NAMES",
     )
-    symbols: Symbols = option("A symbol of texts.", "characters", choices=SYMBOLS)
+    symbols: Symbols = option(
+        **_of_kinds({"sequences": "What a symbol of a text is: characters or words [characters]"}),
+        default="characters",
+        choices=SYMBOLS,
+    )
     sketch_columns: Count | None = option(
-        "Of views, sequences and edges: columns of a sketch, twice the states and two more [22; "
-        f"all of up to 128 words, of edges of up to {WHOLE_NODES:,} nodes]; of vectors one and a "
-        "half for each component [50; all of up to 64]; of sets as of views.",
-        None,
+        **_of_kinds(
+            {
+                "views": _SKETCH.format("128 words"),
+                "sequences": _SKETCH.format("128 symbols"),
+                "vectors": "Columns of the sketch, 1.5 times the components [50; all of up to 64]",
+                "edges": _SKETCH.format(f"{WHOLE_NODES:,} nodes"),
+                "sets": _SKETCH.format("128 features"),
+            }
+        ),
+        default=None,
     )
-    directed: bool = option("Of edges: only the source has the target for a neighbour.", False)
+    directed: bool = option(
+        **_of_kinds({"edges": "Only the target is a neighbour of the source, not the reverse"}),
+        default=False,
+    )
     squares: bool = option(
-        "Of vectors: keep sums by which each coordinate has a variance in each component.", False
+        **_of_kinds({"vectors": "Store sums for a variance of each coordinate in each component"}),
+        default=False,
     )
-    fourth: bool = option("Of vectors: keep fourth moments, for factors without skew.", False)
+    fourth: bool = option(
+        **_of_kinds({"vectors": "Store fourth moments, for factors without skew"}), default=False
+    )
     bad_rows: BadRows = option(
-        "Of vectors: whether a row of another width, or with NaN, is left out or spoils its shard.",
-        "skip",
+        **_of_kinds(
+            {
+                "vectors": "Skip rows of another width or with NaN, or refuse their shard [skip]",
+            }
+        ),
+        default="skip",
         choices=BAD_ROWS,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
     Sampling,
+    Sight,
     create_by,
     state_text,
 )
@@ -75,7 +77,7 @@ def _made(sampling: Sampling) -> Made:
     foundation = SequencesFoundation(alphabet, sketch, counting.halves, sequences.named)
     number = sum(sample.sequences for sample in samples)
     origin = (
-        f"a pilot of {int(counts.sum()):,} symbols of {number:,} sequences in {len(samples)} "
+        f"a sample of {int(counts.sum()):,} symbols of {number:,} sequences in {len(samples)} "
         f"shards: an alphabet of {alphabet.n_words:,}"
     )
     if numbered:
@@ -83,9 +85,22 @@ def _made(sampling: Sampling) -> Made:
     return Made(foundation, sequences.to_json(), f"{origin}; {state_text(foundation)}")
 
 
+def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
+    """Lists of symbols, or a long table by the usual names."""
+    long = ("sequence", "time", "symbol")
+    if columns.keys() >= set(long):
+        return [replace(Sight.of_columns("sequences in columns", long), usual=True)]
+    return [
+        Sight.of_columns("sequences in column", [name])
+        for name, what in columns.items()
+        if what in ("words", "ids")
+    ]
+
+
 SEQUENCES = KindJobs(
     SequencesFoundation,
     OF_WORDS | {"columns", "sketch_columns", "symbols"},
     partial(create_by, _made),
     _form,
+    sights=_sights,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
     Sampling,
+    Sight,
     create_by,
     state_text,
 )
@@ -67,9 +69,21 @@ def _features(table: Any, sets: SetsForm, options: PilotOptions) -> Vocabulary:
     return Vocabulary(terms, min(options.core, len(terms)))
 
 
+def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
+    """Lists of features, or a table of nothing but 0 and 1."""
+    lists = [name for name, what in columns.items() if what in ("words", "ids")]
+    if "features" in lists:
+        return [Sight("sets in column features", usual=True)]
+    found = [Sight.of_columns("sets of features in column", [name]) for name in lists]
+    if len(columns) > 1 and set(columns.values()) == {"bit"}:
+        found.append(Sight.of_columns("sets of the features", columns))
+    return found
+
+
 SETS = KindJobs(
     SetsFoundation,
     OF_WORDS | {"columns", "sketch_columns", "core"},
     partial(create_by, _made),
     _form,
+    sights=_sights,
 )

@@ -17,8 +17,16 @@ from streaming_moments.pipelines.jobs.create import (
     PilotOptions,
     cut_to_room,
 )
-from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Made, Redraw, Sampling, create_by
+from streaming_moments.pipelines.jobs.kinds.base import (
+    KindJobs,
+    Made,
+    Redraw,
+    Sampling,
+    Sight,
+    create_by,
+)
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.quantities import about
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import foundation_of, sketching_bytes
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -61,13 +69,13 @@ def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
     )
     totals = foundation.prepared(VectorBatch.of(rows)).totals
     said = [
-        f"a pilot of {len(rows):,} rows{most} in {len(samples)} shards: "
+        f"a sample of {len(rows):,} rows{most} in {len(samples)} shards: "
         f"{foundation.dimension:,} numbers each, a sketch of {foundation.columns} columns, "
         f"a step of {foundation.grid.step:.3g}",
-        f"room for {foundation.room(totals):.2g} rows like these",
+        f"capacity: about {about(foundation.room(totals))} such rows",
     ]
     if bad:
-        said.append(f"{bad:,} others were no row of so many finite numbers")
+        said.append(f"{bad:,} other rows are shorter or longer, or not finite numbers")
     constant = int((rows.min(axis=0) == rows.max(axis=0)).sum())
     if constant:
         said.append(f"{constant:,} of the numbers never vary")
@@ -123,10 +131,28 @@ def _renewed(foundation: VectorsFoundation) -> str:
     return "a new grid and sketch"
 
 
+_NUMBERS = frozenset({"number", "whole", "bit"})
+
+
+def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
+    """Lists of numbers, or a table of nothing but numbers."""
+    if "" in columns or columns.get("vector") in ("numbers", "ids"):
+        return [Sight("rows of numbers", usual=True)]
+    found = [
+        Sight.of_columns("rows of numbers in column", [name])
+        for name, what in columns.items()
+        if what == "numbers"
+    ]
+    if len(columns) > 1 and _NUMBERS.issuperset(columns.values()):
+        found.append(Sight.of_columns("rows of numbers in columns", columns))
+    return found
+
+
 VECTORS = KindJobs(
     VectorsFoundation,
     frozenset({"columns", "sketch_columns", "squares", "fourth", "bad_rows"}),
     partial(create_by, _made),
     _form,
     Redraw(_known, _begun, _renewed),
+    sights=_sights,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
     Sampling,
+    Sight,
     create_by,
     state_text,
 )
@@ -38,6 +39,7 @@ else:
 # `PILOT_FACTOR`.
 _PILOT_BYTES_A_PAIR = 4
 _WORDS_AT_ONCE = 64
+_VIEWS = 3
 
 
 def _form(shape: KindOptions) -> ViewsForm:
@@ -76,7 +78,7 @@ def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple
     table = pa.concat_tables(samples, promote_options="permissive")
     few = table.num_rows < sampling.options.pilot_documents
     most = cut_to_room(table.nbytes, sampling.limits) if few else ""
-    return table, f"a pilot of {table.num_rows:,} {what}{most} in {len(samples)} shards"
+    return table, f"a sample of {table.num_rows:,} {what}{most} in {len(samples)} shards"
 
 
 def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
@@ -125,9 +127,16 @@ def frequent_terms(column: Any, name: str, policy: Any, options: PilotOptions) -
     return tuple(found.terms[place] for place in chosen)
 
 
+def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
+    """Three columns of words."""
+    words = [name for name, what in columns.items() if what == "word"]
+    return [Sight.of_columns("three views", words)] if len(words) == _VIEWS else []
+
+
 VIEWS = KindJobs(
     ViewsFoundation,
     OF_WORDS | OF_TEXTS | {"columns", "sketch_columns"},
     partial(create_by, _made),
     _form,
+    sights=_sights,
 )

@@ -46,7 +46,7 @@ def claim_output(job: OutputJob, content: Sequence[str] = ()) -> OutputFolder:
     """
     options, run = job.options, job.run
     if len({proportions_file(shard.url) for shard in job.shards}) < len(job.shards):
-        raise InvalidInput("two shards have outputs of one name; transform them separately")
+        raise InvalidInput("two shards would write the same file; transform them separately")
     told = {name: getattr(options, name) for name in content}
     by = written_by(job.store, job.model, options.name, told)
     return claimed(Folder.at(job.output, run.storage_options), by, options.replace, run.tell)
@@ -100,8 +100,8 @@ def claimed(
             _replace(folder, by, replace)
         elif there:
             tell(
-                f"warning: {len(there)} files in {folder.url} do not say which model wrote them "
-                "and stay; another folder, or --replace, keeps models apart"
+                f"warning: {len(there)} files in {folder.url} do not name the model that wrote "
+                "them and stay; to separate models, give another folder or --replace"
             )
         return OutputFolder(folder, by)
     if not replace:
@@ -114,8 +114,8 @@ def claimed(
 def _require_same(note: OutputNote, by: WrittenBy, folder: Folder) -> None:
     if difference := note.by.differs(by):
         raise OutputOfAnother(
-            f"the files in {folder.url} were written {difference}: a folder is of one model. "
-            "Give another folder as --output, or --replace to delete those files first"
+            f"the files in {folder.url} were written {difference}, and a folder holds outputs of "
+            "one model. Give another folder as --output, or --replace to delete those files first"
         )
 
 

@@ -37,7 +37,7 @@ def complete(job: OutputJob) -> Written:
     own, other = means.values()
     better = "" if own >= other else ", which fits these rows better"
     said = (
-        f"{rows:,} rows, log-probability of what is known of one {own:.4f} nats in the mean, by "
+        f"{rows:,} rows; mean log-probability of the known values of a row: {own:.4f} nats, by "
         f"Chow-Liu's tree {other:.4f}{better}"
     )
     return Written({"documents": rows, "files": found.urls, **means}, said)

@@ -50,7 +50,7 @@ def decode(job: OutputJob) -> Written:
     sequences, symbols = found.added("sequences"), found.added("symbols")
     score = float(np.sum([one["log_likelihood"] for one in found.totals]))
     perplexity = float(np.exp(-score / symbols)) if symbols else None
-    told = "" if perplexity is None else f", perplexity {perplexity:.4g} a symbol"
+    told = "" if perplexity is None else f", perplexity {perplexity:.4g} per symbol"
     facts = {"files": found.urls, "sequences": sequences, "symbols": symbols}
     facts |= {"log_likelihood": score, "perplexity": perplexity}
     return Written(facts, f"{sequences:,} sequences of {symbols:,} known symbols{told}")

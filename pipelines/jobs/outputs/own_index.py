@@ -58,8 +58,8 @@ class Whole:
         np.maximum.at(documents, files, rows + 1)
         if (found := int(documents.sum())) != len(self.index):
             raise StoreError(
-                f"the files hold {found} documents, {len(self.index)} were transformed: another "
-                "transform has replaced them; transform once more, into a folder of its own"
+                f"the files hold {found} documents, but {len(self.index)} were transformed, so "
+                "another transform has replaced them; transform again into a separate folder"
             )
         places = (np.cumsum(documents) - documents)[files] + rows
         same = len(places) == len(self.index) and bool((places == np.arange(len(places))).all())

@@ -76,7 +76,7 @@ def read_factors(job: OutputJob) -> Written:
 def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = ()) -> Written:
     """The result for rows of numbers, with their mean log likelihood where the model has one."""
     documents, without = found.added("documents"), found.added("outside")
-    left_out = f", {without:,} of them no row of numbers" if without else ""
+    left_out = f", {without:,} of them not numeric" if without else ""
     likely, told = None, ""
     if documents > without and "log_likelihood" in found.totals[0]:
         likely = found.added("log_likelihood") / (documents - without)

@@ -100,18 +100,20 @@ class TransformResult:
 
     def lines(self, output: str) -> list[str]:
         """How much was written, and of how much the model knows the words, for people."""
-        kept = f", {self.kept} of which were there" if self.kept else ""
+        kept = f", {self.kept} of them from an earlier run" if self.kept else ""
         told = [f"{self.documents:,} documents in {len(self.files)} files in {output}{kept}"]
         if (share := self.unknown_share) is not None:
             words = self.tokens + self.unknown
-            told.append(f"the model does not know {share:.1%} of {words:,} words")
+            told.append(f"outside the vocabulary: {share:.1%} of {words:,} words")
         if self.foreign:
             told.append(
-                f"{self.foreign:,} documents are foreign, under {self.foreign_below:.0%} of their "
-                "words known, and have no topic"
+                f"{self.foreign:,} documents have no topic, as under {self.foreign_below:.0%} of "
+                "their words are in the vocabulary"
             )
         if self.empty:
-            told.append(f"{self.empty:,} documents have no known word, and no topic")
+            told.append(
+                f"{self.empty:,} documents have no topic, as they have no word of the vocabulary"
+            )
         return told
 
     def as_json(self) -> dict[str, Any]:

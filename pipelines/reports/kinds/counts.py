@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
+from streaming_moments.pipelines.quantities import about
 from streaming_moments.pipelines.reports.kinds.base import Facts, KindReports, Rows, told_by_commit
 from streaming_moments.pipelines.reports.outside_words import advice_of, share_outside
 from streaming_moments.pipelines.reports.status import Status, print_status, status_of
@@ -42,7 +43,7 @@ def _planned_rows(foundation: CountsFoundation, state: str, blocks: str, room: i
         ("statistics", f"{state}: {sizes}, {blocks}"),
         (
             "length weights",
-            f"{basis.weights.sentence}; room for about {room:.2g} documents like these",
+            f"{basis.weights.sentence}; capacity: about {about(room)} such documents",
         ),
     ]
 

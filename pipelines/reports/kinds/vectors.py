@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from streaming_moments.pipelines.quantities import about
 from streaming_moments.pipelines.reports.kinds.base import (
     Facts,
     KindReports,
@@ -52,7 +53,7 @@ def _facts(store: MomentStore) -> dict[str, Any]:
 def _rows(facts: Facts) -> Rows:
     optional = [name for name in ("squares", "fourth") if facts[name]]
     share = facts["clipped_share"]
-    room = "" if facts["room"] is None else f", room for {facts['room']:.2g}"
+    room = "" if facts["room"] is None else f", capacity about {about(facts['room'])}"
     return [
         *first_rows(facts),
         ("vectors", f"{facts['vectors']:,} of {facts['dimension']:,} numbers{room}"),

@@ -142,8 +142,8 @@ def _measures(model: GaussianMixture, moves: Mapping[int, ClusterMove]) -> tuple
                 "spreads moved",
                 tuple(nan if one is None else one.spreads for one in each),
                 tuple(nan if one is None else _bar_in_spreads(one) for one in each),
-                note="How far the mean lies from where it lay in the model before, in standard "
-                "deviations of the cluster; the whisker is its error bar.",
+                note="How far the mean has moved since the earlier model, in standard deviations "
+                "of the cluster. The whisker is its error bar.",
             )
         )
     return tuple(found)

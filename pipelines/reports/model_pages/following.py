@@ -43,8 +43,8 @@ def followed_in(store: MomentStore, name: str, model: Any, what: str) -> Previou
     called, older, matching = first
     rows.reverse()
     note = (
-        f"Weights of the {what}s in the models kept of earlier versions, as far back as they are "
-        "followed; one that was not there yet has 0."
+        f"Weights of the {what}s in the models of earlier versions. A {what} that did not exist "
+        "yet has weight 0."
     )
     shares_of = ShareOverTime(tuple(date for date, _ in rows), tuple(row for _, row in rows), note)
     return PreviousModel(

@@ -102,11 +102,11 @@ def periods_of(
     policy = counted.policy
     cut = ""
     if policy is not None and policy.passage_words is not None:
-        cut = " Documents are cut into passages, so how long each is was estimated for them."
+        cut = " Documents are cut into passages, so their lengths are estimated."
     return ShareOverTime(
         tuple(str(one.days.first) for one in found),
         tuple(one.shares for one in found),
-        f"{by.capitalize()} by {by}, of the tokens, from the stored counts alone; whiskers are "
-        f"their standard errors, with the scatter from document to document.{cut}",
+        f"Shares of the tokens of each {by}. Whiskers are standard errors, and include the "
+        f"scatter between documents.{cut}",
         tuple(one.bars for one in found),
     )

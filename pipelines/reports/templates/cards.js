@@ -115,7 +115,8 @@ const drawCards = (weight) => {
     if (topic.topic === chosen) card.classList.add("chosen");
     const head = element("h3");
     head.append(content.each ? element("a", names.get(topic.topic), { href: `${content.each}${topic.topic}` }) : names.get(topic.topic));
-    head.prepend(element("span", topic.topic, { class: "count", title: `${title} ${topic.topic}` }));
+    // one without a name is called by its number
+    if (names.get(topic.topic) !== `${content.what} ${topic.topic}`) head.prepend(element("span", topic.topic, { class: "count", title: `${title} ${topic.topic}` }));
     const note = content.notes[topic.topic];
     if (note) head.append(element("span", note, { class: "note" }));
     const line = element("p", undefined, { class: "quiet facts-line" });

@@ -15,13 +15,17 @@ const drawLine = (place, points, settings) => {
     shape(svg, "line", { class: "grid", x1: left, x2: width - 4, y1: y(at), y2: y(at) });
     shape(svg, "text", { class: "tick", x: left - 6, y: y(at) + 4, "text-anchor": "end" }, format(at));
   }
+  if (settings.band) {  // values in it do not differ beyond noise
+    const [from, to] = settings.band.map((value) => y(Math.min(Math.max(value, low ?? value), high ?? value)));
+    titled(shape(svg, "rect", { class: "range", x: left, width: width - left - 4, y: to, height: Math.max(from - to, 1) }), settings.bandTitle);
+  }
   const barred = known.some((point) => point.bar);
   const path = known.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join("");
   if (area && known.length) {
     const [first, last] = [known[0], known[known.length - 1]];
     shape(svg, "path", { class: "area", d: `${path}L${x(last.x)} ${bottom}L${x(first.x)} ${bottom}Z` });
   }
-  const upper = (point) => y(point.y + (point.bar ?? 0)).toFixed(1), lower = (point) => y(Math.max(point.y - (point.bar ?? 0), 0)).toFixed(1);
+  const upper = (point) => y(Math.min(point.y + (point.bar ?? 0), high ?? Infinity)).toFixed(1), lower = (point) => y(Math.max(point.y - (point.bar ?? 0), 0)).toFixed(1);
   const dotted = known.length <= 40;
   if (barred && !dotted) {  // too many for whiskers: a band
     const above = known.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${upper(point)}`).join("");
@@ -46,7 +50,7 @@ const drawLine = (place, points, settings) => {
 
 const line = (place, text) => place.replaceChildren(element("p", text, { class: "line" }));
 
-const drawTried = (place, read, what, unit) => {
+const drawTried = (place, read, what, unit, settings) => {
   const [taken, alpha] = content.chosen ?? [];
   const tried = content.tried.map((one) => ({ ...one, chosen: one.n_topics === taken && one.alpha0 === alpha }));
   const alphas = [...new Set(tried.map((one) => one.alpha0))];
@@ -60,21 +64,33 @@ const drawTried = (place, read, what, unit) => {
     return;
   }
   const points = best.map((one) => ({
-    x: one.n_topics, y: read(one), name: String(one.n_topics), chosen: one.chosen,
+    x: one.n_topics, y: read(one) - (settings.from ?? 0), name: String(one.n_topics), chosen: one.chosen,
     title: `${one.n_topics} ${content.what.replace(/y$/, "ie")}s, alpha0 ${one.alpha0}: ${unit} ${read(one).toFixed(3)}`,
   }));
   const room = points.length <= 12 ? points.map((_, at) => at) : [0, points.length - 1];
   drawLine(place, points, {
-    height: 220, label: `${what[0].toUpperCase()}${what.slice(1)} by number of ${content.what.replace(/y$/, "ie")}s${alphas.length > 1 ? ", best alpha0" : ""}`,
+    ...settings, height: 220, label: `${what[0].toUpperCase()}${what.slice(1)} by number of ${content.what.replace(/y$/, "ie")}s${alphas.length > 1 ? ", best alpha0" : ""}`,
     labels: room.map((at) => [at, points[at].name, "middle"]),
   });
 };
 
+// 0 is on the axis: differences are seen beside the values
 const drawCoherence = (place) => {
   const { column, name } = content.coherences.find((one) => one.key === place.dataset.coherence);
-  drawTried(place, (one) => coherenceOf(one, column), "coherence", name);
+  const read = (one) => coherenceOf(one, column);
+  const values = content.tried.map(read).filter((value) => value !== null);
+  drawTried(place, read, "coherence", name, { low: Math.min(0, ...values), high: Math.max(0, ...values) });
 };
-const drawHeldOut = (place) => drawTried(place, (one) => one.held_out && (one.held_out.even + one.held_out.odd) / 2, "likelihood held out", "log likelihood");
+// of likelihoods 0 says nothing: drawn is by how much each is below the best, beside the noise
+const drawHeldOut = (place) => {
+  const read = (one) => one.held_out && (one.held_out.even + one.held_out.odd) / 2;
+  const values = content.tried.map(read).filter((value) => value !== null);
+  const best = Math.max(...values), noise = content.noise ?? 0;
+  drawTried(place, read, "held-out log-likelihood", "log-likelihood", {
+    from: best, low: Math.min(Math.min(...values) - best, -4 * noise), high: 0, left: 60,
+    ...(noise ? { band: [-noise, 0], bandTitle: `noise: ${short(noise)} nats` } : {}),
+  });
+};
 
 const nothing = 0.1;  // bars that differ by less say nothing
 const drawSpectrum = (place) => {
@@ -117,10 +133,11 @@ const drawSteps = (place) => {
   });
 };
 
-const panel = (parent, heading, value) => {
+const panel = (parent, heading, value, finish) => {
   const made = element("div", undefined, { class: "panel" });
   made.append(element("h3", heading, { title: heading }));
   if (value !== undefined) made.append(element("p", value, { class: "quiet" }));
+  if (finish) finish(made);
   const chart = element("div", undefined, { class: "chart" });
   made.append(chart);
   parent.append(made);
@@ -134,25 +151,46 @@ const drawPanels = (parent, items, headed, drawn) => {
   items.forEach((item, index) => drawn(item, index, charts[index]));
 };
 
-const drawShares = ({ dates, shares, bars }) => (parent) => {
-  if (dates.length === 1) {
-    line(parent, `Only ${dates[0].slice(0, 10)} so far: there is nothing to compare it with yet.`);
-    return;
-  }
+const drawShares = ({ dates, shares, bars }) => {
+  const enlarged = new Set(), alone = listed.length === 1;
   const error = (place, index) => bars.length ? bars[place][index] : 0;
-  const most = Math.min(1, Math.max(...shares.flatMap((row, place) => listed.map(({ index }) => row[index] + error(place, index))), 0.01));
-  const last = shares[shares.length - 1], at = along(dates);
-  const headed = ({ topic, index }) => [names.get(topic.topic), `${percent(last[index])} at the end`];
-  drawPanels(parent, listed, headed, ({ topic, index }, _, chart) => {
-    const points = dates.map((date, place) => ({
-      x: at[place], y: shares[place][index], bar: error(place, index),
-      title: `${date}: ${percent(shares[place][index])}${bars.length ? ` ± ${percent(error(place, index))}` : ""}`,
-    }));
-    drawLine(chart, points, {
-      height: 96, label: `Share of ${content.what} ${topic.topic} over time`, low: 0, high: most, area: true, left: 40,
-      yTicks: 2, tickText: shareTicks, labels: ends(dates),
+  const mostOf = (indexes) => Math.min(1, Math.max(...shares.flatMap((row, place) => indexes.map((index) => row[index] + error(place, index))), 0.01));
+  const last = shares.length - 1;
+  // two standard errors of the difference from first to last
+  const noise = (index) => 2 * Math.hypot(error(0, index), error(last, index));
+  const isNoise = (index) => bars.length && Math.abs(shares[last][index] - shares[0][index]) <= noise(index);
+  const drawn = (parent) => {
+    if (dates.length === 1) {
+      line(parent, `Only ${dates[0].slice(0, 10)} so far: there is nothing to compare it with yet.`);
+      return;
+    }
+    const most = mostOf(listed.map(({ index }) => index)), at = along(dates);
+    const toggle = (topic) => (made) => {
+      const large = enlarged.has(topic.topic), name = large ? "Reduce" : "Enlarge";
+      made.classList.toggle("large", large);
+      const button = element("button", name, { type: "button", "aria-expanded": large, "aria-label": `${name} ${names.get(topic.topic)}` });
+      button.addEventListener("click", () => {
+        if (!enlarged.delete(topic.topic)) enlarged.add(topic.topic);
+        drawn(parent);
+        parent.querySelectorAll("button")[listed.findIndex((one) => one.topic === topic)].focus();
+      });
+      made.lastElementChild.append(" ", button);
+    };
+    const headed = ({ topic, index }) => [names.get(topic.topic), `${percent(shares[last][index])} at the end${isNoise(index) ? ", noise" : ""}`, alone ? undefined : toggle(topic)];
+    drawPanels(parent, listed, headed, ({ topic, index }, _, chart) => {
+      const large = alone || enlarged.has(topic.topic);
+      const points = dates.map((date, place) => ({
+        x: at[place], y: shares[place][index], bar: error(place, index),
+        title: `${date}: ${percent(shares[place][index])}${bars.length ? ` ± ${percent(error(place, index))}` : ""}`,
+      }));
+      drawLine(chart, points, {
+        height: large ? 240 : 120, label: `Share of ${content.what} ${topic.topic} over time`, low: 0, high: large ? mostOf([index]) : most,
+        area: true, left: 40, yTicks: large ? 5 : 3, tickText: shareTicks, labels: ends(dates, large ? quarters(dates) : []),
+        ...(bars.length ? { band: [shares[0][index] - noise(index), shares[0][index] + noise(index)], bandTitle: "within noise of the first share" } : {}),
+      });
     });
-  });
+  };
+  return drawn;
 };
 
 const drawRuns = (parent) => {

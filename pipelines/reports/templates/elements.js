@@ -51,13 +51,14 @@ const numberTicks = (marks) => {
   return [short, ...precise].find((one) => new Set(marks.map(one)).size === marks.length) ?? String;
 };
 // first and last of some dates: no day of months, the year only where it is another, one of both if they are one
-const ends = (dates) => {
+const ends = (dates, between = []) => {
   const to = dates.every((date) => date.slice(7, 10) === "-01") ? 7 : 10;
   const [first, last] = [dates[0].slice(0, to), dates[dates.length - 1].slice(0, to)];
   if (first === last) return [[0, first, "start"]];
   const from = to === 10 && first.slice(0, 4) === last.slice(0, 4) ? 5 : 0;
-  return [[0, first.slice(from), "start"], [dates.length - 1, last.slice(from), "end"]];
+  return [[0, first.slice(from), "start"], ...between.map((place) => [place, dates[place].slice(from, to), "middle"]), [dates.length - 1, last.slice(from), "end"]];
 };
+const quarters = (dates) => dates.length < 9 ? [] : [1, 2, 3].map((part) => Math.round(part * (dates.length - 1) / 4));
 // where dates lie on an axis: by their days if these rise, else side by side
 const along = (dates) => {
   const days = dates.map((date) => Date.parse(date.slice(0, 10)) / 864e5);

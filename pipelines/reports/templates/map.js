@@ -36,7 +36,7 @@ const partedIn = (boxes, width, height) => {
 };
 
 const drawMap = (place) => {
-  const height = Math.min(Math.max(place.clientWidth * 0.75, 300 + 6 * content.topics.length), 560);
+  const height = Math.min(Math.max(place.clientWidth * 0.75, 300 + (place.clientWidth < 500 ? 14 : 6) * content.topics.length), 560);
   const [svg, width] = canvas(place, height, "Topic map", "group");
   const margin = 46;
   const spread = (axis) => {
@@ -49,7 +49,7 @@ const drawMap = (place) => {
   const x = (value) => width / 2 + unit * (value - (left + right) / 2);
   const y = (value) => height / 2 - unit * (value - (bottom + top) / 2);
   const largest = Math.max(...content.topics.map((one) => one.weight));
-  const least = content.topics.length > 20 ? 14 : 22;  // as the words need
+  const least = content.topics.length > (width < 500 ? 12 : 20) ? 14 : 22;  // as the words need
   const radius = (topic) => Math.max(least, 0.11 * Math.min(width, height) * Math.sqrt(Math.max(topic.weight, 0) / (largest || 1)));
   const boxes = content.topics.map((topic, index) => {
     const words = wordsIn(topic);

@@ -1,7 +1,7 @@
 // the plane of the means: of each cluster an outline, a dot, its name, and a link to its card
 const drawPlane = (place) => {
   const { places, ellipses, bars, before } = content.plane;
-  const height = Math.min(Math.max(place.clientWidth * 0.75, 320), 560);
+  const height = Math.min(Math.max(place.clientWidth * 0.75, 300), 440);
   const [svg, width] = canvas(place, height, "Where the clusters lie", "group");
   const margin = 34;
   // as far as an outline reaches along each axis
@@ -18,12 +18,13 @@ const drawPlane = (place) => {
   const y = (value) => height / 2 - unit * (value - (bottom + top) / 2);
   const largest = Math.max(...content.topics.map((one) => one.weight));
   const boxes = content.topics.map((topic, index) => {
-    const label = topic.label ?? "";
+    // a cluster without a name is known by the coordinate in which it differs most
+    const [first] = topic.coordinates, label = topic.label ?? (first ? `${first[1] < 0 ? "\u2212" : "+"}${first[0]}` : "");
     const words = [String(topic.topic), ...(label ? [label.length > 14 ? `${label.slice(0, 13)}…` : label] : [])];
     const [over, above] = places[index];
     const r = 3 + 6 * Math.sqrt(Math.max(topic.weight, 0) / (largest || 1));
     return { topic, index, words, r, across: Math.max(...words.map((word) => word.length * letters)) / 2 + 3,
-      up: lines * words.length / 2 + 2, x: x(over), y: y(above) - r - lines * words.length / 2 - 2 };
+      up: lines * words.length / 2 + 2, x: x(over), y: y(above) - Math.max(r, Math.min(unit * reach(ellipses[index])[1], 40)) - lines * words.length / 2 - 2 };
   });
   boxes.sort((one, other) => other.topic.weight - one.topic.weight);
   partedIn(boxes, width, height);

@@ -82,18 +82,20 @@ class Door:
     def require_room(self) -> None:
         """Refuse a call while as many are worked on as may be; a Problem 503."""
         if self.within > self.service.config.limits.requests:
-            raise Problem(503, "too many calls at once; try again in a moment", retry_after=_SOON)
+            raise Problem(
+                503, "too many requests at once; try again in a moment", retry_after=_SOON
+            )
 
     def _admitted(self, request: Request, role: Role, of_people: bool) -> Principal:
         view = self.service.view
         tokens = view.tokens
         if TOKENS in view.problems:
             # nobody is let in by tokens that may have been removed since
-            raise Problem(503, "the file of tokens cannot be read; see the log", retry_after=_AGAIN)
+            raise Problem(503, "the token file cannot be read; see the log", retry_after=_AGAIN)
         if tokens is None:
             host = request.headers.get("host", "").lower()
             if re.sub(r":\d+$", "", host) not in _LOOPBACK:
-                raise Problem(421, "without tokens only this machine is answered, as localhost")
+                raise Problem(421, "without tokens, only requests to localhost are answered")
             return ANYBODY
         asks = f'{"Basic" if of_people else "Bearer"} realm="streaming-moments"'
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
@@ -108,7 +110,9 @@ class Door:
             told = {
                 "WWW-Authenticate": f'{"Basic" if of_people else "Bearer"} realm="none of these"'
             }
-            raise Problem(401, "the token is none of this service", "Authorization", headers=told)
+            raise Problem(
+                401, "the token is unknown to this service", "Authorization", headers=told
+            )
         if found.role < role:
             asked, has = role.name.lower(), found.role.name.lower()
             raise Problem(403, f"this needs a token of role {asked}; {found.name} is a {has}")
@@ -119,7 +123,7 @@ class Door:
 def require_own_inbox(service: Service) -> None:
     """Refuse to change an inbox that belongs to another store; a Problem 503."""
     if OWNER in service.view.problems:
-        raise Problem(503, "the inbox belongs to another store, which counts it; see the log")
+        raise Problem(503, "the inbox belongs to another store; see the log")
 
 
 def require_room(service: Service) -> None:
@@ -133,14 +137,15 @@ def require_room(service: Service) -> None:
     if waits >= limits.inbox:
         raise Problem(
             429,
-            f"{waits:,} bytes wait to be counted, of {limits.inbox:,} at most; send again later",
+            f"{waits:,} bytes of documents are pending, of {limits.inbox:,} at most; send again "
+            "later",
             retry_after=_AGAIN,
         )
     if backlog.age >= limits.inbox_age:
         raise Problem(
             429,
-            f"documents wait since {backlog.age.total_seconds():.0f} seconds to be counted; nobody "
-            "seems to count them; send again later",
+            f"documents have been pending for {backlog.age.total_seconds():.0f} seconds, so "
+            "nothing seems to count them; send again later",
             retry_after=_AGAIN,
         )
 
@@ -157,15 +162,15 @@ async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
     written.add_done_callback(asyncio.Future.exception)  # nobody else asks for it
     raise Problem(
         503,
-        f"the storage did not answer in {seconds:g} seconds, and may still take these documents; "
-        "send them again under the same Idempotency-Key, without which they may count twice",
+        f"the storage did not answer in {seconds:g} seconds, and may still store these documents; "
+        "send them again under the same Idempotency-Key, without which they may be counted twice",
         retry_after=_AGAIN,
     )
 
 
 def bodies_crowded() -> Problem:
     """What is answered while others send as many bytes as are held at once."""
-    detail = "too much is being sent at once; send it again in a moment"
+    detail = "too many bytes are being sent at once; send again in a moment"
     return Problem(503, detail, retry_after=_SOON)
 
 

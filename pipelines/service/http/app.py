@@ -145,7 +145,7 @@ class _Answers:
                     work = call.handler(self.door.service, request)
                     return await self.door.in_time(work, call.method)
                 except ClientDisconnect:
-                    return self._failed(Problem(400, "the client went away"), request.scope)
+                    return self._failed(Problem(400, "the client disconnected"), request.scope)
                 except Exception as error:
                     problem = problem_of(error)
                     if problem.status == 500:
@@ -157,7 +157,7 @@ class _Answers:
     async def lost(self, request: Request, error: Exception) -> Response:
         """What answers an address that is not there, or a method that it does not take."""
         assert isinstance(error, HTTPException)
-        what = {404: "there is no such address", 405: "the address does not take this method"}
+        what = {404: "there is no such path", 405: "the path does not allow this method"}
         problem = Problem(
             error.status_code, f"{what[error.status_code]}; see /docs", headers=error.headers
         )

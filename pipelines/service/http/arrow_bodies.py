@@ -56,13 +56,13 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
     ) as error:
         if isinstance(error, UnicodeDecodeError):
             raise Problem(400, "a text is not UTF-8; convert it") from error
-        raise Problem(400, f"the body is no Arrow stream ({str(error)[:200]})") from error
+        raise Problem(400, f"the body is not an Arrow stream ({str(error)[:200]})") from error
 
 
 def _require_types(schema: pa.Schema) -> None:
     twice = [name for name, times in Counter(schema.names).items() if times > 1]
     if twice:
-        raise Problem(400, f"column {twice[0][:60]!r} is there twice; name each once")
+        raise Problem(400, f"column {twice[0][:60]!r} appears twice; name each column once")
     for column in schema:
         kind = column.type
         if is_list(kind) and getattr(kind, "list_size", None) != 0:
@@ -102,14 +102,14 @@ def _messages(content: bytes) -> Iterator[pa.Buffer]:
         if size == 0:
             if content[start:].strip(b"\0"):
                 raise Problem(
-                    400, "there is something behind the end of the stream; send one alone"
+                    400, "the body continues after the end of the stream; send one stream only"
                 )
             return
         head = content[start : start + size]
         length = _long(head, _root(head), _BODY_LENGTH)
         stop = start + size + length
         if length < 0 or len(head) < size or stop > len(content):
-            raise ValueError("it ends within a message")
+            raise ValueError("it ends in the middle of a message")
         _require_plain(head, first=at == 0)
         yield whole.slice(at, stop - at)
         at = stop

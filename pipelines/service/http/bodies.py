@@ -70,7 +70,7 @@ async def read_body(
         budget.give(held)
         if isinstance(error, TimeoutError):
             raise Problem(
-                408, f"the body was not there in {seconds:g} seconds; send smaller ones"
+                408, f"the body did not arrive within {seconds:g} seconds; send smaller ones"
             ) from error
         raise
     return b"".join(parts)
@@ -92,7 +92,7 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
     if kind == JSON:
         found = _several_in(content, most)
         if not isinstance(found, list):
-            raise Problem(400, 'the body is no JSON array; send [{"text": "..."}, ...]')
+            raise Problem(400, 'the body is not a JSON array; send [{"text": "..."}, ...]')
         several: Iterator[object] = iter(found)
     elif kind in _LINES:
         several = _of_lines(content, most)
@@ -127,7 +127,7 @@ def _several_in(content: bytes, most: int) -> object:
     try:
         found: object = from_json(content, allow_inf_nan=False)
     except ValueError as error:
-        raise Problem(400, f"the body is no JSON ({error})") from error
+        raise Problem(400, f"the body is not JSON ({error})") from error
     return _named_once(found, content)
 
 
@@ -162,7 +162,7 @@ def _pairs_named_once(pairs: list[tuple[str, object]]) -> Unreadable | None:
         if (unreadable := _unreadable_in(value)) is not None:
             return unreadable
         if name in names:
-            return Unreadable(f"the name {name[:_SHOWN]!r} is there twice; send it once")
+            return Unreadable(f"the name {name[:_SHOWN]!r} appears twice; send it once")
         names.add(name)
     return None
 
@@ -192,7 +192,7 @@ def _of_lines(content: bytes, most: int) -> Iterator[object]:
         try:
             yield _named_once(from_json(line, allow_inf_nan=False), line)
         except ValueError as error:
-            yield Unreadable(f"the line is no JSON ({error})")
+            yield Unreadable(f"the line is not JSON ({error})")
 
 
 def _plain() -> Callable[[bytes], bytes]:
@@ -213,12 +213,12 @@ def _gunzip(most: int) -> Callable[[bytes], bytes]:
         try:
             found = inflating.decompress(chunk, most - came + 1)
         except zlib.error as error:
-            raise Problem(400, f"the body is no gzip ({error})") from error
+            raise Problem(400, f"the body is not gzip ({error})") from error
         came += len(found)
         if came > most or inflating.unconsumed_tail:
             raise _too_large(most)
         if inflating.unused_data:
-            raise Problem(400, "there is something behind the gzip stream; send one alone")
+            raise Problem(400, "the body continues after the gzip stream; send one stream only")
         return found
 
     return unpacked

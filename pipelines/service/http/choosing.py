@@ -14,7 +14,13 @@ from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.reports.html_report import content_of
 from streaming_moments.pipelines.reports.page import ReportPage
 from streaming_moments.pipelines.service.http.forms import form_token, own_form
-from streaming_moments.pipelines.service.http.pages import EACH, night_reports, page
+from streaming_moments.pipelines.service.http.pages import (
+    CHOICE,
+    EACH,
+    links_of,
+    night_reports,
+    page,
+)
 from streaming_moments.pipelines.service.ingest_worker.selecting import (
     Compared,
     ask_selection,
@@ -25,8 +31,6 @@ from streaming_moments.pipelines.service.ingest_worker.selecting import (
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
-
-_PATH = "/choice"
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,10 @@ async def choice_of_k(service: Service, request: Request) -> Response:
     selection = None if seen.compared is None else seen.compared.selection
     lines: tuple[Candidate, ...] = () if selection is None else selection.candidates
     taken = None if selection is None else selection.taken
+    title = next(text for text, url in links_of(view) if url == CHOICE)
+    noise = None if selection is None else selection.noise
     shown = ReportPage(
-        "Choice of k",
+        title,
         view.store.url,
         view.store.commit.time,
         "kept",
@@ -63,7 +69,8 @@ async def choice_of_k(service: Service, request: Request) -> Response:
     )
     told = {
         "page": shown,
-        "content": content_of(shown),
+        "content": {**content_of(shown), "noise": noise},
+        "noise": noise,
         "lines": lines,
         "many": "topics" if selection is None else selection.number,
         "taken": taken,
@@ -71,9 +78,9 @@ async def choice_of_k(service: Service, request: Request) -> Response:
         "latest": view.store.version,
         "asked": seen.asked,
         "refusal": seen.refusal,
-        "token": form_token(service, request, _PATH),
+        "token": form_token(service, request, CHOICE),
     }
-    return page(service, request, "choice.html", "Choice of k", **told)
+    return page(service, request, "choice.html", title, **told)
 
 
 async def selection_asked(service: Service, request: Request) -> Response:
@@ -81,7 +88,7 @@ async def selection_asked(service: Service, request: Request) -> Response:
     await own_form(service, request)
     version = service.view.store.version
     await run_in_threadpool(ask_selection, service.current.inbox, version)
-    return RedirectResponse(_PATH, 303)
+    return RedirectResponse(CHOICE, 303)
 
 
 def _of_nights(service: Service) -> Compared | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
 _FEW_BYTES, _FIELDS = 10_000, 10
-_FROM = "the form came from elsewhere; send it from the page itself"
+_FROM = "the form was sent from another site; send it from the page itself"
 
 
 async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) -> dict[str, str]:
@@ -40,7 +40,7 @@ async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) 
         text = content.decode("latin-1")
         found = parse_qs(text, keep_blank_values=True, max_num_fields=_FIELDS)
     except ValueError as error:
-        raise Problem(422, f"the form is none ({error}); send that of the page") from error
+        raise Problem(422, f"the form is invalid ({error}); send the form of the page") from error
     finally:
         service.budget.give(len(content))
     return {name: values[0] for name, values in found.items()}
@@ -68,7 +68,9 @@ async def own_form(service: Service, request: Request) -> Mapping[str, str]:
     form = await read_form(service, request)
     expected = form_token(service, request, request.url.path)
     if not hmac.compare_digest(form.get("token", "").encode(), expected.encode()):
-        raise Problem(403, "the form is none that this page showed you; open it again", "token")
+        raise Problem(
+            403, "the form is not from this page or has expired; open the page again", "token"
+        )
     return form
 
 

@@ -63,8 +63,8 @@ def openapi_document(
         "info": {
             "title": "streaming-moments",
             "version": version,
-            "description": "Documents in, topics out: nothing that is acknowledged is lost, or "
-            "counted twice.",
+            "description": "Documents in, topics out. Each accepted document is counted exactly "
+            "once.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
@@ -91,7 +91,12 @@ def _operation(call: Call, tokens: bool) -> dict[str, Any]:
         content: dict[str, Any] = {call.encoding: {"schema": several if call.several else one}}
         if call.several:
             content[_LINES] = {"schema": {"type": "string", "description": "One a line."}}
-            content[STREAM] = {"schema": {"type": "string", "description": "Arrow IPC, by rows."}}
+            content[STREAM] = {
+                "schema": {
+                    "type": "string",
+                    "description": "Arrow IPC stream, one row per document.",
+                }
+            }
         operation["requestBody"] = {"required": True, "content": content}
     if tokens and call.role is not None:
         operation["security"] = [{"token": []}]
@@ -130,7 +135,7 @@ def _document(shape: RecordShape) -> dict[str, Any]:
                 {"type": "string", "minLength": 1, "maxLength": 1000},
                 {"type": ["integer", "null"]},
             ],
-            "description": "What it is known by.",
+            "description": "Id of the document.",
         },
         "date": {
             "anyOf": [
@@ -138,7 +143,7 @@ def _document(shape: RecordShape) -> dict[str, Any]:
                 {"type": "string", "format": "date-time"},
                 {"type": "null"},
             ],
-            "description": "By default the day it comes.",
+            "description": "Day of the document; by default the day it arrives.",
         },
     }
     counted = {one.name: dict(one.schema) for one in shape.counted}

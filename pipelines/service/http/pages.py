@@ -18,6 +18,7 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.pipelines.reports.html_report import html_report, rendered
 from streaming_moments.pipelines.reports.model_pages.registry import shown_of
 from streaming_moments.pipelines.reports.page import ReportPage
+from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.pipelines.reports.store_page import ledger_rows, store_page
 from streaming_moments.pipelines.reports.tables import LogLine, log_lines, topic_lines
 from streaming_moments.pipelines.service.config import night_of
@@ -31,6 +32,7 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.ledger import outside_of
 from streaming_moments.storage.operations.history import difference
 from streaming_moments.storage.operations.lineages import vocabulary_of
+from streaming_moments.storage.operations.staleness import staleness
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.nightly.history import Night
@@ -38,14 +40,12 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
     from streaming_moments.pipelines.service.state_view import View
 
-EACH = "/topics/"
+EACH, CHOICE = "/topics/", "/choice"
 _LINKS = (
-    ("Time", "/time"),
-    ("Choice of k", "/choice"),
     ("Versions", "/versions"),
     ("Health", "/health"),
     ("Try it", "/try"),
-    ("Calls", "/docs"),
+    ("API", "/docs"),
 )
 _LONGEST = 100_000  # characters of a text that is tried
 _SHOWN = 50  # versions, and shards
@@ -116,6 +116,7 @@ async def health(service: Service, request: Request) -> Response:
         }
 
     told = await run_in_threadpool(found)
+    told["advice"] = told["facts"].get("advice", ())
     told["facts"] = {
         name.replace("_", " "): value
         for name, value in told["facts"].items()
@@ -215,7 +216,9 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
-        return replace(report, each=EACH)
+        # shards, and advice to who runs the store, are on the page of its health
+        stale = stale_line(staleness(view.store, published.name))
+        return replace(report, each=EACH, reasons=(stale,) if stale else (), ledger=())
 
     found: ReportPage = service.pages.get_or_create(
         ("report", view.store.version, published.name), made
@@ -227,12 +230,17 @@ def links_of(view: View) -> tuple[tuple[str, str], ...]:
     """The pages, with what the model has for topics."""
     model = None if view.published is None else view.published.model
     what = "topic" if model is None else shown_of(model).what
-    return ((f"{what.capitalize()}s", "/"), *_LINKS)
+    return (
+        (f"{what.capitalize()}s", "/"),
+        ("Time", "/time"),
+        (f"Number of {what}s", CHOICE),
+        *_LINKS,
+    )
 
 
 async def docs(service: Service, request: Request) -> Response:
     """The calls, for people."""
-    told = {"links": links_of(service.view), "at": request.url.path, "title": "Calls"}
+    told = {"links": links_of(service.view), "at": request.url.path, "title": "API"}
     document, calls = request.app.state.described.of(service.current.intake)
     return html(rendered("calls.html", document=document, calls=calls, **told))
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = "Documents that were forgotten since the model was fitted are not shown."
 _MOST_PERIODS, _WORDS = 400, 30
-_DISTANCES = "Distance: of Jensen and Shannon between the words, 0 to 1."
+_DISTANCES = "Distance: Jensen-Shannon distance of the words, 0 to 1."
 _BETWEEN = "Distance: between the means, in the unit of the rows."
 
 
@@ -125,8 +125,8 @@ async def over_time(service: Service, request: Request) -> Response:
 
 
 _NO_DAYS = (
-    "The documents have no days, or a part of the store holds those of several months; ask for "
-    "longer periods, or count shards that hold the documents of a day, a week or a month each."
+    "The store has no shares over time: its documents have no dates, or it counted documents of "
+    "several months together. Count shards with the documents of one day, week or month each."
 )
 
 
@@ -134,8 +134,8 @@ def _kept_models(report: ReportPage, published: Published) -> str:
     if report.shares.dates:
         return ""
     return (
-        f"{published.name} is a model of {published.model.name}, whose {report.what}s have shares "
-        "of all that was counted, not of its days; of topics there are shares by day."
+        f"{published.name} is a model of {published.model.name}. Its {report.what}s have no shares "
+        "by day; topics do."
     )
 
 

@@ -23,14 +23,14 @@ _UNREAD = frozenset({401, 403, 408, 413, 415, 421, 429, 503})
 # `admission` says it
 TITLES: Mapping[int, str] = {
     400: "The request cannot be read",
-    401: "A token is missing, or is none",
+    401: "A token is missing or unknown",
     403: "The token is not for this",
-    404: "There is no such thing",
+    404: "Not found",
     405: "The address does not take this method",
     408: "The body came too slowly",
     409: "The store does not allow this",
     413: "The body is too large",
-    415: "The content is of no type that is taken",
+    415: "The content type is not accepted",
     421: "This host is not answered for",
     422: "The content is refused",
     429: "Too much waits to be counted",

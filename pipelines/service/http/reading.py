@@ -98,11 +98,11 @@ def documents_asked(content: object, most: int) -> list[object]:
     keys = set(DocumentsToRead.__dataclass_fields__)
     if not isinstance(content, dict) or set(content) != keys:
         raise Problem(
-            422, 'the body is no object of "documents" alone; send {"documents": [{...}]}'
+            422, 'the body is not an object with only "documents"; send {"documents": [{...}]}'
         )
     documents = content["documents"]
     if not isinstance(documents, list) or not documents:
-        raise Problem(422, "documents is no list of at least one document", "documents")
+        raise Problem(422, "documents is not a list of at least one document", "documents")
     if len(documents) > most:
         raise Problem(
             413, f"there are {len(documents):,} documents; send at most {most:,}", "documents"
@@ -117,15 +117,15 @@ def texts_in(content: object, most: int, text_bytes: int) -> list[str]:
     """
     keys = set(TextsToRead.__dataclass_fields__)
     if not isinstance(content, dict) or set(content) != keys:
-        raise Problem(422, 'the body is no object of "texts" alone; send {"texts": ["..."]}')
+        raise Problem(422, 'the body is not an object with only "texts"; send {"texts": ["..."]}')
     texts = content["texts"]
     if not isinstance(texts, list) or not texts:
-        raise Problem(422, "texts is no list of at least one text", "texts")
+        raise Problem(422, "texts is not a list of at least one text", "texts")
     if len(texts) > most:
         raise Problem(413, f"there are {len(texts):,} texts; send at most {most:,}", "texts")
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            raise Problem(422, f"text {place} is no string", "texts", place)
+            raise Problem(422, f"text {place} is not a string", "texts", place)
         if len(text) > text_bytes:
             raise Problem(
                 413, f"text {place} is above {text_bytes:,} characters; cut it", "texts", place

@@ -94,7 +94,7 @@ async def receipt(service: Service, request: Request) -> Response:
     (asked,) = _receipts([request.path_params["receipt"]])
     found = await run_in_threadpool(service.tracker.find, asked, service.view.store)
     if found is None:
-        raise Problem(404, f"nothing is known of receipt {asked}, or no longer", "receipt")
+        raise Problem(404, f"receipt {asked} is unknown or has expired", "receipt")
     return json_answer(asdict(found))
 
 
@@ -148,7 +148,11 @@ async def deletion(service: Service, request: Request) -> Response:
     """What became of a deletion."""
     identity = request.path_params["deletion"]
     if not _IDENTITY.fullmatch(identity):
-        raise Problem(422, f"{identity[:40]!r} is no deletion; give one as answered", "deletion")
+        raise Problem(
+            422,
+            f"{identity[:40]!r} is not an id of a deletion; give one that a deletion answered",
+            "deletion",
+        )
 
     def found() -> Forgetting | None:
         waits = service.deletions.is_waiting(identity)

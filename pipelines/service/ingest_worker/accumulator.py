@@ -296,7 +296,9 @@ class Accumulator:
         shards = self._deleting(journal).delete_again()
         self._rollbacks.honoured()
         if shards:
-            self.tell(f"deleted documents were counted again in {shards} shards: taken out again")
+            self.tell(
+                f"deleted documents were counted again in {shards} shards; subtracted them again"
+            )
         return shards
 
     def _deleting(self, journal: Journal) -> Deleting:

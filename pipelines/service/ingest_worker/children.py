@@ -37,7 +37,7 @@ def kept_running(
     thread = threading.Thread(
         target=watch.keep,
         args=(child, lambda code: True),
-        name="keeping what accumulates",
+        name="keeping the counting process running",
         daemon=True,
     )
     thread.start()
@@ -90,9 +90,9 @@ class _Watch:
                 return code
             if monotonic() - begun > _LONGEST:
                 delay = _FIRST
-            told, another = f"what accumulates ended with code {code}", None
+            told, another = f"the counting process ended with exit code {code}", None
             while another is None:
-                self.tell(f"{told}; begun anew in {delay:g} s")
+                self.tell(f"{told}; restarting it in {delay:g} s")
                 until = monotonic() + delay
                 while (left := until - monotonic()) > 0:
                     if self.over():
@@ -102,7 +102,7 @@ class _Watch:
                 try:
                     another = self.begin()
                 except OSError as error:  # of memory or processes: there may be some in a moment
-                    told = f"what accumulates cannot be begun ({error})"
+                    told = f"the counting process cannot be started ({error})"
             child = another
 
     def _ended(self, child: subprocess.Popen[bytes]) -> int:
@@ -123,7 +123,9 @@ class _Watch:
                     self.heard.beat()
                 elif self.heard.silence() >= self.patience:
                     silence = self.heard.silence()
-                    self.tell(f"what accumulates has said nothing for {silence:.0f} s; killed")
+                    self.tell(
+                        f"the counting process has sent no heartbeat for {silence:.0f} s; killed"
+                    )
                     child.kill()
                 if monotonic() >= until:
                     child.kill()

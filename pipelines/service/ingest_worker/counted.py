@@ -36,7 +36,9 @@ def read_counted(inbox: Inbox, number: int) -> Counted:
     name = _file(number)
     data = inbox.folder.find(name)
     where = f"{inbox.folder.url}/{name}"
-    return Counted() if data is None else checked(_COUNT, unseal(data, where), f"{where} is none")
+    return (
+        Counted() if data is None else checked(_COUNT, unseal(data, where), f"{where} is invalid")
+    )
 
 
 def note_counted(inbox: Inbox, number: int, counted: Counted) -> None:

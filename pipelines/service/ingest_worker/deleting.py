@@ -112,15 +112,13 @@ class Deleting:
         gone, content = read_gone(folder, path), folder.find(path)
         if content is not None:
             if gone.left not in (None, hashlib.sha256(content).hexdigest()):
-                raise StoreError(
-                    f"{name} is not what deletions have left of it; restore it from a copy"
-                )
+                raise StoreError(f"{name} is not as deletions left it; restore it from a backup")
             self._replaced(self.store(), path, [])
         elif len(gone.lines) < shard.documents:
             raise StoreError(
                 f"seal {seal_of_shard(path)} of {seals.inbox.folder.url}: since a rollback the "
-                f"store counts deleted documents of {name} again, and what was left of it is no "
-                "longer kept; `streaming-moments purge` it, or roll back to a later version"
+                f"store counts deleted documents of {name} again, and the rest of its documents "
+                "has expired; `streaming-moments purge` it, or roll back to a later version"
             )
         else:
             text = "forget: documents by request, after a rollback"

@@ -63,7 +63,7 @@ class Outcomes:
         for path, reason in self.failing.items():
             raise StoreError(
                 f"{inbox.folder.shard(path)} was not counted ({reason}), though it can be read; "
-                "the next turn counts it, check workers and storage if that fails too"
+                "the next cycle tries again; if that fails too, check workers and storage"
             )
 
 
@@ -81,7 +81,7 @@ def fails_alone(
     """
     url, content = inbox.folder.shard(shard.path), inbox.folder.read(shard.path)
     if not is_as_noted(inbox.folder, shard, hashlib.sha256(content).hexdigest()):
-        raise StoreError(f"{url} is not as it was sealed; restore it from a copy")
+        raise StoreError(f"{url} has changed since it was sealed; restore it from a backup")
     try:
         with as_shard(content) as lines:
             for _ in ReadingContext.of(store, run.limits, None).prepared(lines):

@@ -67,7 +67,7 @@ def found_selection(inbox: Inbox) -> Compared | None:
     """Read the result of the last requested comparison; None without one."""
     data = inbox.folder.find(_FOUND)
     where = f"{inbox.folder.url}/{_FOUND}"
-    return None if data is None else checked(_COMPARED, unseal(data, where), f"{where} is none")
+    return None if data is None else checked(_COMPARED, unseal(data, where), f"{where} is invalid")
 
 
 def compare(store: MomentStore, inbox: Inbox, run: Run) -> Compared:

@@ -121,7 +121,7 @@ class Steps:
         self._failing[step] = FailingStep(step, failures, since, now, told)
         wait = self.pause * min(2**failures, _LONGEST)
         self._next[step] = self.clock() + wait
-        self.tell(f"{step} failed, to be tried again in {wait:.3g} s or later: {told}")
+        self.tell(f"{step} failed; next try in {wait:.3g} s or later: {told}")
         self._note(step)
 
     def _note(self, step: str | None, deletions: frozenset[str] | None = None) -> None:
@@ -144,7 +144,7 @@ class Steps:
                 content = seal({"failing": _FAILING.dump_python(found, mode="json")})
                 self.inbox.folder.write(_NOTE, content)
         except StoreError as error:
-            self.tell(f"what fails cannot be noted in the inbox: {error}")
+            self.tell(f"failures cannot be recorded in the inbox: {error}")
 
 
 def read_steps(inbox: Inbox) -> tuple[FailingStep, ...]:

@@ -48,9 +48,7 @@ def lines_of(found: Done) -> Iterator[str]:
             yield f"set aside {url}: {reason}"
     elif isinstance(found, Expired):
         if found:
-            yield (
-                f"no longer kept: {found.shards} shards, {found.seals} seals, {found.claims} keys"
-            )
+            yield (f"expired: {found.shards} shards, {found.seals} seals, {found.claims} keys")
     elif isinstance(found, Compared):
         yield f"compared numbers of topics of version {found.version}"
     else:

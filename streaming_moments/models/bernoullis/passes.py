@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
-from streaming_moments.models.provenance import Polishing
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
@@ -100,27 +99,3 @@ def improved(model: BernoulliMixture, expected: ExpectedSets) -> BernoulliMixtur
         probabilities=np.where(rows > 0, found, model.probabilities),
         weights=rows / rows.sum() if rows.any() else model.weights,
     )
-
-
-def polished(model: BernoulliMixture, batch: CountBatch, passes: int = 2) -> BernoulliMixture:
-    """The mixture after some passes over rows in memory; 0 leaves it as it is.
-
-    Raises
-    ------
-    InvalidInput
-        A negative number of passes, or no rows.
-
-    Examples
-    --------
-    >>> begun = BernoulliMixture(np.array([[0.7, 0.3], [0.3, 0.7]]), np.array([0.5, 0.5]))
-    >>> polished(begun, CountBatch.from_csr([[1, 0], [1, 0], [0, 1]]), 9).probabilities.round(2)
-    array([[1., 0.],
-           [0., 1.]])
-    """
-    if passes < 0 or not batch.documents:
-        raise InvalidInput(f"{passes} passes over {batch.documents} rows; give 0 or more over some")
-    for number in range(1, passes + 1):
-        expected = SetReader(model).add(batch, ExpectedSets.zero(model))
-        told = Polishing("", number, False, 0, expected.documents, expected.tokens)
-        model = replace(improved(model, expected), polishing=told)
-    return model

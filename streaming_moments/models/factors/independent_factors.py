@@ -74,7 +74,10 @@ class FactorOptions(FitOptions):
     )
 
     weak: str = option(
-        "Factors that no cumulant tells from noise.", "refuse", _require_weak, choices=WEAK
+        "What to do with factors whose cumulants do not exceed noise.",
+        "refuse",
+        _require_weak,
+        choices=WEAK,
     )
 
     def __post_init__(self) -> None:

@@ -26,7 +26,8 @@ AUTO = "auto"
 """As many passes as change a model by more than its error bars allow."""
 MOST_PASSES = 20
 """Of "auto"."""
-_MOVED, _MOVED_BARS = 0.01, 0.5  # that a pass may change at most, alone and of the error bars
+_OF_EM = 0.05  # share of the error bars; these passes come nearer until they settle
+_MOVED = 0.01  # that a pass may change at most where there are no error bars
 
 
 class ExpectedSums(Protocol):
@@ -65,7 +66,9 @@ class Passes:
     rules : rules by which records are read
     shape : (rows, columns) of the tables of a model as memory plans count them
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to be learned
-    of_documents : whether records are documents
+    settles : share of the error bars that the last pass of "auto" may change: of documents large,
+        as topics are nearest to the planted ones after one or two passes
+    of_counts : whether records are documents or sets, which are read without a foundation
     """
 
     sums: type[Any]
@@ -75,7 +78,8 @@ class Passes:
     rules: tuple[Any, ...]
     shape: Callable[[Any], tuple[int, int]]
     require: Callable[[Any, bool], None]
-    of_documents: bool = False
+    settles: float
+    of_counts: bool = False
 
 
 def _refuse_alpha(model: Any, alpha: bool) -> None:
@@ -91,7 +95,8 @@ _OF_DOCUMENTS = Passes(
     polishing.RULES,
     lambda model: (model.n_words, model.n_topics),
     polishing.require_alpha,
-    of_documents=True,
+    0.5,
+    of_counts=True,
 )
 _OF_ROWS = Passes(
     mixture_passes.ExpectedRows,
@@ -103,6 +108,7 @@ _OF_ROWS = Passes(
     mixture_passes.RULES,
     mixture_passes.shape_of,
     _refuse_alpha,
+    _OF_EM,
 )
 _OF_SETS = Passes(
     set_passes.ExpectedSets,
@@ -112,6 +118,8 @@ _OF_SETS = Passes(
     set_passes.RULES,
     lambda model: (model.n_features, model.n_topics),
     _refuse_alpha,
+    _OF_EM,
+    of_counts=True,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {
@@ -125,7 +133,7 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
 
 
 def settled(before: Any, after: Any) -> bool:
-    """Whether a pass changed a model by less than half of its error bars, in the mean.
+    """Whether a pass changed a model by little of its error bars, in the mean: `Passes.settles`.
 
     Without bars by less than a hundredth: of L1 of a distribution, of the spread of a cluster.
 
@@ -146,7 +154,8 @@ def settled(before: Any, after: Any) -> bool:
         assert isinstance(new, States)
         moved = np.abs(new.columns - old.columns).sum(axis=0)
         unit = np.ones(new.number)
-    bound = _MOVED * unit if new.bars is None else _MOVED_BARS * new.bars
+    share = passes_of(type(after)).settles
+    bound = _MOVED * unit if new.bars is None else share * new.bars
     return bool(moved.mean() <= bound.mean())
 
 

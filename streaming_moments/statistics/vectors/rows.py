@@ -70,6 +70,11 @@ class VectorBatch:
         """Number of records."""
         return len(self.values) + self.without
 
+    def select(self, start: int, stop: int) -> VectorBatch:
+        """Rows `start..stop-1`, sharing memory with this batch, without other records."""
+        odd = None if self.odd is None else self.odd[start:stop]
+        return VectorBatch(self.values[start:stop], odd)
+
 
 def join_vectors(batches: Sequence[VectorBatch]) -> VectorBatch:
     """The rows of all batches, in order, each of the half it was of.

@@ -61,7 +61,8 @@ def test_options_are_made_of_the_fields():
     assert told() == Wanted()
     given = ("--share", "1", "--ends", "3", "--colour", "red", "--colour", "blue", "--no-warm")
     assert told(*given) == Wanted(1.0, 3, ("red", "blue"), False)
-    assert "[default: 0.5; 0<x<=1]" in told("--help")
+    assert "--share SHARE        How much.  [default: 0.5]" in told("--help")
+    assert "above 0 and at most 1" in told("--share", "0")
     assert "--ends ENDS" in told("--help")
     for arguments in (("--share", "0"), ("--ends", "0"), ("--colour", "green"), ("--hidden", "1")):
         assert "Error" in told(*arguments)

@@ -408,7 +408,7 @@ def test_ctrl_c_in_the_middle_keeps_every_commit_and_the_same_command_goes_on(
     assert (job.returncode, out) == (130, ""), err
     # after the ^C that a terminal shows comes a new line
     assert err.strip() == (
-        "interrupted: every commit so far is kept; run the same command again to go on"
+        "interrupted: all commits so far are stored; run the same command again to continue"
     )
     left = MomentStore.open(str(place))
     assert left.version == before.version

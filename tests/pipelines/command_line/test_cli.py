@@ -212,7 +212,7 @@ def test_a_fault_of_ours_is_one_line_and_code_1(run, made, monkeypatch):
     monkeypatch.setattr(commands, "status_of_any", broken)
     code, out, err = run("status", made)
     assert (code, out) == (1, "")
-    assert err.startswith("fault of streaming-moments (ZeroDivisionError: an error nobody")
+    assert err.startswith("bug in streaming-moments (ZeroDivisionError: an error nobody")
     assert err.count("\n") == 1
     assert "Traceback" in run("--debug", "status", made)[2]
 
@@ -230,12 +230,12 @@ def test_an_interrupt_says_how_to_go_on(run, made, monkeypatch):
 def test_without_a_command_the_help_is_shown_as_it_is(run):
     code, out, err = run()
     assert (code, err) == (0, "")
-    assert "\n  update       Count the SHARDS" in out
+    assert "\n  update    Count the SHARDS" in out
     assert out == run("--help")[1]
 
 
 def test_every_command_is_found_where_it_is_said_to_be(run):
-    names = re.findall(r"^  ([a-z-]+)  ", run()[1].split("Commands:")[1], re.MULTILINE)
+    names = re.findall(r"^  ([a-z-]+)  ", run()[1].split("\nStores:")[1], re.MULTILINE)
     assert len(names) == 33
     for name in names:
         assert run(name, "--help")[1].startswith(f"Usage: streaming-moments {name}")
@@ -375,7 +375,7 @@ def test_create_answers_in_json(run, shards, tmp_path):
     assert (code, err) == (0, "")
     made = json.loads(out)
     assert (made["version"], made["core"]) == (0, made["words"])
-    assert made["message"].startswith("create from a pilot of")
+    assert made["message"].startswith("create from a sample of")
 
 
 def test_the_latest_model_may_be_called_so(run, made):

@@ -96,12 +96,12 @@ def test_a_model_of_sequences_is_fitted_kept_and_read(empty, tmp_path):
     for call, said in (
         (lambda: store.refit(2), "refit_as(HiddenMarkovModel"),
         (lambda: store.refit_as(HiddenMarkovModel, topics="some"), "topics"),
-        (lambda: store.refit_as(HiddenMarkovModel, topics="auto"), "keeps no halves"),
+        (lambda: store.refit_as(HiddenMarkovModel, topics="auto"), "has no halves"),
         (lambda: store.select([2]), "select_as(HiddenMarkovModel"),
         (lambda: store.refit_as(TopicModel, topics=2), "give --model hmm"),
         (lambda: store.refit_as(HiddenMarkovModel), "no value for 'topics'"),
         (lambda: store.refit_as(HiddenMarkovModel, topics=2, alpha0=1.0), "no option 'alpha0'"),
-        (lambda: store.select_as(HiddenMarkovModel, [2]), "keeps no halves"),
+        (lambda: store.select_as(HiddenMarkovModel, [2]), "has no halves"),
         (lambda: kept.transform([[1]], "out", source="x", passages=True), "leave out passages"),
         (lambda: store.update(["law"], source="texts"), "give a list"),
         (lambda: store.update([{"other": [1]}], source="keys"), "has no 'steps'"),
@@ -160,7 +160,7 @@ def test_numbers_of_components_are_compared_and_found():
     rows = mixture_rows(600, 3, 2, separation=5.0, seed=1).rows.tolist()
     shape = KindOptions("vectors", "vector")
     alone = create_store("memory://rows-alone", rows, shape=shape, counting=ALONE)
-    with pytest.raises(InvalidInput, match="keeps no halves of the records"):
+    with pytest.raises(InvalidInput, match="has no halves of the records"):
         alone.select_as(GaussianMixture, [1, 2])
     store = create_store("memory://rows-from-python", rows, shape=shape)
     store = store.update(rows, source="rows")
@@ -212,7 +212,7 @@ def test_sets_of_any_collection_are_counted_fitted_and_read(tmp_path):
     store = store.update(SETS, source="kept")
     model = store.refit_as(BernoulliMixture, topics=2, name="first")
     assert isinstance(open_store(store.url).model(), BernoulliMixture)
-    assert "take 2 components" in store.select_as(BernoulliMixture, [1, 2, 3]).why
+    assert "Chose 2 components: " in store.select_as(BernoulliMixture, [1, 2, 3]).why
     written = store.transform(SETS[:5], str(tmp_path / "out"), source="read")
     table = pq.read_table(written.files[0])
     assert table["length"].to_pylist() == [len(row) for row in SETS[:5]]

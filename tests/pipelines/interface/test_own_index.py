@@ -122,5 +122,5 @@ def test_a_frame_of_files_that_were_changed_since_is_refused(fitted, planted, tm
     out = str(tmp_path / "out")
     first = fitted.transform(pd.Series(planted[:6]), out, source="some")
     fitted.transform(pd.Series(planted[:4]), out, source="some")
-    with pytest.raises(StoreError, match="holds? 4 documents.*6 were transformed.*once more"):
+    with pytest.raises(StoreError, match="holds? 4 documents.*6 were transformed.*transform again"):
         first.to_frame()

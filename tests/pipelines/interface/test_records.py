@@ -16,7 +16,7 @@ def told(value):
     [line] = lines_of([{"value": value}], Fields(columns=("value",)), "a")
 
     def refused(constant):
-        raise AssertionError(f"{constant} is no JSON")
+        raise AssertionError(f"{constant} is not JSON")
 
     return json.loads(line.content, parse_constant=refused)["value"]
 

@@ -241,14 +241,14 @@ def test_what_waits_for_its_end_of_line_is_said(run, tmp_path, store, planted):
     code, out, err = run("update", store.url, log)
     assert code == 0
     assert "counted 1 shards (1 documents" in out
-    waiting = f"a.txt: its last {len(planted[4])} bytes have no end of line yet, and wait for it"
-    assert waiting in err
+    waiting = f"a.txt: its last {len(planted[4])} bytes are not a whole line yet"
+    assert f"{waiting}; a later update counts them" in err
     first = len("".join(f"{text}\n" for text in planted[:3]))
     urls = {record.url for record in store.latest().ledger()}
     assert urls == {str(log), f"{log}#bytes={first}"}
     code, out, err = run("update", store.url, log)
     assert "counted 0 shards" in out
-    assert "wait for it" in err
+    assert "a later update counts them" in err
 
 
 def test_a_file_whose_old_part_changed_is_refused(tmp_path, store, planted, embedded):
@@ -374,7 +374,7 @@ def test_standard_input_is_counted_once_by_its_content(run, tmp_path, store, pla
     assert {record.url[:8] for record in store.latest().ledger()} == {"stdin://"}
     assert piped(b"")[0] == 2
     code, _, err = piped(b"", "--scheduler", "tcp://127.0.0.1:1")
-    assert (code, "write it to a file" in err) == (2, True)
+    assert (code, "write the documents to a file" in err) == (2, True)
     code, _, err = run("transform", store.url, "-", "--output", tmp_path / "out")
     assert code == 2
 

@@ -159,8 +159,14 @@ def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):
         (("refit", store, "--model", "communities", "--topics", "2", "--refine", "1"), "--refine"),
         (("refit", store, "--topics", "2"), "give --model blockmodel"),
         (("create", tmp_path / "s", ends, "--kind", "edges", "--core", "9"), "--core"),
-        (("create", tmp_path / "s", ends, "--kind", "edges", "--columns", "to"), "two ends"),
-        (("create", tmp_path / "s", ends, "--directed"), "no use for --directed"),
+        (
+            ("create", tmp_path / "s", ends, "--kind", "edges", "--columns", "to"),
+            "need two different columns",
+        ),
+        (
+            ("create", tmp_path / "s", ends, "--directed", "--passage-words", "9"),
+            "does not use --directed",
+        ),
         (("create", tmp_path / "s", ends, "--kind", "edges"), "no column 'source'"),
     ):
         code, _, err = run(*asked)

@@ -92,7 +92,7 @@ def test_what_was_forgotten_may_be_allowed_again_though_its_file_is_gone(run, st
     # one that was forgotten before, and one that is counted
     code, out, err = run("forget", url, one, two, "--allow-again")
     assert (code, err) == (0, "")
-    assert "2 shards forgotten, which may be counted again" in out
+    assert "2 shards forgotten; updates may count them again" in out
     assert listed_names(store) == []
     one.write_bytes(kept)
     assert run("update", url, f"{corpus}/*.txt")[0] == 0
@@ -110,7 +110,7 @@ def test_forgotten_before_is_said_and_changes_nothing(run, store, corpus):
     version = store.latest().version
     code, _, err = run("forget", store.url, corpus / "1.txt")
     assert code == 2
-    assert "was forgotten before, so it is not counted" in err
+    assert "is already forgotten" in err
     assert "--allow-again" in err
     assert store.latest().version == version
 
@@ -144,7 +144,7 @@ def test_a_rollback_says_what_it_counts_again_and_forgets_the_rest(run, store, c
     # version 1 counts the first of both
     code, out, err = run("rollback", url, 1)
     assert code == 0
-    assert f"1 shards that were forgotten are counted again: {corpus / '1.txt'}" in err
+    assert f"1 forgotten shards are counted again: {corpus / '1.txt'}" in err
     assert "1 forgotten shards are counted again" in run("log", url)[1]
     assert (names(store), listed_names(store)) == (["0.txt", "1.txt", "2.txt"], ["3.txt"])
     code, out, _ = run("update", url, f"{corpus}/*.txt", "--json")
@@ -248,7 +248,7 @@ def test_python_skips_it_with_a_warning_and_counts_it_when_it_is_told_to(store, 
     assert more.documents == before + 20
     again = more.forget(planted[400:420], source="texts", allow_again=True)
     assert again.update(planted[400:420], source="texts").documents == before + 20
-    with pytest.raises(InvalidInput, match="forgotten before"):
+    with pytest.raises(InvalidInput, match="is already forgotten"):
         less.forget(planted[400:420], source="texts").forget(planted[400:420], source="texts")
 
 

@@ -179,7 +179,7 @@ def test_the_shards_counted_last_are_looked_at_first(store, folder, embedded):
     assert [shard.url for shard in recent_shards(store, Run(embedded))] == urls[1:]
     for day in DAYS[:3]:
         (folder / f"{day}.txt").unlink()
-    with pytest.raises(InvalidInput, match="none of the 4 shards .* give SHARDS"):
+    with pytest.raises(InvalidInput, match="none of the latest 4 shards .* give SHARDS"):
         recent_shards(store, Run(embedded))
 
 
@@ -213,7 +213,7 @@ def test_the_command_grows_once_and_status_and_topics_say_since_when(store, fold
     added, version = grown["added"], store.version + 1
     assert (grown["version"], sorted(added[:3])) == (version, sorted(NEW))
     assert len(added) < 9
-    assert "nothing to add" in run("grow", store.url, source)[1]
+    assert "no words to add" in run("grow", store.url, source)[1]
     assert MomentStore.open(store.url).version == version
     run("update", store.url, *(folder / f"{day}.txt" for day in DAYS[2:]))
     told = ("--topics", "2", "--alpha0", "0.1", "--refine", "0", "--name", "now")

@@ -243,7 +243,7 @@ def test_shards_of_one_content_are_told_of_in_a_line_that_names_both(run, copies
     assert len(found) == 4
     assert twins < {("same.txt", f"{place}/other.txt"), ("other.txt", f"{place}/same.txt")}
     assert len(err.splitlines()) == 4
-    assert f"{place}/copy.txt has the content of {folder}/a1.txt, which is counted as well" in err
+    assert f"{place}/copy.txt has the same content as {folder}/a1.txt; both are counted" in err
     assert json.loads(run("update", counted.url, place / "*.txt", "--json")[1])["copies"] == []
 
 

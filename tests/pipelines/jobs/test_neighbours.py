@@ -118,7 +118,9 @@ def test_of_many_nodes_all_are_words_and_edges_in_any_order_are_named(run, tmp_p
     assert code == 0, err
     said = " ".join(out.split())
     assert "--max-document-fraction 1 --vocabulary-size 10001" in said
-    assert "of more than 4,096 nodes a store of --kind edges tells communities better" in said
+    assert (
+        "with more than 4,096 nodes, a store of --kind edges separates communities better" in said
+    )
 
 
 @pytest.mark.parametrize(

@@ -62,18 +62,18 @@ def test_a_pilot_goes_on_until_it_has_the_words_asked_for(listed, embedded, tmp_
     told = []
     run = Run(embedded, tell=told.append)
     few = made(tmp_path / "few", listed, asking(ASKED, pilot_documents=20_001), run)
-    assert drawn_of(few)["stopped"] == "--pilot-documents asks for no more"
+    assert drawn_of(few)["stopped"] == "--pilot-documents sets this number"
     assert (few.basis.n_words < ASKED, told) == (True, [])
     store = made(tmp_path / "store", listed, asking(ASKED), run)
     drawn = drawn_of(store)
     assert store.basis.n_words == ASKED
     assert 20_001 < drawn["passages"] < TITLES
-    assert drawn["stopped"] == f"it has the {ASKED:,} words asked for"
-    assert f"a pilot of {drawn['passages']} passages in 2 shards (it ended because it has the" in (
+    assert drawn["stopped"] == f"it has all {ASKED:,} words of --vocabulary-size"
+    assert f"a sample of {drawn['passages']} passages in 2 shards (it has all" in (
         store.commit.message
     )
     assert told
-    assert f"passages hold fewer than the {ASKED:,} words asked for: up to " in told[0]
+    assert f"passages has fewer than {ASKED:,} words; drawing up to " in told[0]
     likeliest = {spelled(number) for number in range(ASKED)}
     right, before = (len(likeliest & set(one.vocabulary.terms)) for one in (store, few))
     assert right > max(before, 0.9 * ASKED)
@@ -141,7 +141,7 @@ def test_many_small_shards_are_all_read_where_a_few_lack_words(planted, embedded
     assert drawn.stopped == "there are no more passages"
     exact = asking(9000, min_documents=2, pilot_documents=500)
     drawn = draw_words(listed, ShardFormat(), TokenPolicy(), exact, Run(embedded))
-    assert (drawn.shards, drawn.stopped) == (64, "--pilot-documents asks for no more")
+    assert (drawn.shards, drawn.stopped) == (64, "--pilot-documents sets this number")
 
 
 def sampled(rows, seen):
@@ -154,28 +154,35 @@ def test_each_bound_ends_a_pilot_and_is_named(monkeypatch):
     one, rare = sampled(many, 5), sampled(many, 99)
     options = asking(3, min_documents=3, max_document_fraction=1.0)
     found = asking(2, min_documents=3, max_document_fraction=1.0)
-    assert next_draw(rare, found, 20_000, (1, 1)) == "it has the 2 words asked for"
+    assert next_draw(rare, found, 20_000, (1, 1)) == "it has all 2 words of --vocabulary-size"
     assert next_draw(one, options, 20_000, (1, 1)) == "there are no more passages"
     # the third word was met once: four times as many passages, and of shards that were read whole
     assert next_draw(rare, options, 20_000, (64, 999)) == (80_000, 64)
     assert next_draw(one, options, 20_000, (64, 999)) == (20_000, 256)
     assert next_draw(one, options, 20_000, (64, 70)) == (20_000, 70)
-    assert next_draw(one, options, 20_000, (1024, 2000)) == "it reads 1,024 shards at most"
+    assert next_draw(one, options, 20_000, (1024, 2000)) == "1,024 shards are the most for a sample"
     assert next_draw(rare, options, 280_000, (1, 1)) == (320_000, 1)
     for asked in (300_000, 320_000):
-        assert next_draw(rare, options, asked, (1, 1)) == "it draws 320,000 passages at most"
-    assert next_draw(rare, options, 20_000, (1, 1), cut=True) == "no more fit into --memory"
+        assert (
+            next_draw(rare, options, asked, (1, 1)) == "320,000 passages are the most for a sample"
+        )
+    assert next_draw(rare, options, 20_000, (1, 1), cut=True) == "--memory holds no more passages"
     often = sampled([*many, [0, 0, 1], [0, 0, 1]], 99)
-    assert next_draw(often, asking(9, min_documents=3), 20_000, (1, 1)).startswith("it met no word")
+    assert next_draw(often, asking(9, min_documents=3), 20_000, (1, 1)).startswith(
+        "no rarer words appeared"
+    )
     monkeypatch.setattr(pilots, "MOST_ENTRIES", 50_000)
     assert next_draw(rare, options, 20_000, (1, 1)) == (25_000, 1)
-    assert next_draw(rare, options, 25_000, (1, 1)) == "it holds 50,000 words of passages at most"
+    assert (
+        next_draw(rare, options, 25_000, (1, 1))
+        == "50,000 words in passages are the most for a sample"
+    )
 
 
 def test_a_pilot_that_memory_cuts_short_says_so(listed, embedded, monkeypatch):
     monkeypatch.setattr(pilots, "pilot_room", lambda memory: 300_000)
     drawn = draw_words(listed, ShardFormat(), TokenPolicy(), asking(ASKED), Run(embedded))
-    assert drawn.stopped == "no more fit into --memory"
+    assert drawn.stopped == "--memory holds no more passages"
     assert 100 < drawn.sample.batch.documents < 20_000
 
 
@@ -255,7 +262,7 @@ def test_a_store_of_a_pilot_that_had_too_few_words_is_filled_up(listed, embedded
     renewed = rebase(store, here).store
     assert renewed.basis.n_words == ASKED
     assert status_of(renewed).outside_share < status.outside_share
-    assert "it ended because it has the" in str([one.message for one in renewed.log()])
+    assert "it has all" in str([one.message for one in renewed.log()])
 
 
 def test_a_plan_has_the_words_of_a_pilot_that_goes_on(titles, run):

@@ -101,7 +101,7 @@ def test_shards_that_are_gone_or_changed_stop_it_unless_allowed(store, folder, e
         rebase(store, Run(embedded))
     assert "2 of 6 counted shards" in str(told.value)
     assert f"{DAYS[0]}.txt is gone; " in str(told.value)
-    assert f"{DAYS[1]}.txt has new content since it was counted" in str(told.value)
+    assert f"{DAYS[1]}.txt has changed since it was counted" in str(told.value)
     assert "--allow-missing" in str(told.value)
     assert store.latest().version == store.version
     code, out, err = run(capsys, "rebase", store.url, "--allow-missing", "--json")
@@ -109,7 +109,7 @@ def test_shards_that_are_gone_or_changed_stop_it_unless_allowed(store, folder, e
     assert (code, err, shown["shards"]) == (0, "", 4)
     assert [left["reason"] for left in shown["left_out"]] == [
         "is gone",
-        "has new content since it was counted",
+        "has changed since it was counted",
     ]
     after = MomentStore.open(store.url)
     assert after.load() == serial(after, folder, DAYS[2:])
@@ -187,5 +187,5 @@ def test_a_store_without_shards_has_nothing_to_choose_words_from(folder, embedde
     made = create(str(folder / "s"), listed, ShardFormat(), TokenPolicy(), OPTIONS, Run(embedded))
     code, _, err = run(capsys, "rebase", made.url)
     assert code == 2
-    assert "nothing to choose new words from" in err
+    assert "so there is nothing to read" in err
     assert made.latest().version == 0

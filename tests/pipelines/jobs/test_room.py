@@ -70,7 +70,7 @@ def test_shards_that_have_no_room_beside_the_others_are_named_and_the_rest_is_co
     names = [written(tmp_path / f"{name}.jsonl", [huge] * each) for name in ("a", "c", "e")]
     names += [written(tmp_path / f"{name}.jsonl", [([3, 4], [1, 1])] * 5) for name in ("b", "d")]
     listed = list_shards(sorted(names))
-    with pytest.raises(SumExceeded, match=r"\.jsonl: .*2\^62.*--skip-bad-shards.*counted before"):
+    with pytest.raises(SumExceeded, match=r"\.jsonl: .*2\^62.*--skip-bad-shards.*before it are"):
         update(store, listed, Run(embedded))
     result = update(store, listed, Run(embedded), skip_bad_shards=True)
     assert [type(error) for error in result.bad] == [NoRoom, NoRoom]

@@ -169,7 +169,7 @@ def test_what_cannot_be_fitted_says_so_and_the_others_are_fitted(store, embedded
         select(store, [2, 3], [1.0], Run(dataclasses.replace(embedded, memory=64 * MEBIBYTE)))
     with pytest.raises(InvalidInput, match="0 topics"):
         select(store, [0, 2], [1.0], Run(embedded))
-    with pytest.raises(InvalidInput, match="nothing to fit"):
+    with pytest.raises(InvalidInput, match="give at least one number of topics"):
         select(store, [], [1.0], Run(embedded))
 
 
@@ -220,7 +220,7 @@ def test_a_selection_takes_the_fewest_topics_within_the_noise(store, embedded):
     ]
     assert selection.taken.n_topics == within[0]
     assert [one.n_topics for one in selection.likely] == within
-    assert selection.why.startswith(f"pairs held out take {within[0]} topics, alpha0 0.5: ")
+    assert selection.why.startswith(f"Chose {within[0]} topics, alpha0 0.5: ")
     for one in selection.candidates:
         expected = refit(store, one.n_topics, 0.5, Run(embedded)).held_out
         assert one.held_out.mean == pytest.approx(expected.mean, abs=1e-6)
@@ -232,15 +232,15 @@ def test_numbers_are_found_where_they_are_auto(run, store):
     code, out, err = run(*asked)
     assert (code, err) == (0, "")
     taken = next(line for line in out.splitlines() if "taken" in line).split("│")[0].strip()
-    said = next(line for line in out.splitlines() if line.startswith("pairs held out take"))
-    assert f"take {taken} topics" in said
+    said = next(line for line in out.splitlines() if line.startswith("Chose "))
+    assert f"Chose {taken} topics" in said
     told = json.loads(run(*asked, "--json")[1])
     assert told["why"] in out
     assert str(told["taken"]["n_topics"]) == taken
     auto = ("--topics", "predict", "--refine", "auto", "--alpha0", "0.5")
     code, out, err = run("refit", store.url, *auto)
-    assert (code, "pairs held out take " in err) == (0, True)
-    rounds = re.search(r"pairs held out take (\d+) rounds", err)[1]
+    assert (code, " rounds of refinement" in err) == (0, True)
+    rounds = re.search(r"Chose (\d+) rounds", err)[1]
     [name] = set(store.latest().models)
     default = "" if rounds == "10" else f"-r{rounds}"
     assert name == f"k{taken}-a0.5-joint{default}-v{store.version}"
@@ -252,7 +252,7 @@ def test_as_many_topics_as_are_told_apart_are_taken_where_they_are_auto(run, sto
     assert code == 0
     expected = fit_by(store.load(), "auto", 0.5)
     assert json.loads(out)["n_topics"] == expected.n_topics
-    assert f"chose {expected.n_topics} topics, alpha0 0.5: " in err
+    assert f"Chose {expected.n_topics} topics, alpha0 0.5 (tried 1 to 5): " in err
     few = ("select", store.url, "--topics", "1,2,3,4,5", "--alpha0", "0.5")
     code, out, _ = run(*few)
     told = json.loads(run(*few, "--json")[1])
@@ -330,7 +330,7 @@ def test_without_halves_auto_says_what_to_give(run, whole_store, option):
     code, _, err = run("refit", whole_store.url, *sum(given.items(), ()))
     assert code == 2
     assert (
-        f"keeps no halves of the documents, by which auto chooses; give a number to {option}" in err
+        f"has no halves of the documents, so `auto` cannot choose; give a number to {option}" in err
     )
     if option == "--refine":
         code, _, err = run("select", whole_store.url, "--topics", "2,3", option, "auto")
@@ -351,7 +351,7 @@ def test_missing_coherence_is_said_and_the_rest_shown(run, silent_store, tmp_pat
     plot = tmp_path / "k.svg"
     code, out, _ = run("select", silent_store.url, "--topics", "3,2", "--plot", plot)
     assert code == 0
-    assert "coherence is missing" in out
+    assert "no coherence: the store has no co-document counts" in out
     assert "NPMI" not in out
     assert plot.read_text().lstrip().startswith("<?xml")
     found = json.loads(run("select", silent_store.url, "--topics", "2-3", "--json")[1])
@@ -387,10 +387,10 @@ def test_numbers_of_topics_may_be_ranges_steps_and_lists(numbers, expected):
     ("arguments", "expected"),
     [
         (("--topics", "32-2"), "write for example 2-32, 2-32:5 or 5,10,20"),
-        (("--topics", "0-3"), "numbers of topics from 1 up"),
+        (("--topics", "0-3"), "is not a list of numbers of topics"),
         (("--topics", "2-9:0"), "write for example"),
         (("--topics", "two"), "write for example"),
-        (("--topics", "2-1000000000"), "more than 1000 numbers; take steps"),
+        (("--topics", "2-1000000000"), "more than 1000 numbers; use steps, such as"),
         (("--topics", "30-40"), "30 topics asked for but the basis has"),
         (("--topics", "2", "--alpha0", "-1"), "alpha0 is -1"),
         (("--topics", "2", "--alpha0", "0.1,x"), "write auto, or for example 0.1, or 0,0.1,1"),

@@ -148,7 +148,7 @@ def test_select_says_which_number_predicts(run, stores, tmp_path, kind, model):
     told = ("select", stores / kind, "--topics", "1-3", "--plot", plot)
     code, out, err = run(*told)
     assert code == 0, err
-    assert "triples held out take 2 states" in out.replace("\n", " ")
+    assert "Chose 2 states: best held-out log-likelihood" in out.replace("\n", " ")
     assert f"--topics 2 {model[0]}" in out
     assert plot.stat().st_size > 1000
     told = json.loads(run(*told[:-2], "--json")[1])
@@ -161,7 +161,7 @@ def test_select_says_which_number_predicts(run, stores, tmp_path, kind, model):
         "refit", stores / kind, *model_options, "--name", f"found-{kind}", "--topics", "auto"
     )
     assert code == 0, err
-    assert "chose 2 states: all are found again in the other half" in err
+    assert ": the most that are all found again in the other half" in err
     assert (told["best"], told["plot"]) == (None, None)
 
 
@@ -215,11 +215,11 @@ def test_numbers_of_any_kind_are_found_and_compared(run, tmp_path, kind, model, 
     store = tmp_path / "store"
     assert run("create", store, tmp_path / "rows.csv", "--kind", kind, *told)[0] == 0
     assert run("update", store, tmp_path / "rows.csv")[0] == 0
-    code, out, err = run("refit", store, "--model", model, "--topics", "auto", "--json")
+    code, out, err = run("refit", store, "--model", model, "--topics", "auto", "--json", "-v")
     assert code == 0, err
     assert json.loads(out)["model"]
-    assert f"chose {planted} {of}: " in err
-    assert "gain of each: 2 " in err
+    assert f"Chose {planted} {of} (tried 1 to " in err
+    assert f"gain in held-out log-likelihood of each of the {of} added: 2 " in err
     assert MomentStore.open(str(store)).load_any_model(json.loads(out)["model"]).n_topics == planted
     code, out, err = run("select", store, "--topics", "1-4", "--json")
     assert code == 0, err
@@ -242,7 +242,7 @@ def test_a_store_without_halves_says_what_to_do_instead(run, tmp_path):
     assert run("create", store, tmp_path / "rows.csv", *options)[0] == 0
     assert run("update", store, tmp_path / "rows.csv")[0] == 0
     code, _, err = run("select", store, "--topics", "1-4")
-    assert (code, "keeps no halves of the records" in err) == (2, True)
+    assert (code, "has no halves of the records" in err) == (2, True)
     # the spectrum tells them without
     code, _, err = run("refit", store, "--model", "gaussian_mixture", "--topics", "auto")
-    assert (code, "as many components as the spectrum tells apart" in err) == (0, True)
+    assert (code, "the spectrum decides the number of components" in err) == (0, True)

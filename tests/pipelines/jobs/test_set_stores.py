@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
-from streaming_moments.models.bernoullis.passes import polished
+from streaming_moments.models.passes.in_memory import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster
 from streaming_moments.pipelines.cluster.run import Run
@@ -133,7 +133,7 @@ def test_the_number_of_components_is_selected(run, store):
     assert code == 0, err
     told = json.loads(out)
     assert told["taken"]["n_topics"] == K
-    assert "pairs held out take 3 components" in told["why"]
+    assert "Chose 3 components: " in told["why"]
 
 
 def test_passes_polish_a_model_as_in_memory(run, store, shards, drawn):
@@ -172,8 +172,8 @@ def test_options_of_other_kinds_are_refused(run, shards, tmp_path):
         "--columns",
         "codes",
     )
-    assert "has no use for --squares" in run(*asked, "--squares")[2]
-    assert "has no use for --passage-words" in run(*asked, "--passage-words", "20")[2]
+    assert "does not use --squares" in run(*asked, "--squares")[2]
+    assert "does not use --passage-words" in run(*asked, "--passage-words", "20")[2]
 
 
 def test_components_of_rows_are_written(run, store, shards, drawn, tmp_path):

@@ -157,7 +157,7 @@ def test_polish_and_transform_by_the_command_line(store, drawn, folder, run, tmp
     assert found == near.tolist()
     code, _, err = run(*given, "--seed", "3")
     assert code == 2
-    assert "is not sampled" in err
+    assert "does not use --method and --seed" in err
 
 
 def test_rows_far_beyond_all_others_are_read_and_told_in_json(store, drawn, run, tmp_path) -> None:

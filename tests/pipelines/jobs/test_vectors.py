@@ -193,16 +193,16 @@ def test_a_rebase_that_was_cut_off_goes_on(run, shards, embedded, tmp_path, monk
 def test_a_rebase_has_no_use_for_options_of_words(run, store):
     code, _, err = run("rebase", store, "--max-topics", "9")
     assert code == 2
-    assert "kind vectors has no use for --max-topics" in " ".join(err.split())
+    assert "kind vectors does not use --max-topics" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         (("--columns", "other"), "no column 'other'"),
-        (("--symbols", "words"), "no use for --symbols"),
-        (("--max-topics", "9"), "no use for --max-topics"),
-        (("--vocabulary-size", "9"), "no use for --vocabulary-size"),
+        (("--symbols", "words"), "does not use --symbols"),
+        (("--max-topics", "9"), "does not use --max-topics"),
+        (("--vocabulary-size", "9"), "does not use --vocabulary-size"),
     ],
 )
 def test_what_cannot_be_created_is_said(run, shards, tmp_path, options, told):
@@ -224,7 +224,7 @@ def test_other_kinds_have_no_use_for_what_is_of_vectors(run, shards, tmp_path):
     for kind in ("counts", "views", "sequences"):
         code, _, err = run(*given, "--kind", kind, "--squares")
         assert code
-        assert "no use for --squares" in " ".join(err.split())
+        assert "does not use --squares" in " ".join(err.split())
 
 
 def test_a_pilot_is_as_large_as_it_is_asked_for_and_columns_below_the_grid_are_said(run, tmp_path):
@@ -235,5 +235,5 @@ def test_a_pilot_is_as_large_as_it_is_asked_for_and_columns_below_the_grid_are_s
         code, said, _ = run("create", store, tmp_path / "rows.npy", "--kind", "vectors", *options)
         assert code == 0
         said = " ".join(said.split())
-        assert f"a pilot of {drawn:,} rows" in said
+        assert f"a sample of {drawn:,} rows" in said
         assert "1 of the numbers vary by less than a step" in said

@@ -161,7 +161,7 @@ def test_a_window_that_is_none_is_wrong_input(counted, capsys):
     assert "of 2026-11-19 to 2026-11-21: choose days among these" in err
     code, _, err = run(capsys, "refit", counted.url, "--topics", 3, "--since", "soon")
     assert code == 2
-    assert "'soon' is no day" in err
+    assert "'soon' is not a day" in err
 
 
 def test_what_is_forgotten_leaves_its_day(counted, dated, embedded, capsys, tmp_path):

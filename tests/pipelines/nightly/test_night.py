@@ -99,7 +99,7 @@ def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, mo
     assert all("60 topics asked for" in one.refusal for one in tried if one not in fitted)
     if halves:
         best = Selection(tried, 0.0).likely[0]
-        assert chosen.why.startswith(f"pairs held out take {best.n_topics} topics")
+        assert chosen.why.startswith(f"Chose {best.n_topics} topics")
     else:
         best = max(fitted, key=lambda one: one.npmi)
         assert chosen.why.startswith("the most coherent, as no pairs are held out: ")
@@ -122,7 +122,7 @@ def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, mo
         source, TopicOptions(topics=1, alpha0=1.0), section.auto, Run(embedded)
     )
     assert (found.n_topics, found.refined) == (options.topics, options.refine)
-    assert re.match(r"pairs held out take \d+ rounds", told[-1])
+    assert re.match(r"Chose \d+ rounds", told[-1])
 
 
 @pytest.mark.parametrize("alphas", [(1.0,), (0.5, 1.0)])

@@ -126,10 +126,12 @@ def test_the_page_of_the_night_says_the_same_numbers(nights, store):
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_clusters_are_drawn_in_the_plane(nights, place, visiting, width):
+def test_clusters_are_drawn_in_the_plane(nights, place, visiting, examined, width):
     page = visiting(latest(place), width=width)
+    if width == 390:
+        examined(page, "clusters")
     headline = page.locator("#headline").text_content()
-    assert headline.startswith("A new model was refused, and that published before stays: 3 clust")
+    assert headline.startswith("The new model was rejected, and the earlier published one stays: 3")
     assert re.search(r"furthest moved: .* by \d\.\d spreads since 2026-11-02\.$", headline)
     assert page.locator("#plane .spread").count() == CLUSTERS
     moved = sum(pair.moved for pair in nights[2][0].matching.kept)

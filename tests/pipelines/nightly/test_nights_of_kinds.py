@@ -155,7 +155,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
         ({"growth": {}}, "[growth] is of documents"),
         ({"growth": {}, "refit": {"model": "latent_tree", "topics": 2}}, "not of categories"),
         ({"create": {}}, "[create] kind is 'counts'"),
-        ({"create": {"kind": "sequences", "max_topics": 4}}, "no use for --max-topics"),
+        ({"create": {"kind": "sequences", "max_topics": 4}}, "does not use --max-topics"),
         (
             {
                 "create": {"kind": "sequences", "halves": False},
@@ -221,7 +221,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
                 "create": {"kind": "edges", "columns": "a"},
                 "refit": {"model": "blockmodel", "topics": 2},
             },
-            "edges have two ends",
+            "edges need two different columns",
         ),
         (
             {

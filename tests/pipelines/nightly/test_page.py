@@ -199,7 +199,7 @@ def test_every_page_lies_beside_its_report(nights, place):
     assert own.read_text() == nights[1].html
 
 
-def test_a_page_leads_to_the_night_before_to_all_and_to_its_data(nights, place, visiting):
+def test_a_page_leads_to_the_night_before_to_all_and_to_its_data(nights, place, visiting, examined):
     own = [f"night-{datetime.fromisoformat(one.report.started):%Y%m%dT%H%M%S%f}Z" for one in nights]
     page = visiting(place / "reports" / "latest.html")
     links = page.locator(".elsewhere a")
@@ -213,6 +213,8 @@ def test_a_page_leads_to_the_night_before_to_all_and_to_its_data(nights, place, 
     assert page.locator("#changes tbody tr").count() == len(nights[1].report.topics)
     page.locator(".elsewhere a").nth(1).click()
     page.wait_for_selector("h1:text('All nights')")
+    examined(page, "nights")
+    assert page.locator("svg .bar").count() == len(nights)
     pages = [link.get_attribute("href") for link in page.locator("tbody a").all()]
     assert pages == [f"{name}{kind}" for name in own[::-1] for kind in (".html", ".json")]
     assert page.locator("tbody tr").nth(0).text_content().count("nothing new") == 1
@@ -351,9 +353,10 @@ def test_a_folder_for_metrics_that_is_not_there_stops_the_run_before_it_begins(t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_browser_draws_the_page_of_a_night(nights, place, visiting):
+def test_a_browser_draws_the_page_of_a_night(nights, place, visiting, examined):
     started = datetime.fromisoformat(nights[1].report.started)
     page = visiting(place / "reports" / f"night-{started:%Y%m%dT%H%M%S%f}Z.html")
+    examined(page, "night")
     topics = len(nights[1].report.topics)
     assert page.locator(".card").count() == topics
     assert page.locator("#map .mark").count() == topics

@@ -117,7 +117,7 @@ def test_the_command_prints_bytes_seconds_and_a_cluster(shards):
     assert ran.exit_code == 0
     assert "6, " in ran.stdout
     parts = ("store on disk", "memory of a worker", "workers of", "recommended: 1 worker")
-    for part in (*parts, "reads the shards once", "600 MiB a second into each worker", "1,000"):
+    for part in (*parts, "reads the shards once", "receiving 600 MiB a second", "1,000"):
         assert part in ran.stdout
 
 

@@ -24,6 +24,6 @@ def test_bars_have_caps_and_of_many_days_are_a_band(visiting, tmp_path, width, d
     stroke, fill = marks.first.evaluate(style)
     assert "none" not in ((stroke,) if drawn == "whisker" else (fill,))
     box = marks.first.bounding_box()
-    # two bars of .02 in a panel of 64 pixels that ends little above 1/9 + .02
-    assert 10 < box["height"] < 30
+    # two bars of .02 in a panel of 88 pixels that ends little above 1/9 + .02
+    assert 14 < box["height"] < 40
     assert box["width"] >= 6

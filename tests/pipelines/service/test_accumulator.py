@@ -300,7 +300,7 @@ def test_a_night_of_another_store_is_refused(place):
     )
     rules = {"night": str(place / "night.toml"), "refit_every": "1h"}
     config = service_of({"store": "mine", "accumulate": rules}, "service.toml")
-    with pytest.raises(InvalidInput, match="is of store"):
+    with pytest.raises(InvalidInput, match="names the store"):
         night_of(config)
 
 
@@ -326,9 +326,9 @@ def test_a_failure_is_told_and_tried_again(accumulator, monkeypatch):
         ({}, "lacks 'store'"),
         ({"store": "s", "stroe": 1}, "did you mean 'store'"),
         ({"store": "s", "listen": {"host": "0.0.0.0"}}, "there are no tokens"),
-        ({"store": "s", "listen": {"certificate": "c"}}, "given together"),
-        ({"store": "s", "listen": {"origins": ["https://a"]}}, "only with tokens"),
-        ({"store": "s", "accumulate": {"night": "n"}}, "given together"),
+        ({"store": "s", "listen": {"certificate": "c"}}, "give both or neither"),
+        ({"store": "s", "listen": {"origins": ["https://a"]}}, "need tokens"),
+        ({"store": "s", "accumulate": {"night": "n"}}, "give both or neither"),
         ({"store": "s", "limits": {"seconds": "0s"}}, "seconds"),
         ({"store": "s", "limits": {"document": "17MiB"}}, "reads at most 16,777,216"),
     ],

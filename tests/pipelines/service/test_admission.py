@@ -26,7 +26,7 @@ def test_without_tokens_this_machine_may_do_everything(caller, host):
 @pytest.mark.parametrize("host", ["localhost.evil", "evil:80", "127.0.0.2", "localhost:x"])
 def test_without_tokens_no_other_host_is_answered(caller, host):
     told = problem(caller("GET", "/v1/models", host=host), 421)
-    assert "only this machine" in told["detail"]
+    assert "only requests to localhost" in told["detail"]
     assert caller("GET", "/healthz", host=host).status == 200
 
 
@@ -83,7 +83,7 @@ def test_where_the_file_of_tokens_cannot_be_read_nobody_is_let_in(call_at, token
         caller.service.current.look()
         answer = caller("GET", "/v1/models", authorization=f"Bearer {made[Role.ADMIN]}")
         assert (problem(answer, 503)["detail"], answer.headers["retry-after"]) == (
-            "the file of tokens cannot be read; see the log",
+            "the token file cannot be read; see the log",
             "5",
         )
 
@@ -94,7 +94,7 @@ def test_as_many_calls_are_worked_on_at_once_as_are_allowed(call_at):
         door.within = 3
         door.require_room()
         door.within = 4
-        with pytest.raises(Problem, match="too many calls") as crowded:
+        with pytest.raises(Problem, match="too many requests") as crowded:
             door.require_room()
         assert (crowded.value.status, crowded.value.retry_after) == (503, 1)
 

@@ -84,7 +84,7 @@ def test_a_call_counts_while_it_is_worked_on(caller):
 
 def test_a_client_that_goes_away_is_told_so_and_no_fault(caller):
     answer = caller("POST", "/v1/transform", [b"{", None], content_type="application/json")
-    assert problem(answer, 400)["detail"] == "the client went away"
+    assert problem(answer, 400)["detail"] == "the client disconnected"
     assert [one["event"] for one in caller.lines] == ["call"]
 
 
@@ -117,9 +117,9 @@ def test_two_lengths_alone_are_refused_and_what_is_not_answered_has_no_status(ca
 
 def test_an_address_that_is_not_there_says_where_they_are_listed(caller):
     told = problem(caller("GET", "/v1/none"), 404)
-    assert told["detail"] == "there is no such address; see /docs"
+    assert told["detail"] == "there is no such path; see /docs"
     answer = caller("PUT", "/v1/documents")
-    assert problem(answer, 405)["detail"] == "the address does not take this method; see /docs"
+    assert problem(answer, 405)["detail"] == "the path does not allow this method; see /docs"
     assert set(answer.headers["allow"].split(", ")) == {"POST", "DELETE"}
     assert caller("GET", "/v1/models/").status == 404, "no redirect"
 

@@ -117,7 +117,7 @@ def test_a_body_for_which_there_is_no_room_may_come_again_in_a_moment():
 
 
 def test_a_body_that_comes_too_slowly_is_told_how_long_it_was_waited_for():
-    with pytest.raises(Problem, match=r"not there in 0\.05 seconds") as told:
+    with pytest.raises(Problem, match=r"did not arrive within 0\.05 seconds") as told:
         read([b"a", None], seconds=0.05)
     assert told.value.status == 408
 
@@ -127,13 +127,13 @@ def test_gzip_comes_in_as_many_parts_as_it_may():
     parts = [packed[place : place + 1] for place in range(len(packed))]
     assert read(parts, GZIP, Budget(MOST)) == b"ab" * 50
     for more in ([b"y"], [b"", b"y"]):
-        with pytest.raises(Problem, match="behind the gzip stream") as told:
+        with pytest.raises(Problem, match="after the gzip stream") as told:
             read([*parts, *more], GZIP, Budget(200))
         assert told.value.status == 400
-    with pytest.raises(Problem, match=r"is no gzip \(") as told:
+    with pytest.raises(Problem, match=r"is not gzip \(") as told:
         read([b"nonsense"], GZIP)
     assert told.value.status == 400
-    with pytest.raises(Problem, match=r"is no gzip \("):
+    with pytest.raises(Problem, match=r"is not gzip \("):
         read([zlib.compress(b"another header")], GZIP)
     long = gzip.compress(bytes(101))
     with pytest.raises(Problem, match="above 100 bytes") as told:
@@ -169,16 +169,16 @@ def test_lines_are_documents_and_each_that_is_none_is_so_alone(kind):
     assert documents(b'\n{"a": 1}\n{"a": 2}', kind) == [{"a": 1}, {"a": 2}]
     first, bad, twice = documents(b'{}\n{"a": NaN}\n{"a": 1, "a": 2}\n', kind)
     assert (first, type(bad), type(twice)) == ({}, Unreadable, Unreadable)
-    assert bad.reason.startswith("the line is no JSON (")
-    assert twice.reason == "the name 'a' is there twice; send it once"
+    assert bad.reason.startswith("the line is not JSON (")
+    assert twice.reason == "the name 'a' appears twice; send it once"
 
 
 def test_what_is_no_array_or_of_another_type_is_refused():
     for content in (b"{}", b'"a"', b"null"):
-        with pytest.raises(Problem, match="is no JSON array") as told:
+        with pytest.raises(Problem, match="is not a JSON array") as told:
             documents(content)
         assert told.value.status == 400
-    with pytest.raises(Problem, match=r"the body is no JSON \(") as told:
+    with pytest.raises(Problem, match=r"the body is not JSON \(") as told:
         documents(b"[NaN]")
     assert told.value.status == 400
     with pytest.raises(Problem) as told:
@@ -202,13 +202,13 @@ def test_a_name_that_is_there_twice_is_told_wherever_it_is():
     body = f'[{{"a": [{{"b": {{"{name}": 1, "{name}": 2}}}}]}}, {{"a": 1}}]'.encode()
     bad, good = documents(body)
     assert good == {"a": 1}
-    assert bad.reason == f"the name {'n' * 60!r} is there twice; send it once"
+    assert bad.reason == f"the name {'n' * 60!r} appears twice; send it once"
     # an array whose texts hold what looks like names is parsed again, and stays as it was
     text = '": ": "'
     several = [{"a": text, "b": [1.5, 10**30]}]
     assert documents(json.dumps(several).encode()) == several
     assert json_in(json.dumps({"a": text}).encode(), 1) == {"a": text}
-    with pytest.raises(Problem, match="cannot be read: the name 'a' is there twice") as told:
+    with pytest.raises(Problem, match="cannot be read: the name 'a' appears twice") as told:
         json_in(b'{"a": 1, "a": 2}', 1)
     assert told.value.status == 400
 

@@ -41,7 +41,7 @@ def test_a_document_that_names_something_twice_is_refused_by_its_place(client):
     json_type = {"Content-Type": "application/json"}
     told = client("POST", "/v1/documents", data=array, headers=json_type)
     assert (told.status_code, told.json()["document"]) == (422, 1)
-    assert "'text' is there twice" in told.json()["detail"]
+    assert "'text' appears twice" in told.json()["detail"]
     lines = "\n".join(['{"text": "a"}', TWICE, '{"text": "\\": c", "id" : 7}'])
     for body, headers in ((array, json_type), (lines, NDJSON)):
         told = client("POST", "/v1/documents?skip_bad=1", data=body, headers=headers).json()
@@ -61,7 +61,7 @@ def test_names_are_counted_and_not_what_texts_hold():
         b'{"a": [{"b": 1, "b": 2}]}',
         b'{"a": {"b": 1, "\\u0062": 2}}',
     ):
-        with pytest.raises(Problem, match="there twice"):
+        with pytest.raises(Problem, match="appears twice"):
             json_in(body, 5)
     assert json_in(b'{"a": {"b": 123456789012345678901234567890}}', 5)["a"]["b"] > 10**29
 

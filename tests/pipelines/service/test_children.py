@@ -76,7 +76,7 @@ def test_what_hangs_or_dies_is_begun_anew(place, monkeypatch, number, kept):
         hangs.set()
         assert second.wait(60), lines
     assert [process.returncode for process in begun] == [-signal.SIGKILL, 0]
-    killed = [line for line in lines if line.endswith("has said nothing for 3600 s; killed")]
+    killed = [line for line in lines if line.endswith("has sent no heartbeat for 3600 s; killed")]
     assert len(killed) == (number == signal.SIGSTOP)
 
 
@@ -95,7 +95,7 @@ def test_what_could_not_be_begun_anew_is_tried_again(monkeypatch):
     monkeypatch.setattr(children, "_FIRST", 0.05)
     with children.kept_running(["accumulate"], lines.append, Heard(), timedelta(hours=1)):
         assert second.wait(60), lines
-    assert "cannot be begun ([Errno 11] Resource temporarily unavailable)" in lines[1]
+    assert "cannot be started ([Errno 11] Resource temporarily unavailable)" in lines[1]
 
 
 def started(path):

@@ -45,4 +45,4 @@ def test_a_turn_is_told_as_json(run, config, place, serve):
     told = json.loads(run("accumulate", config, "--once", "--json")[1])
     assert (told["sealed"], told["counted"]) == (0, 0)
     code, _, err = run("accumulate", config, "--json")
-    assert (code, "--json is of --once; give both" in err) == (2, True)
+    assert (code, "--json needs --once; give both" in err) == (2, True)

@@ -110,11 +110,11 @@ def test_a_value_at_the_end_of_its_range_is_taken_and_the_next_is_refused(
         ),
         (
             {"listen": {"key": "k"}},
-            "[listen] certificate and key are given together; give both or none",
+            "[listen] certificate needs key, and key needs certificate; give both or neither",
         ),
         (
             {"listen": {"origins": ["https://a"]}},
-            "origins: pages of others may ask only with tokens; give tokens",
+            "origins: pages of other sites need tokens; give tokens",
         ),
     ],
 )
@@ -154,7 +154,7 @@ def test_what_belongs_together_is_given_together():
     assert of(accumulate=night).accumulate.refit_documents == 1
     assert of(accumulate={"night": "n", "refit_every": "1h"}).accumulate.night == "n"
     for alone in ({"night": "n"}, {"refit_documents": 1}, {"refit_every": "1h"}):
-        with pytest.raises(InvalidInput, match="night is given together with"):
+        with pytest.raises(InvalidInput, match="night needs refit_documents or refit_every"):
             of(accumulate=alone)
 
 

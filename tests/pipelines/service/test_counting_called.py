@@ -140,7 +140,9 @@ def test_what_nobody_can_read_is_refused_and_what_finds_no_room_is_set_aside(pla
     )
     assert isinstance(outcomes(store, place.inbox, shards, (), run), Outcomes)
     place.inbox.folder.write(shards[0].path, b"another\n")
-    with pytest.raises(StoreError, match="is not as it was sealed; restore it from a copy"):
+    with pytest.raises(
+        StoreError, match="has changed since it was sealed; restore it from a backup"
+    ):
         fails_alone(store, place.inbox, shards[0], run)
 
 
@@ -204,7 +206,9 @@ def test_documents_are_deleted_by_id_and_by_receipt_and_stay_so_after_a_rollback
     turn = place.ours.turn()
     assert turn.failed == ()
     assert place.store.commit.documents == 240 + 2
-    assert place.lines == ["deleted documents were counted again in 2 shards: taken out again"]
+    assert place.lines == [
+        "deleted documents were counted again in 2 shards; subtracted them again"
+    ]
     assert read_honoured(place.inbox) > version
     assert place.ours.turn().failed == ()
     assert place.lines[1:] == []
@@ -285,10 +289,10 @@ def test_what_is_left_of_a_shard_must_be_what_deletions_left(place):
     rollback(place.store, version)
     deleting = Deleting(place.ours.deletions, lambda: place.store.writable(), place.ours.run)
     place.inbox.folder.write(shard.path, b"another\n")
-    with pytest.raises(StoreError, match="is not what deletions have left of it; restore it"):
+    with pytest.raises(StoreError, match="is not as deletions left it; restore it"):
         deleting.delete_again()
     place.inbox.folder.delete([shard.path])
-    with pytest.raises(StoreError, match="what was left of it is no longer kept"):
+    with pytest.raises(StoreError, match="the rest of its documents has expired"):
         deleting.delete_again()
     assert read_honoured(place.inbox) < place.store.version
     place.inbox.folder.write(shard.path, content)

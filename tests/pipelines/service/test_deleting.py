@@ -110,7 +110,7 @@ def test_what_a_rollback_brings_back_is_deleted_again(compacted, planted, name):
     assert service.accumulator.look() is not None
     service.require_as_counted_anew()
     service.require_no_text(planted[0 if name == "a" else 3])
-    assert any("taken out again" in line for line in service.lines)
+    assert any("subtracted them again" in line for line in service.lines)
     assert service.accumulator.look() is None, "once is enough"
 
 
@@ -172,7 +172,7 @@ def test_a_deletion_that_cannot_be_carried_out_stops_no_other(compacted, planted
     turn = service.turn()
     assert turn.counted == 2
     assert [step for step, _ in turn.failed] == ["delete again"]
-    assert "and so are other shards of its segment" in str(turn.failed[0][1])
+    assert "nor do other shards of its segment" in str(turn.failed[0][1])
     blocked, free = service.ask("b"), service.ask("e")
     turn = service.turn()
     assert turn.forgotten == 1

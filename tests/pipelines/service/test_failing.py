@@ -11,7 +11,7 @@ WIDTHS = (1280, 390)
 @pytest.mark.parametrize(
     ("method", "path", "status", "said"),
     [
-        ("GET", "/nothing", 404, "there is no such address"),
+        ("GET", "/nothing", 404, "no such path"),
         ("GET", "/topics/99", 404, "99"),
         ("GET", "/topics/x", 404, "x"),
         ("GET", "/v1/receipts/none", 422, "none"),
@@ -60,23 +60,23 @@ def test_the_page_of_the_calls_looks_as_others_and_leads_back(client, seen, widt
     page = seen(client, "/docs", width)
     style = "(({ fontFamily, color }) => fontFamily + color)(getComputedStyle(document.body))"
     own = page.evaluate(style)
-    assert page.locator("h1").inner_text() == "Calls"
-    assert page.locator('nav a[aria-current="page"]').inner_text() == "Calls"
-    assert page.locator("h2").count() > 20
+    assert page.locator("h1").inner_text() == "API"
+    assert page.locator('nav a[aria-current="page"]').inner_text() == "API"
+    assert page.locator("main details").count() > 20
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.locator("nav a").first.click()
     assert page.evaluate(style) == own
     assert "topics" in page.locator("h1").inner_text().lower() or page.url.endswith("/")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_page_of_an_error_fits_and_leads_back(client, chromium, width):
-    page = chromium.new_page(viewport={"width": width, "height": 800})
+def test_the_page_of_an_error_fits_and_leads_back(client, chromium, examined):
+    page = chromium.new_page()
     try:
         page.goto(f"http://127.0.0.1:{client.port}/nothing")
-        assert page.locator("h1").inner_text() == "There is no such thing"
-        assert "no such address" in page.locator("#detail").inner_text()
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.locator("h1").inner_text() == "Not found"
+        assert "no such path" in page.locator("#detail").inner_text()
+        assert page.locator("main li a").count() == page.locator("nav a").count()
+        examined(page, "not-found")
         page.get_by_text("Back to the first page").click()
         assert page.url == f"http://127.0.0.1:{client.port}/"
     finally:

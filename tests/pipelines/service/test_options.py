@@ -102,5 +102,7 @@ def test_a_night_is_of_the_same_store_by_its_url(archived, options, opened, tmp_
     folder, name = pages.night_reports(SimpleNamespace(config=config))
     assert (folder.storage_options, name) == ({"auto_mkdir": False}, f"{store}/")
     written("elsewhere")
-    with pytest.raises(InvalidInput, match=r"is of store .*elsewhere, the service of .*/store"):
+    with pytest.raises(
+        InvalidInput, match=r"names the store .*elsewhere, but the service .*/store"
+    ):
         night_of(config)

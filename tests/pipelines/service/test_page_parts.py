@@ -199,6 +199,15 @@ def test_time_shows_shares_of_days_weeks_and_months(store, serve_days, seen, wid
         whiskers = page.locator("#periods path.whisker")
         assert whiskers.count() == 12
         assert min(mark.bounding_box()["height"] for mark in whiskers.all()) > 4, "they are seen"
+        assert page.locator("#periods rect.range").count() == 4
+        height = page.locator("#periods svg").first.bounding_box()["height"]
+        page.get_by_role("button", name="Enlarge").nth(1).focus()
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.textContent") == "Reduce"
+        large = page.locator("#periods .panel.large svg")
+        assert large.bounding_box()["height"] > 1.5 * height
+        page.keyboard.press("Enter")
+        assert large.count() == 0
         assert NASTY in shown[3]
         in_columns(page, "#sums", 4, width)
         fits(page, width)
@@ -237,10 +246,12 @@ def test_numbers_of_topics_are_compared_beside_all_requests(
         known = [one for one in compared.selection.candidates if one.npmi is not None]
         for width, scheme in WIDTHS:
             page = seen(client, "/choice", width, scheme)
-            why = page.locator("#why").inner_text()
+            why = page.locator("#why").text_content()
             assert why == compared.why
+            taken = compared.selection.taken.n_topics
+            assert f"Chosen: {taken} topics" in page.locator("#chosen").inner_text()
             assert why.startswith(compared.selection.why_separable)
-            assert "pairs held out take" in why
+            assert "Chose " in why
             tried = len(compared.selection.candidates)
             assert page.locator("#candidates tbody tr").count() == tried
             assert page.locator("#coherence circle.mark").count() == len(known) > 1
@@ -295,7 +306,7 @@ def test_the_night_that_compared_last_is_shown(days, store, serve_days):
     accumulate = {"night": str(days / "night.toml"), "refit_documents": 100}
     with serve_days(accumulate=accumulate) as client:
         text = client("GET", "/choice").text
-        assert "pairs held out take 3 topics" in text
+        assert "Chose 3 topics" in text
         assert "Of version 3, the latest is 4, by a night." in text
     (days / "night.toml").unlink()
     with serve_days(accumulate={}) as client:

@@ -4,8 +4,6 @@ import base64
 import json
 import re
 
-import pytest
-
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
 from streaming_moments.pipelines.service.tokens import Role, add_token
@@ -15,20 +13,36 @@ from streaming_moments.storage.store.model_changes import TagMove
 from streaming_moments.storage.store.store import MomentStore
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-PAGES = ("/", "/topics/0", "/time", "/choice", "/versions", "/health", "/try", "/docs")
+PAGES = {
+    "topics": "/",
+    "topic": "/topics/0",
+    "time": "/time",
+    "choice": "/choice",
+    "versions": "/versions",
+    "compared": "/versions?before=1&after=3",
+    "rollback": "/versions/2/rollback",
+    "health": "/health",
+    "try": "/try",
+    "docs": "/docs",
+}
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_fits_and_is_silent(place, visited, width, path):
+def test_pages_fit_are_silent_and_accessible(place, visited, client, examined):
     store = MomentStore.open(str(place / "store"))
     label(store, 0, HOSTILE[:90], "first", HOSTILE)
-    page = visited(path, width, "dark" if width < 400 else "light")
-    page.wait_for_selector("h1")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("document.querySelectorAll('img').length") == 0
-    if path != "/docs":
+    client.service.current.look()
+    page = visited("/")
+    for name, path in PAGES.items():
+        page.goto(f"http://127.0.0.1:{client.port}{path}")
+        assert page.locator("h1").count() == 1
+        assert page.evaluate("document.querySelectorAll('img').length") == 0
+        assert page.locator(".site a[aria-current]").count() == 1, path
         assert page.get_by_role("link", name="Try it").count() == 1
+        examined(page, name)
+    page.goto(f"http://127.0.0.1:{client.port}/versions")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main", "the navigation is skipped"
 
 
 def test_the_topics_are_shown_by_their_own_script(visited):
@@ -67,12 +81,14 @@ def test_health_tells_drift_rates_and_the_ledger(place, start, planted, visited,
         nightly.send([{}])
         text = nightly("GET", "/health").text
         assert "UTC: refused" in text
+        assert "1 thing needs attention" in text
         assert [one in text for one in (">0.75<", ">12.50<", ">0.500<")] == [True] * 3
         rates = text[text.index('label="Rates"') : text.index("Drift</h2>")]
         assert re.findall(r">(\d+)<", rates) == [*"77", *"00", *"22", *"11", *"00"]
     page = visited("/health", 390)
-    assert page.locator("[aria-label=Ledger] tbody tr").count() == 6
-    assert "none has yet" in page.content()
+    assert page.locator("[aria-label=Shards] tbody tr").count() == 6
+    assert "No night has run yet" in page.content()
+    assert "All is well" in page.locator("#state").inner_text()
 
 
 def test_two_versions_are_compared(client):
@@ -103,5 +119,5 @@ def test_topics_that_moved_between_two_versions_are_told(days, serve_days):
     store.save_model("turned", turned, tag=TagMove("published", "three"))
     with serve_days() as client:
         text = client("GET", f"/versions?before={store.version}&after={store.version + 1}").text
-    assert "published: three before, turned after; of 4 that both have" in text
+    assert "published: three before, turned after. Of 4 topics in both" in text
     assert "by 0.00" in text

@@ -24,6 +24,7 @@ from streaming_moments.pipelines.service.ingest_worker.selecting import (
     found_selection,
     why_not_compared,
 )
+from streaming_moments.pipelines.service.ingest_worker.steps import FailingStep
 from streaming_moments.pipelines.service.tokens import Role, add_token
 from streaming_moments.quality.drift import Drift
 from streaming_moments.storage.files.sealed import seal
@@ -81,6 +82,7 @@ def test_pages_are_linked_by_what_the_model_has_for_topics(caller, call_at):
     assert links_of(replace(caller.service.view, published=None))[0] == ("Topics", "/")
     with call_at("vectors") as other:
         assert links_of(other.service.view)[0] == ("Clusters", "/")
+        assert links_of(other.service.view)[2] == ("Number of clusters", "/choice")
 
 
 def test_the_first_page_is_of_the_model_or_says_that_there_is_none(caller):
@@ -140,6 +142,14 @@ def test_health_has_numbers_rates_and_the_ledger(caller, values):
     assert (found.since, found.view) == (None, caller.service.view)
     object.__setattr__(caller.service, "silence", lambda: 7.0)
     assert told(caller, values, "/health").silence == 7.0
+    assert "All is well" in caller("GET", "/health").text
+    object.__setattr__(caller.service, "silence", lambda: 400.0)
+    failing = FailingStep("count", 3, "2026-11-01T03:00:00", "2026-11-01T04:00:00", "<b>full</b>")
+    caller.service.current.view = replace(caller.service.view, steps=(failing,))
+    text = caller("GET", "/health").text
+    assert "2 things need attention" in text
+    assert "failed 3 times since 2026-11-01 03:00 UTC: &lt;b&gt;full" in text
+    assert "has not reported for 7 min" in text
     caller.service.current.view = replace(caller.service.view, published=None)
     assert told(caller, values, "/health").since is None
 
@@ -200,6 +210,11 @@ def test_health_shows_the_last_ten_nights_and_that_the_last_one_failed(
         found = told(caller, values, "/choice")
         assert (found.compared.version, found.compared.by_night) == (3, True)
         assert [one.n_topics for one in found.lines] == [2, 3]
+        assert "Chosen: 2 topics" in caller("GET", "/choice").text
+        for one in candidates:
+            one["npmi"] = one["n_topics"] / 10
+        (tmp_path / "out" / "night-20261121T.json").write_text(json.dumps(content))
+        assert "3 is the largest number that was compared" in caller("GET", "/choice").text
         folder, store = pages.night_reports(caller.service)
         assert (folder.url, store) == (f"{tmp_path}/out", str(place))
         (tmp_path / "night.toml").unlink()
@@ -280,7 +295,7 @@ def test_a_form_has_few_fields(caller, fields, status):
 def test_the_page_of_the_calls_lists_them(caller, values):
     found = told(caller, values, "/docs")
     assert len(found.calls) == 28
-    assert (found.at, found.title, found.document["openapi"]) == ("/docs", "Calls", "3.1.0")
+    assert (found.at, found.title, found.document["openapi"]) == ("/docs", "API", "3.1.0")
 
 
 def test_a_topic_is_shown_with_what_lies_nearest(caller, values):
@@ -288,7 +303,7 @@ def test_a_topic_is_shown_with_what_lies_nearest(caller, values):
     assert (found.number, found.parts, found.part.topic) == (1, 2, 1)
     assert found.content["only"] == 1
     assert (found.follows, found.note) == (True, "")
-    assert found.measured.startswith("Distance: of Jensen")
+    assert found.measured.startswith("Distance: Jensen-Shannon")
     assert found.facts["share"] == f"{found.part.weight:.1%}"
     assert found.facts["coherence, NPMI"] == f"{found.part.npmi:.2f}"
     assert found.facts["error bar, L1"] == f"{found.part.bar:.3g}"
@@ -401,8 +416,8 @@ def test_shares_over_time(caller, values, call_at, monkeypatch):
         found = told(other, values, "/time")
         assert (found.periods, found.by) == ((), None)
         assert found.said == (
-            "spherical is a model of gaussian_mixture, whose clusters have shares of all that was "
-            "counted, not of its days; of topics there are shares by day."
+            "spherical is a model of gaussian_mixture. Its clusters have no shares by day; "
+            "topics do."
         )
 
 
@@ -502,7 +517,7 @@ def test_choice_shows_what_was_compared_last(caller, values):
 def test_of_some_stores_no_numbers_are_compared(archived):
     assert why_not_compared(MomentStore.open(str(archived("night")))) == ""
     refused = why_not_compared(MomentStore.open(str(archived("tables_4"))))
-    assert refused.startswith("no halves tell how many states latent_tree should have")
+    assert refused.startswith("held-out data cannot choose the number of states of latent_tree")
 
 
 def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monkeypatch):
@@ -590,7 +605,7 @@ def test_errors_are_pages_for_browsers(caller, monkeypatch):
     answer = caller("GET", "/topics/9", accept="text/html", x_request_id="mine")
     assert answer.status == 404
     assert answer.headers["content-type"].startswith("text/html")
-    for part in ("There is no such thing", "mine", "has no topic 9", "404"):
+    for part in ("Not found", "mine", "has no topic 9", "404"):
         assert part in answer.text
     caller.service.current.view = replace(caller.service.view, problems={"owner": "of another"})
     refused = caller("PUT", "/v1/documents", accept="text/html")

@@ -200,7 +200,7 @@ def test_texts_are_cut_into_words_as_the_lineage_of_the_model_did(archived, monk
 def test_a_model_of_ids_says_nothing_of_texts(published):
     found = published("counts_ids")
     assert isinstance(found.model, TopicModel)
-    with pytest.raises(InvalidInput, match="says no topics of texts"):
+    with pytest.raises(InvalidInput, match="has no topics of texts"):
         found.infer(["a"])
 
 
@@ -222,7 +222,7 @@ def test_which_model_answers(archived):
 
 def test_a_model_of_other_documents_says_nothing_of_texts(published):
     found = published("vectors")
-    with pytest.raises(InvalidInput, match="says no topics of texts"):
+    with pytest.raises(InvalidInput, match="has no topics of texts"):
         found.infer(["a"])
     assert found.words_for("a", (0.5, 0.5), 3) == [(), ()]
     found.warm()

@@ -38,7 +38,7 @@ def test_what_is_no_list_of_texts_is_refused_by_its_field_and_place():
             lambda none=none: texts_in({"texts": none}, 2, 3), 422, "at least one text", "texts"
         )
     refused(lambda: texts_in({"texts": ["a"] * 3}, 2, 3), 413, "there are 3 texts", "texts")
-    refused(lambda: texts_in({"texts": ["a", 1]}, 2, 3), 422, "text 1 is no string", "texts", 1)
+    refused(lambda: texts_in({"texts": ["a", 1]}, 2, 3), 422, "text 1 is not a string", "texts", 1)
     refused(lambda: texts_in({"texts": ["abcd"]}, 2, 3), 413, "above 3 characters", "texts", 0)
 
 
@@ -272,5 +272,5 @@ def test_without_documents_that_it_takes_a_store_says_why(caller):
     caller.service.current.view = replace(view, intake=None, problems={"documents": "of ids"})
     assert problem(caller("GET", "/v1/openapi.json"), 503)["detail"] == "of ids"
     caller.service.current.view = replace(view, intake=None)
-    with pytest.raises(StoreError, match="takes no documents"):
+    with pytest.raises(StoreError, match="accepts no documents"):
         assert caller.service.current.intake

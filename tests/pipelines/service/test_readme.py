@@ -1,7 +1,6 @@
 """The examples of the service's README, from top to bottom, by a server as a user starts it."""
 
 import json
-import os
 import re
 import signal
 import socket
@@ -9,10 +8,12 @@ import subprocess
 import sys
 import time
 import tomllib
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 import requests
+from page_scripts import printed_by
 
 from streaming_moments.pipelines import service
 from streaming_moments.pipelines.service.config import service_of
@@ -21,18 +22,6 @@ from streaming_moments.pipelines.service.tokens import Role, add_token
 README = (Path(service.__file__).parent / "README.md").read_text()
 EXAMPLES = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
 LONGEST = 120  # seconds
-
-
-def bash(script, folder):
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=LONGEST,
-    )
 
 
 def free_port():
@@ -70,8 +59,8 @@ def test_the_examples_run_from_top_to_bottom(folder):
     ]
     [begin, calls, token] = [text for language, text in moved if language == "sh"]
     made, start = begin.split("streaming-moments serve ")
-    ran = bash(made, folder)
-    assert ran.returncode == 0, ran.stderr
+    with chdir(folder):
+        printed_by(made)
     config = folder / start.strip()
     # what the example says, on a port that is free here
     assert tomllib.loads(config.read_text()) == {"store": "store"}
@@ -85,9 +74,8 @@ def test_the_examples_run_from_top_to_bottom(folder):
     )
     try:
         until_answered(f"http://127.0.0.1:{port}/healthz", serving)
-        called = bash(calls, folder)
-        assert called.returncode == 0, called.stdout + called.stderr
-        receipt, rest = called.stdout.split("}", 1)
+        with chdir(folder):
+            receipt, rest = printed_by(calls).split("}", 1)
         assert json.loads(receipt + "}")["state"] == "accepted"
         assert '"topics"' in rest or '"proportions"' in rest
         [client] = [text for language, text in moved if language == "py"]
@@ -102,8 +90,8 @@ def test_the_examples_run_from_top_to_bottom(folder):
         )
         assert ran.returncode == 1
         assert re.search(r"RuntimeError: 422 The content is refused: .*key", ran.stderr), ran.stderr
-        ran = bash(token, folder)
-        assert (ran.returncode, ran.stdout[:3]) == (0, "sm_")
+        with chdir(folder):
+            assert printed_by(token)[:3] == "sm_"
         page = requests.get(f"http://127.0.0.1:{port}/", timeout=60)
         assert (page.status_code, "<h1" in page.text) == (200, True)
     finally:

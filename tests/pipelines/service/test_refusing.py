@@ -69,7 +69,9 @@ def test_a_shard_is_read_alone_as_it_was_sealed(log, fails):
     found = fails_alone(None, log.inbox, shard, RUN)
     assert (found.url, found.reason) == (url, "OverflowError: int too big")
     log.inbox.folder.write(shard.path, b"another\n")
-    with pytest.raises(StoreError, match="is not as it was sealed; restore it from a copy"):
+    with pytest.raises(
+        StoreError, match="has changed since it was sealed; restore it from a backup"
+    ):
         fails_alone(None, log.inbox, shard, RUN)
 
 

@@ -213,7 +213,10 @@ def test_no_document_adds_more_than_a_part_of_what_a_store_has_room_for(serve, p
     assert judge.bound(line(most - 50)) * DOCUMENTS_OF_ROOM < 2**62
     with serve() as client:
         told = client.send([{"text": f"{word} " * most}])
-        assert (told.status_code, "in a store made" in told.json()["detail"]) == (422, True)
+        assert (
+            told.status_code,
+            "create the store with --passage-words" in told.json()["detail"],
+        ) == (422, True)
         assert client.send([{"text": f"{word} " * (most - 50)}]).status_code == 202
 
 

@@ -275,7 +275,7 @@ def test_a_document_is_judged_by_what_it_may_add(archived):
 def test_a_bound_at_the_room_is_refused_and_one_below_is_not(archived, monkeypatch):
     judge = Countable(MomentStore.open(str(archived("night"))))
     most = 2**62 // 2**14
-    for bound, told in ((most - 1, None), (most, "may add 2.81e+14 to a sum, above 2.81e+14")):
+    for bound, told in ((most - 1, None), (most, "could add 2.81e+14 to a sum, above 2.81e+14")):
         monkeypatch.setattr(Countable, "bound", lambda self, line, bound=bound: bound)
         found = judge.why_not(b"")
         assert found is None if told is None else told in found
@@ -309,7 +309,7 @@ def test_counting_stalls_from_when_seals_wait_or_a_turn_fails(inbox, monkeypatch
     note_reached(inbox, 6)
     found = counting_now(inbox, 6, failing[:1], found)
     assert (found.lag, found.failing, found.since) == (0, "away", 120.0)
-    assert found.problem(1e9) == "no documents are counted, each turn fails: away"
+    assert found.problem(1e9) == "no documents are counted, as each cycle fails: away"
     assert counting_now(inbox, 6, failing[1:], found).failing == "far"
     night = FailingStep("night", 1, "", "", "away")
     found = counting_now(inbox, 6, (night,), found)

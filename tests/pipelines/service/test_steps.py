@@ -63,7 +63,7 @@ def test_a_failed_step_is_due_after_2_4_8_and_at_most_64_pauses(tried):
         waits.append(wait)
     assert tried.noted == [("count", 8, "away")]
     assert tried.lines == [
-        f"count failed, to be tried again in {wait:.3g} s or later: away" for wait in waits
+        f"count failed; next try in {wait:.3g} s or later: away" for wait in waits
     ]
     assert [(step, str(error)) for step, error in tried.steps.failed] == [("count", "away")] * 8
     assert tried.steps.is_due("night"), "each by itself"
@@ -155,7 +155,7 @@ def test_a_note_that_cannot_be_read_is_told_and_keeps_nothing_from_going_on(trie
     tried.inbox.folder.write("steps.json", b"?")
     tried.steps.attempt("count", failing)
     assert len(tried.lines) == 2
-    assert tried.lines[1].startswith("what fails cannot be noted in the inbox: ")
+    assert tried.lines[1].startswith("failures cannot be recorded in the inbox: ")
     with pytest.raises(StoreError):
         read_steps(tried.inbox)
 
@@ -194,7 +194,7 @@ def test_the_name_of_a_step():
             ["sealed 1, counted 0, version 0", "left out a: bad", "set aside b: full"],
         ),
         (Expired(), []),
-        (Expired(1, 2, 3), ["no longer kept: 1 shards, 2 seals, 3 keys"]),
+        (Expired(1, 2, 3), ["expired: 1 shards, 2 seals, 3 keys"]),
         (Compared(5), ["compared numbers of topics of version 5"]),
         ("published", ["night: published"]),
     ],

@@ -107,8 +107,8 @@ def test_while_too_much_waits_documents_are_refused_and_told_when_to_come_again(
         current, service = caller.service.current, caller.service
         for waits, detail in (
             (Backlog(1, 1, 999, timedelta(seconds=9.9)), None),
-            (Backlog(1, 1, 1000), "1,000 bytes wait to be counted, of 1,000 at most"),
-            (Backlog(1, 1, 1, timedelta(seconds=10)), "documents wait since 10 seconds"),
+            (Backlog(1, 1, 1000), "1,000 bytes of documents are pending, of 1,000 at most"),
+            (Backlog(1, 1, 1, timedelta(seconds=10)), "documents have been pending for 10 seconds"),
         ):
             current.view = replace(current.view, backlog=waits)
             if detail is None:
@@ -152,7 +152,7 @@ def test_a_storage_that_does_not_answer_in_time_is_told_and_what_it_writes_is_he
         current.view = replace(view, backlog=Backlog(1, 1, 999 - held))
         require_room(caller.service)
         current.view = replace(view, backlog=Backlog(1, 1, 1000 - held))
-        with pytest.raises(Problem, match="1,000 bytes wait to be counted"):
+        with pytest.raises(Problem, match="1,000 bytes of documents are pending"):
             require_room(caller.service)
         current.view = view
         goes_on.set()
@@ -263,4 +263,7 @@ def test_what_became_of_a_deletion(caller):
     for wrong in ("0" * 31, "0" * 33, "g" * 41):
         told = problem(caller("GET", f"/v1/deletions/{wrong}"), 422)
         assert told["field"] == "deletion"
-        assert told["detail"] == f"{wrong[:40]!r} is no deletion; give one as answered"
+        assert (
+            told["detail"]
+            == f"{wrong[:40]!r} is not an id of a deletion; give one that a deletion answered"
+        )

@@ -68,7 +68,7 @@ def test_what_is_no_file_of_tokens_is_told_and_left_as_it_is(tmp_path, content):
         lambda: add_token(path, "a", Role.READER),
         lambda: remove_token(path, "a"),
     ):
-        with pytest.raises(InvalidInput, match="is not a file of tokens; restore it"):
+        with pytest.raises(InvalidInput, match="is not a token file; restore it"):
             act()
     assert path.read_bytes() == content
 

@@ -148,7 +148,7 @@ def test_without_a_file_that_can_be_read_nobody_is_let_in(serve, place, content)
         client.service.current.look_at_tokens()
         answer = client("GET", "/v1/status", headers=told)
         assert (answer.status_code, int(answer.headers["Retry-After"]) > 0) == (503, True)
-        assert "tokens" in answer.json()["detail"]
+        assert "token file" in answer.json()["detail"]
         ready = client("GET", "/readyz")
         assert (ready.status_code, ready.json()["problems"]) == (503, ["tokens"])
         assert client("GET", "/healthz").status_code == 200

@@ -152,7 +152,7 @@ def test_what_a_rollback_brought_back_is_taken_out_once(ours, monkeypatch):
     for _ in range(2):
         assert ours.turn().failed == ()
     assert (again, read_steps(ours.seals.inbox)) == ([5], ())
-    told = ["deleted documents were counted again in 2 shards: taken out again"]
+    told = ["deleted documents were counted again in 2 shards; subtracted them again"]
     assert ours.lines == told
     rollback(store, 2)
     assert ours.turn().failed == ()

@@ -51,7 +51,7 @@ def test_one_that_dies_is_begun_anew_after_1_2_4_and_at_most_60_seconds(clock, m
     assert told.keep(None, lambda code: True) == 9
     waits = [1, 2, 4, 8, 16, 32, 60, 60, 60, 1, 2]
     assert lines == [
-        f"what accumulates ended with code 9; begun anew in {wait} s" for wait in waits
+        f"the counting process ended with exit code 9; restarting it in {wait} s" for wait in waits
     ]
     assert sum(clock.slept) == sum(waits)
     assert max(clock.slept) == 0.5, "whether it is over is asked twice a second"
@@ -90,11 +90,11 @@ def test_what_cannot_be_begun_is_tried_again_after_twice_as_long(clock, monkeypa
     monkeypatch.setattr(_Watch, "_ended", lambda self, child: next(codes))
     monkeypatch.setattr(_Watch, "begin", begin)
     assert watch(lines.append).keep(None, lambda code: code != 0) == 0
-    failed = "what accumulates cannot be begun (no memory)"
+    failed = "the counting process cannot be started (no memory)"
     assert lines == [
-        "what accumulates ended with code 9; begun anew in 1 s",
-        f"{failed}; begun anew in 2 s",
-        f"{failed}; begun anew in 4 s",
+        "the counting process ended with exit code 9; restarting it in 1 s",
+        f"{failed}; restarting it in 2 s",
+        f"{failed}; restarting it in 4 s",
     ]
 
 
@@ -153,7 +153,7 @@ class Silence(Heard):
 def test_one_that_says_nothing_for_as_long_as_it_may_is_killed(selecting):
     lines, child, heard = [], Child(b"...."), Silence(selecting)
     assert watch(lines.append, heard, 7.0)._ended(child) == -9
-    assert lines == ["what accumulates has said nothing for 7 s; killed"]
+    assert lines == ["the counting process has sent no heartbeat for 7 s; killed"]
     assert (selecting.now, heard.beats) == (1007.0, 1)
     assert child.signals == ["kill"]
     assert child.stdout.closed

@@ -8,7 +8,8 @@ import pytest
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.bernoullis.distinct import SetMoments, components_of
-from streaming_moments.models.bernoullis.passes import ExpectedSets, SetReader, improved, polished
+from streaming_moments.models.bernoullis.passes import ExpectedSets, SetReader, improved
+from streaming_moments.models.passes.in_memory import polished
 from streaming_moments.models.rows import InMemory
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, concatenate
@@ -188,6 +189,8 @@ def test_passes_are_the_same_bits_in_any_cut():
     assert np.array_equal(
         improved(model, again).probabilities, improved(model, whole).probabilities
     )
+    by_one, by_three = (polished(model, drawn.batch, 2, threads=number) for number in (1, 3))
+    assert np.array_equal(by_one.probabilities, by_three.probabilities)
 
 
 def test_passes_do_not_make_rows_less_likely():
@@ -203,7 +206,7 @@ def test_passes_do_not_make_rows_less_likely():
 
 def test_a_component_without_rows_keeps_its_probabilities():
     model = BernoulliMixture(np.array([[0.9, 0.5], [0.2, 0.5]]), np.array([1.0, 0.0]))
-    with pytest.raises(InvalidInput, match="-1 passes over 2 rows"):
+    with pytest.raises(InvalidInput, match="-1 passes"):
         polished(model, CountBatch.from_csr([[1, 0], [1, 1]]), -1)
     found = polished(model, CountBatch.from_csr([[1, 0], [1, 1]]), 1)
     assert found.probabilities[:, 1].tolist() == [0.5, 0.5]

@@ -28,7 +28,7 @@ from streaming_moments.models.halves import (
     with_dirichlet,
 )
 from streaming_moments.models.numbers.number_search import numbers_of_topics
-from streaming_moments.models.passes.documents import polished
+from streaming_moments.models.passes.in_memory import polished
 from streaming_moments.models.refinement import (
     PairTopics,
     begun,

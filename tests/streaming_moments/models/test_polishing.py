@@ -152,7 +152,7 @@ def test_what_cannot_be_polished_says_why():
         passes_of(IndependentIntensities)
     with pytest.raises(InvalidInput, match="no passes over documents"):
         polished(object.__new__(IndependentIntensities), batch)
-    with pytest.raises(InvalidInput, match="not of documents"):
+    with pytest.raises(InvalidInput, match="not of documents or sets"):
         polished(object.__new__(GaussianMixture), batch)
     full = replace(ExpectedCounts.zero(model), tokens=1 << 42)
     with pytest.raises(BoundExceeded, match="fewer shards"):

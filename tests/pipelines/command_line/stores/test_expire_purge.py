@@ -102,10 +102,10 @@ def test_expire_drops_versions_and_log_says_where_history_begins(run, store):
     code, out, err = run("expire", url, "--keep", 1, "--older-than", "0s")
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == "the history begins with version 3"
-    assert "version 3 stays for model late" in out
+    assert "version 3 stays: model late" in out
     log = run("log", url)[1]
     assert "expire: 3 versions, 0 models" in log
-    assert log.splitlines()[-1] == "the history begins with version 3; no longer kept: 0 to 2"
+    assert log.splitlines()[-1] == "the history begins with version 3; expired versions: 0 to 2"
     assert json.loads(run("log", url, "--json")[1])["expired"] == [[0, 2]]
     for command in (("rollback", url, 1), ("diff", url, 1, 4), ("verify", url, "--version", 1)):
         code, _, err = run(*command)
@@ -164,7 +164,7 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     assert (planned["tags"], planned["dry_run"]) == (["published"], True)
     code, out, err = run("purge", url, gone, "--message", "request 7")
     assert code == 0, err
-    assert "models dropped: late; fit others by `refit`" in out
+    assert "models dropped: late; fit new ones with `refit`" in out
     assert "tags dropped: published" in out
     assert "deleted reports/latest.html" in out
     assert "vocabulary and basis: they were chosen from a sample" in out
@@ -192,7 +192,7 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     assert len([path for path in left if path.startswith("proportions/")]) == 1
     code, out, _ = run("verify", url, gone, "--purged")
     assert code == 0, out
-    assert f"nothing of 1 shards is left in {url}" in out
+    assert f"{url} holds nothing of 1 shards" in out
     assert "earlier versions of objects" in out
     assert json.loads(run("verify", url, gone, "--purged", "--json")[1])["purged"] is True
     before = texts(url)
@@ -235,12 +235,12 @@ def test_a_purged_shard_may_be_gone(run, store, places):
     gone.unlink()
     code, out, err = run("purge", store.url, gone)
     assert code == 0, err
-    assert "2 shards were counted anew" in out
+    assert "2 other shards were counted again" in out
     after = MomentStore.open(store.url)
     assert after.load() == statistics(after, others)
     code, out, _ = run("verify", store.url, gone, "--purged")
     assert code == 0
-    assert "looked for by name alone" in out
+    assert "searched by name only" in out
 
 
 def test_nothing_is_purged_where_neither_it_nor_the_others_can_be_read(run, store, places):
@@ -248,7 +248,7 @@ def test_nothing_is_purged_where_neither_it_nor_the_others_can_be_read(run, stor
     places[5].unlink()
     code, _, err = run("purge", store.url, places[4])
     assert (code, err.count("\n")) == (2, 1)
-    assert f"neither {places[4]} nor all others" in err
+    assert f"{places[4]} must be subtracted from a group of shards, but neither they nor" in err
     assert f"{places[5]} is gone" in err
     assert MomentStore.open(store.url).version == 4
     # a segment of which nothing stays needs no reading
@@ -333,7 +333,7 @@ def test_a_purge_that_died_after_its_commit_is_told_and_finished(
     assert "typo, and it has purged no such shard" in err
     code, out, err = run("purge", store.url, f"{places[0].parent}/4.*")
     assert (code, err) == (0, "")
-    assert "1 shards were purged before; what was left of them is deleted" in out
+    assert "1 shards are already purged; their remains are deleted" in out
     code, out, _ = run("verify", store.url, places[4], "--purged")
     assert code == 0, out
     assert MomentStore.open(store.url).load() == after.load()

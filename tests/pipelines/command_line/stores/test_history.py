@@ -60,7 +60,7 @@ def test_rollback_diff_and_verify(run, store):
     assert (code, found["documents"], len(found["added"]), found["removed"]) == (0, 450, 3, [])
     assert "+450 documents" in run("diff", store.url, "1", "2")[1]
     code, out, _ = run("rollback", store.url, 1)
-    assert (code, out) == (0, "version 3: what version 1 was\n")
+    assert (code, out) == (0, "version 3: restored version 1\n")
     assert "rollback to version 1" in run("log", store.url)[1]
     assert json.loads(run("rollback", store.url, 2, "--json")[1])["documents"] == 900
     code, _, err = run("rollback", store.url, 9)
@@ -90,7 +90,7 @@ def test_tags_are_names_of_models(run, store):
 
 def test_compact_and_gc(run, store, embedded):
     before = store.load()
-    assert "2 segments became 1" in run("compact", store.url)[1]
+    assert "2 segments merged into 1" in run("compact", store.url)[1]
     after = store.latest()
     assert (after.load(), len(after.commit.segments)) == (before, 1)
     assert compact(after, Run(embedded)).version == after.version
@@ -120,13 +120,13 @@ def test_update_compacts_when_there_are_many_segments(run, store, shards):
 def test_forget_leaves_what_the_other_shards_make(run, store, shards):
     one, two, *rest = files(shards)
     code, out, err = run("forget", store.url, one, two)
-    said = "version 3: 2 shards forgotten, which will be skipped by updates\n"
+    said = "version 3: 2 shards forgotten; updates will skip them\n"
     assert (code, out) == (0, said), err
     assert store.latest().load() == statistics(store, rest)
     assert store.latest().verify() == []
     code, _, err = run("forget", store.url, one)
     assert code == 2
-    assert "was forgotten before, so it is not counted" in err
+    assert "is already forgotten" in err
     assert run("compact", store.url)[0] == 0
     assert store.latest().load() == statistics(store, rest)
     assert run("update", store.url, shards, "--include-forgotten")[0] == 0
@@ -146,7 +146,7 @@ def test_forget_and_replace_ask_for_the_content_that_was_counted(run, tmp_path, 
     for arguments, said in (
         (("forget", store.url, a), "was counted as sha256:"),
         (("update", store.url, a, b), "with --old URL"),
-        (("update", store.url, a, b, "--replace"), "the old content of 1 changed shards is not"),
+        (("update", store.url, a, b, "--replace"), "the old content of 1 changed shards is needed"),
         (("update", store.url, a, "--replace", "--old", b), "no segment holds it alone"),
         (("update", store.url, a, "--old", copy), "give both"),
     ):

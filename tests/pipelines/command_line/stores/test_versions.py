@@ -44,7 +44,7 @@ def test_a_rollback_goes_back_by_the_same_names(run, made, tmp_path):
     url = str(copytree(made, tmp_path / "copy"))
     latest = open_store(url).version
     code, out, _ = run("rollback", url, "-2")
-    assert (code, out) == (0, f"version {latest + 1}: what version {latest - 1} was\n")
+    assert (code, out) == (0, f"version {latest + 1}: restored version {latest - 1}\n")
     assert open_store(url).snapshot.commit.message == f"rollback to version {latest - 1}"
     # the value of an option may look like a version, and flags stand anywhere
     code, out, _ = run("rollback", url, "--json", "--message", "-1", "-2")

@@ -1,4 +1,4 @@
-"""Passes over documents in memory."""
+"""Passes over records in memory."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import Model
 from streaming_moments.models.passes.families import AUTO, MOST_PASSES, passes_of, settled
-from streaming_moments.models.passes.polishing import (
-    PASSES,
-    ExpectedCounts,
-    M,
-    Reader,
-    improved,
-    require_alpha,
-)
+from streaming_moments.models.passes.polishing import PASSES, M
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.statistics.counts.batch import CountBatch
+
+T = TypeVar("T", bound=Model)
 
 
 @checked
@@ -36,28 +32,31 @@ def polished(
     A pass reads each document with the topics as they are and makes new ones of the tokens that
     it expects of each word in each topic. LDA: by collapsed variational Bayes (CVB0; Asuncion,
     Welling, Smyth, Teh 2009), at most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer
-    where a document has come to rest. Single topic and Poisson: by the posterior of its topic.
+    where a document has come to rest. Single topic, Poisson and sets of features: by the posterior
+    of the topic or component.
 
     Parameters
     ----------
-    model : TopicModel
+    model : TopicModel or BernoulliMixture
         From its topics the passes begin; they keep their numbers.
     batches : CountBatch or iterable of CountBatch
         The documents; read once a pass, so no iterator.
     passes : int or "auto"
         One or two are enough where the topics are near; 0 gives the model itself. "auto" makes
-        them until one changes the topics by less than half of their error bars, at most 20.
+        them until one changes the topics by less than half of their error bars, of sets a
+        twentieth, at most 20.
     alpha : bool
         Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
-        digamma is linear between whole counts.
+        digamma is linear between whole counts. It overestimates alpha, from planted topics too,
+        and more with each pass: `alpha0="auto"` of a fit comes nearer.
     threads : int
         Over the documents of a batch; the same bits with any number.
 
     Raises
     ------
     InvalidInput
-        A model that has no passes over documents, alpha of single topics, or a negative number
-        of passes.
+        A model that has no passes over documents or sets, alpha of single topics, or a number out
+        of range.
     ForeignStatistics
         A batch counts another vocabulary.
 
@@ -73,31 +72,53 @@ def polished(
            [0.5, 0. ],
            [0. , 1. ]])
     """
+    if not passes_of(type(model)).of_counts:
+        raise InvalidInput(
+            f"model {model.name} is not of documents or sets; give one of topics, or fit "
+            "MomentGaussianMixture with polish to rows of numbers"
+        )
+    given = [batches] if isinstance(batches, CountBatch) else batches
+    return passes_over(model, None, given, passes, alpha, threads)
+
+
+def passes_over(
+    model: T,
+    foundation: Any,
+    batches: Iterable[Any],
+    passes: int | Literal["auto"],
+    alpha: bool = False,
+    threads: int = 1,
+) -> T:
+    """As `polished`, of any family: batches are what its reader takes and `select` cuts.
+
+    Foundation is that of the statistics, which families of counts do without.
+    """
+    family = passes_of(type(model))
     most = MOST_PASSES if passes == AUTO else passes
     if isinstance(most, str) or most < 0 or threads < 1:
         raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
-    if not passes_of(type(model)).of_documents:
-        raise InvalidInput(f"model {model.name} is not of documents; give one of topics")
-    require_alpha(model, alpha)
-    given = [batches] if isinstance(batches, CountBatch) else batches
+    family.require(model, alpha)
+    polishing: Any = model
     for number in range(1, most + 1):
-        expected, before = _expected(Reader(model), given, threads), model
-        model = improved(model, expected, alpha)
-        note = Polishing("", number, alpha, 0, expected.documents, expected.tokens)
-        model = replace(model, polishing=note)
-        if passes == AUTO and settled(before, model):
+        before, reader = polishing, family.reader(polishing, foundation)
+        total = _expected(reader, batches, family.sums, threads)
+        polishing = family.improved(before, total, foundation, alpha)
+        note = Polishing("", number, alpha, 0, total.documents, total.tokens)
+        polishing = replace(polishing, polishing=note)
+        if passes == AUTO and settled(before, polishing):
             break
-    return model
+    done: T = polishing
+    return done
 
 
-def _expected(reader: Reader, batches: Iterable[CountBatch], threads: int) -> ExpectedCounts:
-    totals = [ExpectedCounts.zero(reader.model) for _ in range(threads)]
+def _expected(reader: Any, batches: Iterable[Any], sums: Any, threads: int) -> Any:
+    totals = [sums.zero(reader.model) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
         for batch in batches:
             shares = [batch.documents * part // threads for part in range(threads + 1)]
-            parts = [batch.select(*ends) for ends in pairwise(shares)]
-            totals = list(pool.map(reader.add, parts, totals))
-    whole = totals[0]
-    for other in totals[1:]:
+            cut = [batch.select(*ends) for ends in pairwise(shares)]
+            totals = list(pool.map(reader.add, cut, totals))
+    whole, *others = totals
+    for other in others:
         whole = whole.add(other)
     return whole

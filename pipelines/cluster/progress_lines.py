@@ -1,0 +1,55 @@
+"""Progress of long steps as lines, for logs and pipes: one line a minute."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+EVERY = 60.0  # seconds between two lines
+_MINUTE, _HOUR = 60.0, 3600.0
+
+
+@dataclass
+class ProgressLines:
+    """Prints how far a step has come, once it has run for `every` seconds, and then as often.
+
+    Examples
+    --------
+    >>> seconds = iter([0.0, 0.0, 30.0, 90.0, 100.0, 400.0])
+    >>> lines = ProgressLines(print, clock=lambda: next(seconds))
+    >>> for done in (0, 100, 300, 310, 1200):
+    ...     lines.advance("counting shards", done, 1200)
+    counting shards: 300 of 1,200 (25%) after 1.5 min, about 4.5 min left
+    """
+
+    tell: Callable[[str], None]
+    every: float = EVERY
+    clock: Callable[[], float] = time.monotonic
+    begun: dict[str, float] = field(default_factory=dict)
+    last: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.last = self.clock()
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """Print a line if the last one is long enough ago; a step that ends needs none."""
+        now = self.clock()
+        begun = self.begun.setdefault(step, now)
+        if done >= total:
+            del self.begun[step]
+        elif now - max(begun, self.last) >= self.every:
+            self.last = now
+            left = f", about {_time((now - begun) * (total - done) / done)} left" if done else ""
+            self.tell(
+                f"{step}: {done:,} of {total:,} ({done / total:.0%}) after {_time(now - begun)}"
+                f"{left}"
+            )
+
+
+def _time(seconds: float) -> str:
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < _HOUR:
+        return f"{seconds / _MINUTE:.2g} min"
+    return f"{seconds / _HOUR:.2g} h"

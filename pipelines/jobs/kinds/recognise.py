@@ -1,0 +1,140 @@
+"""Recognise what shards hold, where no option says it, by the columns of the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.jobs.create import CountingOptions
+from streaming_moments.pipelines.jobs.kinds.base import Sight
+from streaming_moments.pipelines.jobs.kinds.first_rows import first_rows
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
+from streaming_moments.storage.formats import FORMATS
+from streaming_moments.storage.shards import Shard
+
+_LOOKED_AT = 3  # shards
+_WORDS = 4.0  # of a text in the mean; shorter strings may be categories or names
+_CALLED = {KindOptions().kind: "documents"}
+_OF_DOCUMENTS = frozenset({"text_column", "categories"})  # beside what only this kind takes
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """What shards hold, in words, and the options of `create` that say so."""
+
+    what: str
+    options: str
+    shape: KindOptions
+    counting: CountingOptions
+
+
+def recognised(
+    shards: Sequence[Shard],
+    shape: KindOptions,
+    counting: CountingOptions,
+    given: Set[str],
+    storage_options: Mapping[str, object] | None = None,
+) -> Recognised:
+    """Return how to read shards, by the options that are `given` and the columns of three shards.
+
+    Shards that fit no kind, or cannot be read, are taken for the kind of `shape`.
+
+    Raises
+    ------
+    InvalidInput
+        The shards fit several kinds; the message has the options that decide.
+    """
+    kinds = _kinds_with(given) or {shape.kind}
+    if kinds == {shape.kind} or not shards:
+        return _by((shape.kind, Sight("documents")), shape, counting)
+    # without a sight the only kind, or documents
+    usual = [(kind, Sight(_CALLED.get(kind, kind))) for kind in sorted(kinds)]
+    usual = [way for way in usual if way[0] == shape.kind] or usual
+    found: dict[str, tuple[str, Sight]] = {}
+    for shard in shards[:_LOOKED_AT]:
+        for kind, sight in _of_shard(shard, counting, kinds, storage_options) or usual:
+            way = kind, Sight(sight.what) if shape.columns else sight
+            found.setdefault(_options(way), way)
+    if len(kinds) == 1 or len(found) == 1:
+        return _by(next(iter(found.values())), shape, counting)
+    ways = (f"`{options}` for {sight.what}" for options, (_, sight) in found.items())
+    raise InvalidInput(f"{shards[0].url} can be read in several ways: give {', or '.join(ways)}")
+
+
+def _kinds_with(given: Set[str]) -> set[str]:
+    """The kinds that take all of the options that only some kinds take."""
+    asked = given & frozenset[str]().union(*(one.takes for one in KIND_JOBS.values()))
+    kinds = {kind for kind, one in KIND_JOBS.items() if asked <= one.takes}
+    return kinds & {KindOptions().kind} if given & _OF_DOCUMENTS else kinds
+
+
+def _options(way: tuple[str, Sight]) -> str:
+    kind, sight = way
+    return " ".join(filter(None, (f"--kind {kind}", sight.options)))
+
+
+def _by(way: tuple[str, Sight], shape: KindOptions, counting: CountingOptions) -> Recognised:
+    kind, sight = way
+    return Recognised(
+        sight.what,
+        _options(way),
+        replace(shape, kind=kind, columns=shape.columns or sight.columns),
+        replace(counting, **sight.changes),
+    )
+
+
+def _of_shard(
+    shard: Shard,
+    counting: CountingOptions,
+    kinds: Set[str],
+    storage_options: Mapping[str, object] | None,
+) -> list[tuple[str, Sight]]:
+    """Each kind and way to read a shard; usual names of columns decide before their types."""
+    if FORMATS[counting.form.kind_of(shard.url)].holds(counting.form) == "vectors":
+        columns = {"": "numbers"}
+    else:
+        table = first_rows(shard, counting.form, storage_options)
+        if table is None:
+            return []
+        columns = {name: _what(table.column(name)) for name in _once(table.column_names)}
+    found = [
+        (kind, sight)
+        for kind, jobs in KIND_JOBS.items()
+        if kind in kinds
+        for sight in jobs.sights(columns, counting.text_column)
+    ]
+    usual = [way for way in found if way[1].usual]
+    # a column of texts of the usual name counts as it always has
+    return next(([way] for way in usual if way[0] == KindOptions().kind), usual or found)
+
+
+def _once(names: Sequence[str]) -> list[str]:
+    return [name for name in names if names.count(name) == 1]
+
+
+def _what(values: pa.ChunkedArray) -> str:
+    """What a column holds: text, word, whole, bit, number; of lists words, ids, numbers."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        words = pc.mean(pc.count_substring_regex(values.cast(kind), r"\S+")).as_py()
+        return "text" if words is not None and words >= _WORDS else "word"
+    if pa.types.is_boolean(kind):
+        return "bit"
+    if pa.types.is_integer(kind):
+        bounds = pc.min_max(values).as_py()
+        return "bit" if bounds["min"] in (0, 1) and bounds["max"] == 1 else "whole"
+    if pa.types.is_floating(kind):
+        return "number"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        inner = kind.value_type
+        if pa.types.is_string(inner) or pa.types.is_large_string(inner):
+            return "words"
+        return "ids" if pa.types.is_integer(inner) else "numbers"
+    return "other"
