@@ -83,11 +83,11 @@ def test_the_model_says_what_was_tried_and_comes_back_with_it(planted):
 
 
 def test_the_maximum_of_the_curve_is_tried_itself():
-    # of the five values alone the curve has its maximum at .94, where topics err 7% more
-    corpus = lda_corpus(20_000, 5000, 20, 1.0, 100, seed=1, spread=0.5)
-    basis = Basis.from_pilot(corpus.batch.select(0, 2000), max_topics=20)
+    # of the five values alone the curve has its maximum at .93, where topics err 3% more
+    corpus = lda_corpus(6000, 2000, 10, 1.0, 100, seed=1, spread=0.5)
+    basis = Basis.from_pilot(corpus.batch.select(0, 2000), max_topics=10)
     statistics = MomentStatistics.of(corpus.batch, basis, codocuments=False)
-    search = TopicModel.likeliest_alpha0(InMemory((statistics,)), TopicOptions(topics=20))
+    search = TopicModel.likeliest_alpha0(InMemory((statistics,)), TopicOptions(topics=10))
     assert set(search.tried) - set(TRIED)
     assert search.alpha0 == pytest.approx(1, abs=0.04)
 
