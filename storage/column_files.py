@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from streaming_moments.columns import Column
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.backends import storage_errors
+from streaming_moments.storage.files.filesystems import one_line, open_file_system
 from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.files.outputs import parquet_output
 
@@ -51,18 +54,25 @@ def table_of(columns: Mapping[str, Any]) -> pa.Table:
 
 
 def array_of(column: Column | pa.Array) -> pa.Array:
-    """Convert a column to an Arrow array, with nulls where its values are unknown."""
-    if not isinstance(column, Column):
-        return column
-    array, unknown = column.array, column.unknown
-    if column.texts is not None:
-        places = pa.array(array.astype(np.int32), mask=unknown)
-        return pa.array(column.texts, pa.string()).take(places)
-    if column.offsets is not None:
-        return pa.ListArray.from_arrays(column.offsets.astype(np.int32), pa.array(array))
-    if array.ndim == 1:
-        return pa.array(array, mask=unknown)
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), array.shape[1])
-    if unknown is None or not unknown.any():
-        return lists
-    return lists.take(pa.array(np.arange(len(lists)), mask=unknown))
+    """Convert a column to an Arrow array; an Arrow array stays as it is."""
+    return column.to_arrow() if isinstance(column, Column) else column
+
+
+def read_columns(
+    files: Sequence[str], storage_options: Mapping[str, object] | None = None
+) -> pa.Table:
+    """Read files of the same columns, at least one, into one table, without their metadata.
+
+    Raises StoreError if a file is gone or cannot be read.
+    """
+    tables = []
+    for url in files:
+        try:
+            fs, path = open_file_system(url, storage_options)
+            with fs.open(path, "rb") as stored:
+                tables.append(pq.read_table(stored).replace_schema_metadata())
+        except storage_errors() as error:
+            raise StoreError(
+                f"{url} cannot be read ({one_line(error, storage_options)}); transform once more"
+            ) from error
+    return pa.concat_tables(tables)

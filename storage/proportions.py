@@ -14,13 +14,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streaming_moments.columns import Columns, likeliest
-from streaming_moments.errors import StoreError
 from streaming_moments.quality.representatives import Representative, Representatives
-from streaming_moments.storage.column_files import array_of
+from streaming_moments.storage.column_files import array_of, read_columns
 from streaming_moments.storage.counting.counting import CountedPassages
 from streaming_moments.storage.counting.named import NamedDocuments
 from streaming_moments.storage.files.backends import storage_errors
-from streaming_moments.storage.files.filesystems import one_line, open_file_system
+from streaming_moments.storage.files.filesystems import open_file_system
 from streaming_moments.storage.files.output_folders import OutputFolder
 
 if TYPE_CHECKING:
@@ -190,17 +189,7 @@ def frame_of(
     """Read proportions as one pandas frame by `id`, with a column `share_J` for topic J."""
     import pandas as pd
 
-    tables = []
-    for url in files:
-        try:
-            fs, path = open_file_system(url, storage_options)
-            with fs.open(path, "rb") as stored:
-                tables.append(pq.read_table(stored).replace_schema_metadata())
-        except storage_errors() as error:
-            raise StoreError(
-                f"{url} cannot be read ({one_line(error, storage_options)}); transform once more"
-            ) from error
-    table = pa.concat_tables(tables)
+    table = read_columns(files, storage_options)
     shares = table["proportions"].combine_chunks()
     k = shares.type.list_size
     columns = shares.flatten().to_numpy().reshape(-1, k)

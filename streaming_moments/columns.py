@@ -1,14 +1,25 @@
-"""Columns: what a model says of records, by name, as files, answers and frames are made of it."""
+"""Columns: what a model says of records, by name, as files, answers and frames are made of it.
+
+pyarrow and pandas are imported where a table or a frame is asked for: no model needs them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from streaming_moments.printing.short_repr import short_repr
+
+if TYPE_CHECKING:
+    from pandas import DataFrame as DataFrame
+    from pyarrow import Table as Table
+else:
+    DataFrame = Table = Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +50,29 @@ class Column:
     offsets: NDArray[np.int64] | None = None
     texts: tuple[str, ...] | None = None
 
+    __repr__ = short_repr
+
     @property
     def number(self) -> int:
         """How many rows."""
         return len(self.array) if self.offsets is None else len(self.offsets) - 1
+
+    @classmethod
+    def of_values(cls, values: Iterable[str | float | None]) -> Column:
+        """Of numbers, or of texts, where None is unknown.
+
+        Examples
+        --------
+        >>> Column.of_values([0.5, None]).plain(), Column.of_values(["law", "sea"]).plain()
+        ([0.5, None], ['law', 'sea'])
+        """
+        listed = list(values)
+        absent = np.array([one is None for one in listed], dtype=bool)
+        unknown = absent if absent.any() else None
+        if any(isinstance(one, str) for one in listed):
+            texts = tuple("" if one is None else str(one) for one in listed)
+            return cls(np.arange(len(listed)), unknown, texts=texts)
+        return cls(np.array([0 if one is None else one for one in listed]), unknown)
 
     def among(self, kept: NDArray[np.bool_]) -> Column:
         """Spread the values over the kept rows of more; not of lists of any length."""
@@ -67,6 +97,23 @@ class Column:
             return values
         return [None if no else one for no, one in zip(self.unknown.tolist(), values, strict=True)]
 
+    def to_arrow(self) -> Any:
+        """An Arrow array, with nulls where values are unknown."""
+        import pyarrow as pa
+
+        array, unknown = self.array, self.unknown
+        if self.texts is not None:
+            places = pa.array(array.astype(np.int32), mask=unknown)
+            return pa.array(self.texts, pa.string()).take(places)
+        if self.offsets is not None:
+            return pa.ListArray.from_arrays(self.offsets.astype(np.int32), pa.array(array))
+        if array.ndim == 1:
+            return pa.array(array, mask=unknown)
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(array.ravel()), array.shape[1])
+        if unknown is None or not unknown.any():
+            return lists
+        return lists.take(pa.array(np.arange(len(lists)), mask=unknown))
+
 
 @dataclass(frozen=True, eq=False)
 class Columns(Mapping[str, Any]):
@@ -87,6 +134,9 @@ class Columns(Mapping[str, Any]):
     """
 
     columns: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Columns({self.number:,} rows of {', '.join(self.columns)})"
 
     @classmethod
     def of(cls, **columns: NDArray[Any] | Column | Columns) -> Columns:
@@ -119,6 +169,80 @@ class Columns(Mapping[str, Any]):
         """Rows as JSON has them, their values by name."""
         values = [one.plain(digits) for one in self.columns.values()]
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+    def to_arrow(self) -> Any:
+        """An Arrow array of structs."""
+        import pyarrow as pa
+
+        parts = [one.to_arrow() for one in self.columns.values()]
+        return pa.StructArray.from_arrays(parts, names=[*self.columns])
+
+    def to_table(self) -> Table:
+        """An Arrow table; lists of one width stay lists.
+
+        Examples
+        --------
+        >>> Columns.of(topic=np.array([1, 0])).to_table().column_names
+        ['topic']
+        """
+        import pyarrow as pa
+
+        return pa.table({name: one.to_arrow() for name, one in self.columns.items()})
+
+    def to_frame(self, index: str = "row") -> DataFrame:
+        """A pandas frame whose index has that name.
+
+        Lists of one width become a column for each number: `shares_0`, `shares_1` and so on.
+        Unknown whole numbers are `pandas.NA`, other unknown values NaN or None.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is not installed; the message has the command that installs it.
+
+        Examples
+        --------
+        >>> said = Columns.of(topic=np.array([1, 0]), shares=np.array([[0.25, 0.75], [1.0, 0.0]]))
+        >>> said.to_frame().columns.tolist()
+        ['topic', 'shares_0', 'shares_1']
+        """
+        pandas = _pandas()
+        parts = {name: _framed(one, pandas) for name, one in self._flat()}
+        frame: DataFrame = pandas.DataFrame(parts, index=pandas.RangeIndex(self.number, name=index))
+        return frame
+
+    def _flat(self, before: str = "") -> Iterator[tuple[str, Column]]:
+        for name, one in self.columns.items():
+            if isinstance(one, Columns):
+                yield from one._flat(f"{before}{name}_")
+            elif one.array.ndim > 1 and one.offsets is None:
+                for place, values in enumerate(one.array.T):
+                    yield f"{before}{name}_{place}", Column(values, one.unknown)
+            else:
+                yield f"{before}{name}", one
+
+
+def _framed(column: Column, pandas: Any) -> Any:
+    """The values of a column as pandas has them."""
+    if column.texts is not None or column.offsets is not None:
+        return column.plain()
+    if column.unknown is None or not column.unknown.any():
+        return column.array
+    if column.array.dtype.kind in "iu":
+        return pandas.array(column.plain(), dtype="Int64")
+    return np.where(column.unknown, np.nan, column.array)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "to_frame() needs pandas, which is not installed; run "
+            "`pip install 'streaming-moments[pandas]'`",
+            name="pandas",
+        ) from error
+    return pandas
 
 
 def likeliest(shares: NDArray[np.float64], unknown: NDArray[np.bool_] | None = None) -> Column:

@@ -6,6 +6,8 @@ import logging
 import sys
 from functools import cache
 
+from streaming_moments.progress import has_reader
+
 LOGGER = "streaming_moments.kernels"
 COMPILING = "compiling kernels (once): some seconds longer"
 
@@ -16,5 +18,5 @@ def say_compiling() -> None:
     logger = logging.getLogger(LOGGER)
     logger.info(COMPILING)
     watched = hasattr(sys, "ps1") or (sys.stderr is not None and sys.stderr.isatty())
-    if watched and not logger.hasHandlers():
+    if watched and not has_reader(logger):
         print(f"streaming-moments: {COMPILING}", file=sys.stderr)

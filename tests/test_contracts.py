@@ -27,14 +27,19 @@ PURE = {
 }
 NUMERIC = {"numpy", "scipy", "numba", "llvmlite", "streaming_moments"}
 ROOMS = {
-    **dict.fromkeys(("arguments", "columns", "deprecation", "errors", "printing"), PURE | NUMERIC),
+    **dict.fromkeys(("arguments", "deprecation", "errors", "printing"), PURE | NUMERIC),
+    # tables, frames and plots are made where someone asks for them
+    "columns": PURE | NUMERIC | {"pandas", "pyarrow"},
+    "plots": PURE | NUMERIC | {"matplotlib"},
     **dict.fromkeys(("numerics", "decompositions", "statistics", "models"), PURE | NUMERIC),
     **dict.fromkeys(("quality", "synthetic"), PURE | NUMERIC),
     "sklearn": PURE | NUMERIC | {"sklearn"},
     # it loads what it is told of this package
     "lazy_imports": PURE | NUMERIC | {"importlib", "re", "?"},
     # it says in the log what a new installation waits for
-    "compiling": PURE | {"logging"},
+    "compiling": PURE | {"logging", "streaming_moments"},
+    # it writes lines and seconds to the log
+    "progress": PURE | {"logging", "time"},
     # it settles what a process does while it starts
     "startup": PURE | {"os", "signal", "threading"},
 }
@@ -96,7 +101,7 @@ def test_the_mathematics_loads_nothing_else():
 def test_every_room_of_the_mathematics_has_its_rule():
     [contract] = [one for one in CONTRACTS["contracts"] if "clock" in one["name"]]
     named = {name.removeprefix("streaming_moments.") for name in contract["source_modules"]}
-    assert named | {"compiling", "lazy_imports", "startup"} == set(ROOMS)
+    assert named | {"compiling", "lazy_imports", "plots", "progress", "startup"} == set(ROOMS)
 
 
 @pytest.mark.parametrize(

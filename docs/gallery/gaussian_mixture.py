@@ -28,3 +28,9 @@ axis.scatter(*points.T, c=model.predict(drawn.rows), s=4, cmap="viridis", alpha=
 axis.plot(*means.T, "x", color="black", markersize=12, markeredgewidth=3)
 axis.set(xlabel="first direction", ylabel="second direction")
 figure.tight_layout()
+
+# %%
+# Without a number, the fit tries several. The solid line marks how many are separable.
+
+found = MomentGaussianMixture(n_components="auto").fit(drawn.rows)
+found.number_search_.plot()

@@ -33,3 +33,9 @@ figure.tight_layout()
 # The model estimates the error of each topic from two halves of the documents.
 
 print("estimated error of each topic:", model.model_.topic_bars.round(3))
+
+# %%
+# How many topics are there? `"auto"` tries several numbers. Draw what it saw: the band is noise.
+
+found = MomentTopics(n_components="auto").fit(corpus.batch.to_csr())
+found.number_search_.plot()

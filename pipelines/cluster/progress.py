@@ -6,12 +6,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
+from streaming_moments.progress import Report
 
 
 class StepProgress(Protocol):
@@ -41,6 +43,26 @@ class Bars:
         if step not in self.tasks:
             self.tasks[step] = self.progress.add_task(step, total=total)
         self.progress.update(self.tasks[step], completed=done, total=total)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class StepLines:
+    """A line as each step first ends, and one now and then of steps that take longer."""
+
+    report: Report
+    every: float = 10.0  # seconds
+    ended: set[str] = field(default_factory=set)
+    last: list[float] = field(default_factory=lambda: [monotonic()])
+
+    def advance(self, step: str, done: int, total: int) -> None:
+        """Report a step that ended, or a step that began long ago."""
+        now = monotonic()
+        new = done == total and step not in self.ended
+        if new or now - self.last[0] >= self.every:
+            self.report(f"{step}: {done:,} of {total:,}")
+            self.last[0] = now
+        if done == total:
+            self.ended.add(step)
 
 
 @contextmanager

@@ -13,10 +13,12 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.interface.inputs import given_as, name_of_sampled
 from streaming_moments.pipelines.interface.reading import columns_counted
 from streaming_moments.pipelines.interface.records import Fields
-from streaming_moments.pipelines.interface.store import Store, running
+from streaming_moments.pipelines.interface.running import PACKAGE, running
+from streaming_moments.pipelines.interface.store import Store
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.progress import reporter
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -33,6 +35,7 @@ def create_store(
     pilot: PilotOptions = PilotOptions(),
     storage_options: Mapping[str, Any] | None = None,
     memory: int | None = None,
+    verbose: int | bool = 0,
 ) -> Store:
     """Make an empty store whose words fit the documents, which are sampled and not counted.
 
@@ -42,7 +45,7 @@ def create_store(
         fsspec URL, or a local path, where nothing is yet.
     documents, source
         As of `Store`; of an iterable the first 128 MiB. One that can be read once only is refused.
-    client, memory
+    client, memory, verbose
         As of `Store.update`.
     max_topics : int
         Up to so many topics are told apart well.
@@ -84,7 +87,8 @@ def create_store(
         )
     columns = columns_counted(shape, counting.form)
     fields = Fields(counting.text_column, counting.dates.column, columns=columns)
-    with running(client, memory, storage_options) as run:
+    report = reporter("create_store", verbose, PACKAGE)
+    with running(client, memory, storage_options, report) as run:
         given = next(
             given_as(documents, source or name_of_sampled(documents), fields, run, counting.format),
             None,

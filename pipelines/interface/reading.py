@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
@@ -68,4 +69,7 @@ def read_by(
     made = output_of(model.name)
     method = next(iter(made.methods), "")
     options = OutputOptions(method=method, name=name, replace=replace)
-    return made.write(store, model, shards, output, run, options)
+    written = made.write(store, model, shards, output, run, options)
+    if isinstance(written, TransformResult):
+        return written
+    return dataclasses.replace(written, storage_options=run.storage_options)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -18,9 +16,9 @@ from streaming_moments.models.alpha0 import WITHOUT_HALVES
 from streaming_moments.models.base import Model
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import models_of
+from streaming_moments.models.stored import outcome_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
-from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.interface.inputs import Given, given_as, require_all_there
 from streaming_moments.pipelines.interface.reading import (
@@ -29,6 +27,8 @@ from streaming_moments.pipelines.interface.reading import (
     require_idle,
 )
 from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.pipelines.interface.running import PACKAGE, running, warn_caller
+from streaming_moments.pipelines.interface.shares_view import SharesOverTime
 from streaming_moments.pipelines.interface.topics_view import Topics
 from streaming_moments.pipelines.jobs.candidates import Selection
 from streaming_moments.pipelines.jobs.choose import chosen_options, most_coherent
@@ -44,6 +44,7 @@ from streaming_moments.pipelines.model_options import finds_number
 from streaming_moments.pipelines.reports.kinds.registry import advice_on
 from streaming_moments.pipelines.reports.outside_words import share_outside
 from streaming_moments.printing.html_table import html_table
+from streaming_moments.progress import reporter
 from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
@@ -53,8 +54,6 @@ from streaming_moments.storage.store.store import MomentStore
 
 M = TypeVar("M", bound=Model)
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
-
-_PACKAGE = "streaming_moments."
 
 
 @checked
@@ -119,6 +118,7 @@ class Store:
         unique: bool = False,
         include_forgotten: bool = False,
         memory: int | None = None,
+        verbose: int | bool = 0,
         compact_after: int = COMPACT_AFTER,
     ) -> Store:
         """Count what was not counted yet, as `pipelines.update`.
@@ -137,6 +137,8 @@ class Store:
             As of `pipelines.update`.
         memory : int, optional
             Budget of a worker process in bytes.
+        verbose : int
+            1 prints a line for each step, with its seconds; 0 prints none.
         compact_after : int
             Sum up segments when there are so many of about one size, so that a refit reads few
             after any number of calls; 0: never.
@@ -155,7 +157,7 @@ class Store:
         if compact_after < 0:
             raise InvalidInput(f"compact_after is {compact_after}; give at least 0")
         at, there = dataclasses.replace(self, snapshot=self.snapshot.latest()), set[str]()
-        with running(client, memory, self.storage_options) as run:
+        with self._running(client, memory, verbose) as run:
             for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
                 there.update(part.shard.url for part in given.parts)
                 shards = given.uncounted(at.snapshot.ledger())
@@ -163,7 +165,7 @@ class Store:
                     done = update(
                         at.snapshot,
                         shards,
-                        dataclasses.replace(given.on(run), tell=_warn),
+                        dataclasses.replace(given.on(run), tell=warn_caller),
                         skip_bad_shards,
                         unique=unique,
                         include_forgotten=include_forgotten,
@@ -171,6 +173,7 @@ class Store:
                     at = dataclasses.replace(at, snapshot=done.store)
             merged = compact_when_many(at.snapshot, compact_after, run)
             at = dataclasses.replace(at, snapshot=merged)
+            run.tell(f"version {at.version} holds {at.documents:,} documents")
         if source is not None:
             require_all_there(source, there, at.snapshot.ledger())
         return at
@@ -183,6 +186,7 @@ class Store:
         allow_again: bool = False,
         client: Client | None = None,
         memory: int | None = None,
+        verbose: int | bool = 0,
     ) -> Store:
         """Take counted documents away, in one commit; they are given once more, as they were.
 
@@ -190,7 +194,7 @@ class Store:
 
         Parameters
         ----------
-        documents, source, client, memory
+        documents, source, client, memory, verbose
             As of `update`; all partitions of an iterable are held at once.
         allow_again : bool
             Let updates count them again; also documents that were forgotten before.
@@ -203,7 +207,7 @@ class Store:
             As `pipelines.forget`.
         """
         at = dataclasses.replace(self, snapshot=self.snapshot.latest())
-        with running(client, memory, self.storage_options) as run:
+        with self._running(client, memory, verbose) as run:
             given = Given.joined(at._given(documents, source, None, run, apart=True))
             left = forget(at.snapshot, given.shards, given.on(run), allow_again=allow_again)
             return dataclasses.replace(at, snapshot=left)
@@ -220,6 +224,7 @@ class Store:
         alpha: Literal["given", "auto"] = "given",
         name: str | None = None,
         memory: int | None = None,
+        verbose: int | bool = 0,
     ) -> Topics:
         """Topics of this version, without its documents.
 
@@ -240,7 +245,7 @@ class Store:
         alpha : {"given", "auto"}
             With which documents are read: `alpha0`, or the sum of alpha under which pairs held out
             are likeliest.
-        client, memory
+        client, memory, verbose
             As of `update`.
         name : str, optional
             Keeps the model in the store under this name, which no other model has.
@@ -256,7 +261,7 @@ class Store:
         told = {"method": method, "seed": seed, "refine": refine, "alpha": alpha, "name": name}
         require_fitting(Store.refit, topics=topics, alpha0=alpha0, **told)
         self._require_documents("refit_as")
-        with running(client, memory, self.storage_options) as run:
+        with self._running(client, memory, verbose) as run:
             if topics == "auto" and refine != "auto" and not self.snapshot.halves:
                 known = WITHOUT_HALVES if alpha0 == "auto" else alpha0
                 topics = most_coherent(self.snapshot, known, run, method, seed, refine)
@@ -273,6 +278,7 @@ class Store:
             options = chosen_options(self.snapshot, options, auto, run)
             model = refit_by(self.snapshot, TopicModel, options, run)
             model = with_coherence(self.snapshot, model, run)
+            run.tell(outcome_of(model, "documents"))
         labels = self._kept(name, model)
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
@@ -286,12 +292,13 @@ class Store:
         seed: int = 0,
         refine: int | Literal["auto"] = ROUNDS,
         memory: int | None = None,
+        verbose: int | bool = 0,
     ) -> Selection:
         """Compare numbers of topics; arguments and errors as `pipelines.select`."""
         told = {"method": method, "seed": seed, "refine": refine}
         require_fitting(Store.select, topics=topics, alpha0=alpha0, **told)
         self._require_documents("select_as")
-        with running(client, memory, self.storage_options) as run:
+        with self._running(client, memory, verbose) as run:
             return select(self.snapshot, topics, alpha0, run, method, seed, refine)
 
     def refit_as(
@@ -301,6 +308,7 @@ class Store:
         client: Client | None = None,
         name: str | None = None,
         memory: int | None = None,
+        verbose: int | bool = 0,
         **options: Any,
     ) -> M:
         """Any model of this version, such as `HiddenMarkovModel`, without its records.
@@ -309,7 +317,7 @@ class Store:
         ----------
         model : type
             A class of `streaming_moments.models.registry.MODELS`, of the kind that is counted.
-        client, memory
+        client, memory, verbose
             As of `update`.
         name : str, optional
             Keeps the model in the store under this name, which no other model has.
@@ -333,10 +341,11 @@ class Store:
                 f"topics is {how!r}, which model {model.name} does not find; give one"
             )
         own = options_of(model, {**options, "topics": 1} if auto else options)
-        with running(client, memory, self.storage_options) as run:
+        with self._running(client, memory, verbose) as run:
             if auto:
                 own = chosen_options(self.snapshot, own, auto, run, model)
             fitted = refit_by(self.snapshot, model, own, run)
+            run.tell(outcome_of(fitted))
         self._kept(name, fitted)
         return fitted
 
@@ -347,13 +356,14 @@ class Store:
         *,
         client: Client | None = None,
         memory: int | None = None,
+        verbose: int | bool = 0,
         **options: Any,
     ) -> Selection:
         """Compare numbers of states of a model, such as `HiddenMarkovModel`, by what is held out.
 
         Parameters
         ----------
-        model, client, memory, **options
+        model, client, memory, verbose, **options
             As of `refit_as`; `topics` are numbers of states.
 
         Raises
@@ -365,7 +375,7 @@ class Store:
         """
         require_fitting(Store.select_as, topics=topics)
         tried = [options_of(model, {**options, "topics": number}) for number in topics]
-        with running(client, memory, self.storage_options) as run:
+        with self._running(client, memory, verbose) as run:
             return select_states(self.snapshot, model, tried, run)
 
     def transform(
@@ -382,6 +392,7 @@ class Store:
         replace: bool = False,
         client: Client | None = None,
         memory: int | None = None,
+        verbose: int | bool = 0,
     ) -> TransformResult | Written:
         """Write topic proportions as Parquet, a file a shard or partition, a row a document.
 
@@ -392,7 +403,7 @@ class Store:
 
         Parameters
         ----------
-        documents, source, client, memory
+        documents, source, client, memory, verbose
             As of `forget`; they need not be counted.
         output : str
             fsspec URL of a folder.
@@ -420,19 +431,19 @@ class Store:
         if not isinstance(loaded, TopicModel):
             idle = {"id_column": id_column, "passages": passages, "top_documents": top_documents}
             require_idle(loaded, {**idle, "foreign_below": foreign_below != FOREIGN_BELOW})
-            with running(client, memory, self.storage_options) as run:
+            with self._running(client, memory, verbose) as run:
                 given = Given.joined(at._given(documents, source, None, run))
-                on = dataclasses.replace(given.on(run), tell=_warn)
+                on = dataclasses.replace(given.on(run), tell=warn_caller)
                 return read_by(at.snapshot, loaded, given.shards, output, on, name, replace)
         fitted = store_for(at.snapshot, name, loaded)
-        with running(client, memory, self.storage_options) as run:
+        with self._running(client, memory, verbose) as run:
             given = Given.joined(at._given(documents, source, id_column, run, named=True))
             done = transform(
                 fitted,
                 loaded,
                 given.shards,
                 output,
-                dataclasses.replace(given.on(run), tell=_warn),
+                dataclasses.replace(given.on(run), tell=warn_caller),
                 id_column=at._fields(id_column).id_key if given.parts else id_column,
                 passages=passages,
                 top_documents=top_documents,
@@ -457,6 +468,30 @@ class Store:
         fitted = store_for(latest, chosen, model)
         stale, labels = staleness(latest, chosen), latest.models[chosen].labels
         return Topics(model, fitted.vocabulary, fitted.policy, labels, stale)
+
+    def shares_over_time(
+        self, by: Literal["day", "week", "month"] = "month", name: str | None = None
+    ) -> SharesOverTime:
+        """Shares of the topics of a stored model in periods of time, with their error bars.
+
+        They come from the counts of the store, without its documents.
+
+        Parameters
+        ----------
+        by : {"day", "week", "month"}
+            Length of the periods; weeks begin on Monday.
+        name : str, optional
+            Name or tag of the model; by default the latest.
+
+        Raises
+        ------
+        InvalidInput
+            The store has no dates, or counted several of these periods together.
+        StoreError
+            There is no such model, or a file is missing or damaged.
+        """
+        require_fitting(Store.shares_over_time, by=by, name=name)
+        return SharesOverTime.of(self.snapshot.latest(), self.topics(name), name, by)
 
     def model(self, name: str | None = None) -> Model:
         """A model of any kind that is kept, by its name or tag; by default the latest.
@@ -518,6 +553,11 @@ class Store:
         ]
         return html_table(f"store {self.url}", ["what", "how many"], rows)
 
+    def _running(
+        self, client: Client | None, memory: int | None, verbose: int | bool
+    ) -> AbstractContextManager[Run]:
+        return running(client, memory, self.storage_options, reporter("Store", verbose, PACKAGE))
+
     def _kept(self, name: str | None, model: Model) -> Mapping[int, str]:
         """Labels of a model that is kept under a name; without one nothing is kept."""
         if name is None:
@@ -561,22 +601,3 @@ class Store:
     def _fields(self, id_column: str | None, named: bool = False) -> Fields:
         column, columns = self.snapshot.form.text_column, columns_of(self.snapshot)
         return Fields(column, self.snapshot.dates.column, id_column, named, columns)
-
-
-@contextmanager
-def running(
-    client: Client | None, memory: int | None, storage_options: Mapping[str, Any] | None
-) -> Iterator[Run]:
-    """A run where the client is, or on threads of this process; arguments as of `Store`."""
-    require_fitting(running, memory=memory)
-    cluster = connect(memory=memory) if client is None else connect_by(client, memory)
-    with cluster as found:
-        yield Run(found, storage_options=storage_options)
-
-
-def _warn(line: str) -> None:
-    # the line outside this package that called: how many calls are between differs
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(line, stacklevel=level)

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.arguments import checked
+from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.reports.status import stale_line
+from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.html_table import html_table
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES, followed
+from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
+from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.counting import WordIndex, count_column
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import encoded
 from streaming_moments.storage.operations.staleness import Staleness
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SHOWN = 10
 _RELEVANCE = 0.6
@@ -110,11 +111,32 @@ class Topics:
         >>> Topics(model, words, policy).transform(["The sea!", "law, tax"]).round(2).tolist()
         [[0.0, 1.0], [1.0, 0.0]]
         """
+        return self.model.transform(self._counted(texts))
+
+    def read(self, texts: Iterable[str]) -> Columns:
+        """Known words, topic and proportions of each text, with `to_frame` and `to_table`.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Whole documents; errors as of `transform`.
+
+        Examples
+        --------
+        >>> model = TopicModel.from_topics(np.eye(2), np.array([0.6, 0.4]))
+        >>> words = Vocabulary(("law", "sea"), core=2, policy=TokenPolicy().fingerprint)
+        >>> found = Topics(model, words, TokenPolicy()).read(["the sea", "a law"])
+        >>> found.to_frame()["topic"].tolist()
+        [1, 0]
+        """
+        return self.model.read(self._counted(texts))
+
+    def _counted(self, texts: Iterable[str]) -> CountBatch:
         batch, _ = count_column(encoded(_require_texts(texts)), self._index)
         # a model that was made of arrays names no vocabulary
         if not self.model.vocabulary:
-            batch = type(batch)(batch.indptr, batch.words, batch.counts, batch.n_words)
-        return self.model.transform(batch)
+            batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
+        return batch
 
     def known_shares(self, texts: Iterable[str]) -> NDArray[np.float64]:
         """(documents,) float64 shares of the words of texts that the vocabulary has; 1 of no words.
@@ -137,25 +159,70 @@ class Topics:
         words = found.batch.lengths + found.outside
         return np.where(words > 0, found.batch.lengths / np.maximum(words, 1), 1.0)
 
-    def to_frame(self, number: int = _SHOWN) -> pd.DataFrame:
+    def to_frame(self, number: int = _SHOWN) -> DataFrame:
         """A pandas frame with a row a topic: share, coherence, its top words in one text.
 
         Before these its label, where any topic has one.
         """
-        import pandas as pd
+        return self._columns(number).to_frame("topic")
 
-        rows, called = self.top_words(number), range(self.model.n_topics)
-        labels = {"label": [self.labels.get(topic, "") for topic in called]} if self.labels else {}
+    def to_table(self, number: int = _SHOWN) -> Table:
+        """As `to_frame`, as an Arrow table, a row for each topic in their order."""
+        return self._columns(number).to_table()
+
+    def _columns(self, number: int) -> Columns:
+        found: dict[str, Column] = {}
+        if self.labels:
+            called = (self.labels.get(topic, "") for topic in range(self.model.n_topics))
+            found["label"] = Column.of_values(called)
+        found["share"] = Column(self.model.weights)
         known = {key: coherence_of(self.model, key) for key in COHERENCES}
-        return pd.DataFrame(
-            {
-                **labels,
-                "share": self.model.weights,
-                **{key: one for key, one in known.items() if one is not None},
-                "words": [" ".join(words) for words in rows],
-            },
-            index=pd.RangeIndex(self.model.n_topics, name="topic"),
-        )
+        found |= {key: Column(np.asarray(one)) for key, one in known.items() if one is not None}
+        found["words"] = Column.of_values(" ".join(words) for words in self.top_words(number))
+        return Columns(found)
+
+    def plot(self, number: int = 8, figure: Figure | None = None) -> list[Axes]:
+        """Draw a panel for each topic: its top words, their probabilities and error bars.
+
+        Parameters
+        ----------
+        number : int
+            Words of each topic.
+        figure : matplotlib.figure.Figure, optional
+            Where to draw; by default a new figure of pyplot.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        return plot_topics(self.model, self.vocabulary.terms, number, self.names, figure)
+
+    def plot_map(self, ax: Axes | None = None) -> Axes:
+        """Draw topics as circles in the plane: near topics have similar words, large ones more.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes; errors as of `plot`.
+        """
+        return plot_topic_map(self.model, self.names, ax)
+
+    @property
+    def names(self) -> list[str]:
+        """The label of each topic, or its two top words."""
+        words = [" ".join(words) for words in self.top_words(2)]
+        return [self.labels.get(topic, name) for topic, name in enumerate(words)]
 
     def to_pyldavis(self, texts: Iterable[str]) -> dict[str, Any]:
         """What `pyLDAvis.prepare` takes: `pyLDAvis.prepare(**topics.to_pyldavis(texts))`.

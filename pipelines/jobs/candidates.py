@@ -5,25 +5,41 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.decompositions.evidence import Directions
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.halves import HeldOut, likely, noise
-from streaming_moments.models.numbers.number_search import NumberSearch, one_of
+from streaming_moments.models.numbers.number_search import NumberSearch, one_of, shown_numbers
 from streaming_moments.models.sweeps import Evidence, TopicRows, slice_evidence, solve, topic_rows
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.jobs.refit import WordPairs
+from streaming_moments.plots import LOG_LIKELIHOOD, Axes, plot_numbers
+from streaming_moments.printing.html_table import html_table
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import Whitening
+
+# what frames have of each candidate beside its number, alpha0 and held-out log-likelihood
+_LISTED = (
+    "apart",
+    "npmi",
+    "umass",
+    "umass_20",
+    "captured",
+    "smallest_weight",
+    "seconds",
+    "refined",
+)
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,83 @@ class Selection:
     seconds: float
     held: str = "pairs"
     number: str = "topics"
+
+    def __repr__(self) -> str:
+        numbers = shown_numbers((one.n_topics for one in self.candidates), self.number)
+        return f"Selection({numbers}: {', '.join(self.marks) or 'none chosen'})"
+
+    def _repr_html_(self) -> str:
+        rows = self.columns.plain()
+        cells = ([_cell(value) for value in row.values()] for row in rows)
+        return html_table(repr(self), [*self.columns], cells)
+
+    @property
+    def columns(self) -> Columns:
+        """A row for each candidate: its number, alpha0, and what is known of its model."""
+        found: dict[str, list[Any]] = {
+            self.number: [one.n_topics for one in self.candidates],
+            "alpha0": [one.alpha0 for one in self.candidates],
+            "held_out": [one.predicted for one in self.candidates],
+        }
+        for name in _LISTED:
+            found[name] = [getattr(one, name) for one in self.candidates]
+        for name in sorted({key for one in self.candidates for key in one.coherences}):
+            found[name] = [one.coherences.get(name) for one in self.candidates]
+        found["refusal"] = [one.refusal or None for one in self.candidates]
+        known = {name: values for name, values in found.items() if {*values} - {None}}
+        return Columns({name: Column.of_values(values) for name, values in known.items()})
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the curve of each alpha0, its noise, and the numbers to choose.
+
+        The curve is the held-out log-likelihood, or mean NPMI where nothing is held out.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        measure, name = (LOG_LIKELIHOOD, "predicted") if self.likely else ("mean NPMI", "npmi")
+        lines: dict[str, dict[int, float]] = {}
+        for one in self.candidates:
+            if (value := getattr(one, name)) is not None:
+                lines.setdefault(f"alpha0 {one.alpha0:g}", {})[one.n_topics] = value
+        return plot_numbers(lines, self.marks, self.number, measure, self.noise, ax)
+
+    @property
+    def marks(self) -> dict[str, int]:
+        """The numbers to choose, by their labels in plots."""
+        if self.search.curve:
+            return self.search.marks
+        label = "predict best" if self.likely else "most coherent"
+        return {} if self.taken is None else {f"{self.taken.n_topics} {label}": self.taken.n_topics}
+
+    def to_table(self) -> Table:
+        """An Arrow table with a row for each candidate.
+
+        What is not known of any candidate has no column.
+        """
+        return self.columns.to_table()
+
+    def to_frame(self) -> DataFrame:
+        """As `to_table`, as a pandas frame.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            pandas is not installed; the message has the command that installs it.
+        """
+        return self.columns.to_frame("candidate")
 
     @property
     def coherent(self) -> bool:
@@ -170,6 +263,12 @@ pair; no other is within the noise of 0.062)
             f"Chose {first.n_topics} {number}{self._beside(first)}: {reason} ({held_out:.4f} per "
             f"{one_of(self.held)}; {rest} within the noise of {self.noise:.2g})"
         )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from streaming_moments import plots
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.storage.files.local_files import write_whole
 from streaming_moments.storage.operations.shares_over_time import PeriodShares
-
-_ACROSS = 3  # panels of topics
-_DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
 
 
 def require_plot(file: str) -> None:
@@ -65,26 +63,12 @@ def plot(selection: Selection, file: str) -> None:
 
 def plot_shares(periods: Sequence[PeriodShares], names: Sequence[str], file: str) -> None:
     """Write the shares of topics over time, a panel for each with its name; errors as `plot`."""
-    k, dates = len(periods[0].shares), _matplotlib("dates")
-    rows = -(-k // _ACROSS)
+    names = [f"{topic} {name}" for topic, name in enumerate(names)]
+    rows = -(-len(names) // 3)
     figure = _matplotlib("figure").Figure(figsize=(9.6, 1.5 * rows + 0.6), layout="constrained")
-    axes = figure.subplots(rows, _ACROSS, sharex=True, sharey=True, squeeze=False).ravel()
     days = [one.days.first for one in periods]
-    for topic, axis in enumerate(axes):
-        if topic >= k:
-            axis.set_visible(False)
-            continue
-        shares, bars = ([100 * part[topic] for part in parts] for parts in _columns(periods))
-        axis.errorbar(days, shares, yerr=bars, **_DRAWN)
-        # a word may hold what would be a formula
-        axis.set_title(f"{topic} {names[topic]}", fontsize=8, parse_math=False)
-        axis.set_ylim(bottom=0)
-        axis.grid(alpha=0.3)
-        ticks = dates.AutoDateLocator(minticks=2, maxticks=5)
-        axis.xaxis.set_major_locator(ticks)
-        axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(ticks))
-        axis.tick_params(labelsize=7, labelbottom=topic + _ACROSS >= k)
-    figure.supylabel("share of the tokens, %", fontsize=8)
+    shares, bars = [one.shares for one in periods], [one.bars for one in periods]
+    plots.plot_shares(days, shares, bars, names, figure)
     _write(figure, file)
 
 
@@ -93,10 +77,6 @@ def write_svg(picture: str, file: str) -> None:
     if Path(file).suffix.lower() != ".svg":
         raise InvalidInput(f"{file} is no SVG; end its name with .svg")
     _put(picture.encode(), file)
-
-
-def _columns(periods: Sequence[PeriodShares]) -> tuple[list[tuple[float, ...]], ...]:
-    return [one.shares for one in periods], [one.bars for one in periods]
 
 
 def _write(figure: Any, file: str) -> None:

@@ -22,7 +22,7 @@ from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import MODELS, row_of
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW
-from streaming_moments.pipelines.service.lines import as_shard
+from streaming_moments.pipelines.service.memory_shard import as_shard
 from streaming_moments.pipelines.service.schemas import DocumentRead
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.counting.counting import CountedPassages

@@ -9,7 +9,7 @@ from secrets import token_bytes
 
 from anyio import CapacityLimiter
 
-from streaming_moments.pipelines.service.body_bytes import Budget
+from streaming_moments.pipelines.service.body_budget import Budget
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.pipelines.service.gauges import Gauges
 from streaming_moments.pipelines.service.page_cache import PageCache

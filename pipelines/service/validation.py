@@ -11,7 +11,7 @@ from functools import cached_property
 
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
-from streaming_moments.pipelines.service.lines import as_shard
+from streaming_moments.pipelines.service.memory_shard import as_shard
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 from streaming_moments.storage.inbox.records import LIGHT

@@ -12,6 +12,7 @@ from typing import Any
 from stop_words import LANGUAGE_MAPPING, get_stop_words
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
 
 
@@ -50,6 +51,8 @@ class TokenPolicy:
     stop_words: tuple[str, ...] = ()
     passage_words: int | None = None
     languages: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         if self.min_length < 1:

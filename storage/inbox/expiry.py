@@ -14,14 +14,13 @@ from itertools import islice
 
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox.deletions import DONE, PLANS, Deletions
-from streaming_moments.storage.inbox.idempotency import CLAIMS
+from streaming_moments.storage.inbox.idempotency import CLAIMS, is_claim_file
 from streaming_moments.storage.inbox.rejected import LEFT_OUT
 from streaming_moments.storage.inbox.sealing import EXPIRED, SealLog
 from streaming_moments.storage.inbox.seals import GONE, SEALED, SEALS, seal_file
 
 MOST = 2000  # files that go at once
 _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
-_CLAIM = re.compile(r"k[0-9a-f]{32}\.json")
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def expire(
         [
             f"{CLAIMS}/{file.path}"
             for file in folder.files(CLAIMS)
-            if _CLAIM.fullmatch(file.path) and going.old(file.modified, retention.keys)
+            if is_claim_file(file.path) and going.old(file.modified, retention.keys)
         ]
     )
     waiting = Deletions(log).waiting()

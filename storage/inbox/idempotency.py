@@ -6,7 +6,6 @@ came first; of two that come at once one wins.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,36 +16,16 @@ from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.batches import Submission
+from streaming_moments.storage.inbox.receipts import is_of_key
 from streaming_moments.storage.log.schema import Count, Digest, checked
 
 CLAIMS = "claims"
-_LONGEST_KEY = 255
+_ENDING = ".json"
 _NOTHING = "0" * 64  # in place of a digest: no content has it
 
 
 class KeyReused(InvalidInput):
     """Another content came under the same key before."""
-
-
-def receipt_of_key(key: str, principal: str = "") -> str:
-    """Return the receipt of an idempotency key, the same each time.
-
-    `key` has 1 to 255 printable ASCII characters. Each principal (sender) has its own keys: the
-    same key of another gives another receipt.
-
-    Examples
-    --------
-    >>> receipt_of_key("order-7") == receipt_of_key("order-7"), len(receipt_of_key("order-7"))
-    (True, 33)
-    >>> receipt_of_key("order-7", "shop") == receipt_of_key("order-7")
-    False
-    """
-    if not 0 < len(key) <= _LONGEST_KEY or not key.isascii() or not key.isprintable():
-        raise InvalidInput(
-            f"the key {key[:40]!r} has {len(key)} characters; give 1 to {_LONGEST_KEY} printable "
-            "ones of ASCII, such as a UUID"
-        )
-    return "k" + hashlib.sha256(f"{principal}\0{key}".encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -133,7 +112,12 @@ class Claims:
 
 def claim_file(receipt: str) -> str:
     """Name of the claim of a key."""
-    return f"{CLAIMS}/{receipt}.json"
+    return f"{CLAIMS}/{receipt}{_ENDING}"
+
+
+def is_claim_file(name: str) -> bool:
+    """Whether a file in the folder of claims has the name of one; others are left alone."""
+    return name.endswith(_ENDING) and is_of_key(name.removesuffix(_ENDING))
 
 
 def is_refused(one: Submission, claims: Mapping[str, Claim]) -> bool:

@@ -1,7 +1,8 @@
-"""Receipts: what a submission is known by; those of keys are made in `idempotency`."""
+"""Receipts: what a submission is known by, and the keys that senders give to get the same again."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 from typing import Annotated
@@ -10,11 +11,15 @@ from pydantic import AfterValidator
 
 from streaming_moments.errors import InvalidInput
 
-_FORM = re.compile(r"k[0-9a-f]{32}|b[0-9a-f]{32}-\d{1,19}")
+LONGEST_KEY = 255  # characters
+KEY_FORM = "^[ -~]+$"  # printable ones of ASCII
+_OF_KEY = "k[0-9a-f]{32}"
+_WITHOUT_KEY = "b[0-9a-f]{32}-[0-9]{1,19}"
+RECEIPT_FORM = f"^({_OF_KEY}|{_WITHOUT_KEY})$"
 
 
 def _receipt(text: str) -> str:
-    if not _FORM.fullmatch(text):
+    if not re.fullmatch(RECEIPT_FORM, text):
         raise InvalidInput(f"{text[:60]!r} is no receipt; give one as it was answered")
     return text
 
@@ -27,12 +32,44 @@ def require_receipt(text: str) -> str:
     return _receipt(text)
 
 
+def is_of_key(text: str) -> bool:
+    """Whether a text is the receipt of a key.
+
+    Examples
+    --------
+    >>> is_of_key(receipt_of_key("order-7")), is_of_key(new_receipt(0))
+    (True, False)
+    """
+    return re.fullmatch(_OF_KEY, text) is not None
+
+
 def new_receipt(after: int) -> str:
     """Make a receipt for a submission without a key.
 
     `after` is the number of a seal that exists already.
     """
     return f"b{uuid.uuid4().hex}-{after}"
+
+
+def receipt_of_key(key: str, principal: str = "") -> str:
+    """Return the receipt of an idempotency key, the same each time.
+
+    `key` has 1 to 255 printable ASCII characters. Each principal (sender) has its own keys: the
+    same key of another gives another receipt.
+
+    Examples
+    --------
+    >>> receipt_of_key("order-7") == receipt_of_key("order-7"), len(receipt_of_key("order-7"))
+    (True, 33)
+    >>> receipt_of_key("order-7", "shop") == receipt_of_key("order-7")
+    False
+    """
+    if len(key) > LONGEST_KEY or not re.fullmatch(KEY_FORM, key):
+        raise InvalidInput(
+            f"the key {key[:40]!r} has {len(key)} characters; give 1 to {LONGEST_KEY} printable "
+            "ones of ASCII, such as a UUID"
+        )
+    return "k" + hashlib.sha256(f"{principal}\0{key}".encode()).hexdigest()[:32]
 
 
 def seal_before(receipt: str) -> int | None:

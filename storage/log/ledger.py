@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import DOCUMENT, FROM_BYTE, first_byte, whole_of
@@ -149,6 +150,8 @@ class Ledger:
 
     tables: Mapping[str, pa.Table]
     removed: frozenset[str] = frozenset()
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return int(self._table.num_rows)

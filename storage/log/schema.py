@@ -38,7 +38,8 @@ def _all_of(pattern: str, what: str) -> AfterValidator:
 
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 Count = Annotated[StrictInt, Field(ge=0, lt=1 << 63)]
-Identity = Annotated[str, _all_of(r"[0-9a-f]{32}", "is no identity")]
+IDENTITY_FORM = "^[0-9a-f]{32}$"
+Identity = Annotated[str, _all_of(IDENTITY_FORM, "is no identity")]
 Digest = Annotated[str, _all_of(r"[0-9a-f]{64}", "is no identity")]
 Path = Annotated[str, Field(max_length=500), _all_of(f"{_PART}(/{_PART})*", "leaves its folder")]
 Name = Annotated[str, AfterValidator(require_name)]

@@ -72,6 +72,9 @@ class MomentStore(Snapshot):
 
     fence: int = 0
 
+    def __repr__(self) -> str:
+        return f"MomentStore({self.url!r}, version {self.version}, {self.kind})"
+
     @classmethod
     def create(
         cls,

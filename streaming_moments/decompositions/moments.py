@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,8 @@ class Moments:
     M1: NDArray[np.float64]
     M2: NDArray[np.float64]
     M3: NDArray[np.float64]
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         n = self.M1.size

@@ -15,6 +15,7 @@ from streaming_moments.decompositions.whitened import leading_states
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.numerics.packing import pack, unpack
 from streaming_moments.numerics.simplex import nearest_distributions
+from streaming_moments.printing.short_repr import short_repr
 
 Rotation = Literal["joint", "feature"]
 
@@ -39,6 +40,8 @@ class Recovered:
     weights: NDArray[np.float64]
     raw: NDArray[np.float64]
     order: NDArray[np.int64]
+
+    __repr__ = short_repr
 
 
 def svtd(

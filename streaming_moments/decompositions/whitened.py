@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.moments import Moments, require_topics, symmetrized
 from streaming_moments.errors import NotIdentifiable
+from streaming_moments.printing.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,8 @@ class WhitenedMoments:
     tensor: NDArray[np.float64]
     second: NDArray[np.float64]
     spectrum: NDArray[np.float64]
+
+    __repr__ = short_repr
 
     @property
     def n_topics(self) -> int:
@@ -58,6 +61,8 @@ class Components:
 
     vectors: NDArray[np.float64]
     values: NDArray[np.float64]
+
+    __repr__ = short_repr
 
     @classmethod
     def along(cls, tensor: NDArray[np.float64], vectors: NDArray[np.float64]) -> Components:

@@ -16,6 +16,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.seeds import require_seed
+from streaming_moments.printing.short_repr import short_repr
 
 Arrays = Mapping[str, NDArray[Any]]
 Attributes = Mapping[str, Any]
@@ -105,6 +106,8 @@ class Description:
     columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     sentence: str = ""
     picture: str = ""
+
+    __repr__ = short_repr
 
 
 class Model(Protocol):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from inspect import unwrap
 from typing import Literal
 
 from streaming_moments.arguments import checked
@@ -23,8 +21,10 @@ from streaming_moments.models.numbers.number_search import (
 )
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory, Rows
+from streaming_moments.models.stored import outcome_of
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.progress import Report, reporter, unreported
 from streaming_moments.statistics.counts.weighted import Statistics
 
 
@@ -36,6 +36,7 @@ def fit(
     rotation: Rotation = "joint",
     refine: int | Literal["auto"] = ROUNDS,
     alpha: Literal["given", "auto"] = "given",
+    verbose: int | bool = 0,
 ) -> TopicModel:
     """Topics from the statistics alone, by singular value based tensor decomposition.
 
@@ -45,7 +46,7 @@ def fit(
         As in `fit_by`, whose errors are raised.
     rotation : {"joint", "feature"}
         Joint diagonalisation of k sums of slices, or the paper's Remark 7.
-    refine, alpha
+    refine, alpha, verbose
         As in `fit_by`.
 
     Examples
@@ -57,8 +58,10 @@ def fit(
     array([0.5, 0.5])
     """
     require_rotation(rotation)
-    unchecked: Callable[..., TopicModel] = unwrap(fit_by)  # so that errors name `fit`
-    return unchecked(statistics, n_topics, alpha0, rotation, refine=refine, alpha=alpha)
+    report = reporter("fit", verbose)
+    model = fit_reported(statistics, n_topics, alpha0, rotation, 0, refine, alpha, report)
+    report(outcome_of(model, "documents"))
+    return model
 
 
 @checked
@@ -70,6 +73,7 @@ def fit_by(
     seed: int = 0,
     refine: int | Literal["auto"] = ROUNDS,
     alpha: Literal["given", "auto"] = "given",
+    verbose: int | bool = 0,
 ) -> TopicModel:
     """Topics from the statistics alone, by the decomposition of that name, then refined.
 
@@ -98,6 +102,8 @@ def fit_by(
     alpha : {"given", "auto"}
         Of the model, with which documents are read: `alpha0`, or the sum of alpha under which pairs
         held out are likeliest, by halves too. It does not change the topics.
+    verbose : int
+        1 prints a line for each step, with its seconds; 0 prints none.
 
     Returns
     -------
@@ -123,8 +129,25 @@ def fit_by(
            [0. , 0.5],
            [0. , 0.5]])
     """
+    report = reporter("fit_by", verbose)
+    model = fit_reported(statistics, n_topics, alpha0, method, seed, refine, alpha, report)
+    report(outcome_of(model, "documents"))
+    return model
+
+
+def fit_reported(
+    statistics: Statistics,
+    n_topics: int | str,
+    alpha0: float | Literal["auto"],
+    method: str,
+    seed: int,
+    refine: int | Literal["auto"],
+    alpha: Literal["given", "auto"],
+    report: Report,
+) -> TopicModel:
+    """`fit_by`; what is tried and chosen is reported."""
     if isinstance(n_topics, str):
-        search = search_topics(statistics, n_topics, alpha0, method, seed, refine)
+        search = search_topics(statistics, n_topics, alpha0, method, seed, refine, report)
         n_topics = search.found(n_topics)
     rows = InMemory((statistics,))
     options = TopicOptions(
@@ -141,6 +164,7 @@ def fit_by(
         start = fit_rows(rows, n_topics, form_of(known), method, seed)
         rounds = predicting_rounds(halves, start.pair_topics(rows.basis.core))
         options = replace(options, refine=rounds)
+        report(f"chose {rounds} rounds of refinement")
     return TopicModel.fit(rows, options)
 
 
@@ -151,10 +175,11 @@ def search_topics(
     method: str = "joint",
     seed: int = 0,
     refine: int | Literal["auto"] = ROUNDS,
+    report: Report = unreported,
 ) -> NumberSearch:
     """What `fit_by` tries to find the number of topics for `how`, "auto" or "predict".
 
-    Other arguments and errors are as of `fit_by`.
+    Other arguments and errors are as of `fit_by`; each trial is reported.
     """
     rows = InMemory((statistics,))
     require_halves(rows)
@@ -170,7 +195,7 @@ def search_topics(
         # a wrong number of topics hardly misleads the search
         middle = replace(options, topics=numbers[len(numbers) // 2])
         options = replace(options, alpha0=TopicModel.likeliest_alpha0(rows, middle).alpha0)
-    return searched_by_fits(TopicModel, rows, options, how, numbers, worse=0)
+    return searched_by_fits(TopicModel, rows, options, how, numbers, worse=0, report=report)
 
 
 def fit_rows(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -116,6 +117,8 @@ class InMemory:
     whole_core: bool = True
     ready: Sequence[Any] = ()
     keeps_halves: bool = True
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         held = [(one.block.index, one.block.step) for one in self.blocks]

@@ -21,11 +21,12 @@ from typing import Any, ClassVar, Self, cast, get_args, get_origin, get_type_hin
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Arrays, Attributes
-from streaming_moments.models.numbers.number_search import Trial
+from streaming_moments.models.numbers.number_search import Trial, one_of
 from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.printing.model_repr import model_repr
+from streaming_moments.printing.short_repr import model_repr
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,41 @@ class StoredModel:
             "held_out": None if held_out is None else held_out.mean,
         }
 
+    @property
+    def per_state(self) -> Columns:
+        """What the model has a number of for each state, such as weights and error bars, by field.
+
+        Raises
+        ------
+        InvalidInput
+            The model has no states that could be listed.
+        """
+        found: dict[str, Column] = {}
+        for one, how in _parts_of(type(self)):
+            value = getattr(self, one.name)
+            named = value.items() if how.prefix else [(one.name, value)]
+            if how.states == (0,):
+                found |= {name: Column(array) for name, array in named if is_known(array)}
+        if not found:
+            raise InvalidInput(f"model {self.name} has no states to list; read its `described()`")
+        return Columns(found)
+
+    def to_table(self) -> Table:
+        """An Arrow table with a row for each state: its weight, error bar, coherence or mean."""
+        return self.per_state.to_table()
+
+    def to_frame(self) -> DataFrame:
+        """As `to_table`, as a pandas frame; its index is called `topic`, `state` or the like.
+
+        Raises
+        ------
+        InvalidInput
+            The model has no states that could be listed.
+        ModuleNotFoundError
+            pandas is not installed; the message has the command that installs it.
+        """
+        return self.per_state.to_frame(one_of(self.numbered))
+
     def parts(self) -> tuple[Arrays, Attributes]:
         """Arrays and attributes, such as JSON can hold, of which `from_parts` makes it again."""
         arrays: dict[str, NDArray[Any]] = {}
@@ -237,6 +273,18 @@ class StoredModel:
         if not moved:
             raise InvalidInput(f"model {self.name} has no states that could be reordered")
         return replace(self, **moved)
+
+
+def outcome_of(model: Any, records: str = "records") -> str:
+    """What a fit made, in a line: how many states, of how many records, which are called so."""
+    number = getattr(model, "n_topics", None) or model.states
+    made = model.numbered if number != 1 else one_of(model.numbered)
+    return f"fitted {number} {made} to {model.documents:,} {records}"
+
+
+def is_known(array: NDArray[np.float64] | None) -> bool:
+    """Whether an array holds a number."""
+    return array is not None and not np.isnan(array).all()
 
 
 def _reordered(array: NDArray[Any], order: NDArray[np.int64], how: Part) -> NDArray[Any]:

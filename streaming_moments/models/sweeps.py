@@ -13,7 +13,7 @@ from streaming_moments.decompositions.evidence import Directions, GapEvidence
 from streaming_moments.decompositions.forms import Form, Mixture
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.rows import Rows, strips
+from streaming_moments.models.rows import InMemory, Rows, strips
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
@@ -55,14 +55,7 @@ def sweep(
     The rows are the `topic_rows`, or what `last` gives; they stay where they were made.
     """
     decomposition_called(method, seed)
-    cores = rows.each("reading row blocks", core_rows)
-    if rows.whole_core:
-        whitened = rows.once(
-            "whitening", whiten_rows, cores, rows.lengths.whole, rows.basis, n_topics, form
-        )
-    else:
-        whitened = rows.shared(whiten(core_by_rows(rows, cores), rows.basis, n_topics, form))
-    del cores
+    whitened = core_there(rows, whiten, whiten_rows, n_topics, form)
     solved = solved_by(rows, whitened, n_topics, method, seed)
     return whitened, solved, rows.each("topic rows", last or topic_rows, whitened, solved)
 
@@ -76,15 +69,21 @@ def solved_by(rows: Rows, whitened: Any, n_topics: int, method: str, seed: int) 
 
 def seen_by(rows: Rows) -> Any:
     """Handle of the core's moments through the basis, which all forms of one topic share."""
+    return core_there(rows, seen_through, seen_rows, Mixture())
+
+
+def core_there(
+    rows: Rows, of_core: Callable[..., Any], of_rows: Callable[..., Any], *given: Any
+) -> Any:
+    """Handle of `of_core(core, basis, *given)`; `of_rows` takes core rows and lengths instead."""
+    basis = rows.basis
+    if isinstance(rows, InMemory) and rows.whole_core and len(rows.blocks) == 1:
+        # core rows are copies, as large as a third of all that is held
+        return of_core(CoreMoments.of(rows.blocks[0]), basis, *given)
     cores = rows.each("reading row blocks", core_rows)
     if rows.whole_core:
-        return rows.once("whitening", seen_rows, cores, rows.lengths.whole, rows.basis)
-    return rows.shared(seen_through(core_by_rows(rows, cores), rows.basis, Mixture()))
-
-
-def seen_rows(parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis) -> SeenMoments:
-    """Moments through the basis from the core rows of all blocks."""
-    return seen_through(CoreMoments.joined(parts, lengths), basis, Mixture())
+        return rows.once("whitening", of_rows, cores, rows.lengths.whole, basis, *given)
+    return rows.shared(of_core(core_by_rows(rows, cores), basis, *given))
 
 
 def whiten_rows(
@@ -92,6 +91,13 @@ def whiten_rows(
 ) -> Whitening:
     """Whitening from the core rows of all blocks."""
     return whiten(CoreMoments.joined(parts, lengths), basis, n_topics, form)
+
+
+def seen_rows(
+    parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, form: Form
+) -> SeenMoments:
+    """Moments through the basis from the core rows of all blocks."""
+    return seen_through(CoreMoments.joined(parts, lengths), basis, form)
 
 
 def core_by_rows(rows: Rows, cores: Sequence[Any]) -> CoreMomentsByRows:

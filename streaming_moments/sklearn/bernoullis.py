@@ -50,6 +50,8 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
     keep_statistics : bool
         Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
         to it; after `partial_fit` it always does.
+    verbose : int
+        1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
@@ -86,6 +88,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         sketch_columns: int | None = None,
         random_state: int = 0,
         keep_statistics: bool = False,
+        verbose: int | bool = 0,
     ) -> None:
         self.n_components = n_components
         self.polish = polish
@@ -93,6 +96,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         self.sketch_columns = sketch_columns
         self.random_state = random_state
         self.keep_statistics = keep_statistics
+        self.verbose = verbose
 
     def _begin(self, records: CountBatch) -> None:
         n = records.n_words

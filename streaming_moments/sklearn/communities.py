@@ -45,6 +45,8 @@ class MomentCommunities(SparseInput, MomentTransformer):
     keep_statistics : bool
         Whether a pickle of what `fit` gave holds `statistics_`, so that more nodes can be added
         to it; after `partial_fit` it always does.
+    verbose : int
+        1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
@@ -83,12 +85,14 @@ class MomentCommunities(SparseInput, MomentTransformer):
         refine: int = ROUNDS,
         random_state: int = 0,
         keep_statistics: bool = False,
+        verbose: int | bool = 0,
     ) -> None:
         self.n_components = n_components
         self.alpha0 = alpha0
         self.refine = refine
         self.random_state = random_state
         self.keep_statistics = keep_statistics
+        self.verbose = verbose
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(nodes, k) memberships of nodes, from their rows; each of sum 1."""

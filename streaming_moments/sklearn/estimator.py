@@ -23,6 +23,8 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.numbers.number_search import NumberSearch, searched_by_fits
 from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.stored import outcome_of
+from streaming_moments.progress import Report, reporter
 
 _COUNTED_BY = ("statistics_", "_basis", "_foundation")  # what a model is read without
 _SHAPE = ("n_features_in_", "feature_names_in_")
@@ -46,7 +48,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     _finds: ClassVar[tuple[str, ...]] = ("auto", "predict")
     _added = False  # whether the records came by more than a fit
     number_search_: NumberSearch
-    keep_statistics: bool = False  # of pickles of 0.2.0, which have no such parameter
+    # pickles of earlier versions have no such parameters
+    keep_statistics: bool = False
+    verbose: int | bool = 0
     statistics_: Any
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -75,11 +79,14 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         NotIdentifiable
             The records do not tell so many components apart.
         """
-        self._added = False
+        self._added, report = False, self._reporter()
         self._require_parameters()
         records = self._records(X, first=True)
         self._begin(records)
-        self._fitted(self._counted(records))
+        found = self._counted(records)
+        report(f"counted {self._seen}")
+        self._fitted(found)
+        report(self._outcome())
         self._finish(records)
         return self
 
@@ -91,14 +98,17 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         self._require_no_polish()
         if hasattr(self, "model_"):
             self._require_statistics()
-        first = "statistics_" not in vars(self)
+        first, report = "statistics_" not in vars(self), self._reporter()
         self._require_parameters()
         records = self._records(X, first)
         if first:
             self._begin(records)
         found = self._counted(records)
+        report(f"counted {self._seen}")
         self._added = True
-        return self._fitted(found if first else self.statistics_ + found)
+        self._fitted(found if first else self.statistics_ + found)
+        report(self._outcome())
+        return self
 
     def like(self) -> Self:
         """One that has seen nothing, and counts as this does: what it will see can be added."""
@@ -156,8 +166,15 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         if not isinstance(asked, str):
             return asked
         rows, tried = InMemory((statistics,)), model.Options(topics=1, **options)
-        self.number_search_ = searched_by_fits(model, rows, tried, asked)
+        report = self._reporter()
+        self.number_search_ = searched_by_fits(model, rows, tried, asked, report=report)
         return self.number_search_.found(asked)
+
+    def _reporter(self) -> Report:
+        return reporter(type(self).__name__, self.verbose, "sklearn")
+
+    def _outcome(self) -> str:
+        return outcome_of(cast("Any", self).model_, self._seen)
 
     def _records(self, X: Any, first: bool = False) -> Any:
         """X as it is counted; the first records say how wide all are."""
@@ -178,7 +195,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _polished(self, records: Any) -> Any:
         """The model after `polish` passes over a batch of records, by all threads."""
         own, foundation = cast("Any", self), getattr(self, "_foundation", None)
-        return passes_over(own.model_, foundation, [records], own.polish, threads=get_num_threads())
+        threads, report = get_num_threads(), self._reporter()
+        return passes_over(
+            own.model_, foundation, [records], own.polish, threads=threads, report=report
+        )
 
     def _read(self, X: Any) -> Any:
         check_is_fitted(self, "model_")

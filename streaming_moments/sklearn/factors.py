@@ -41,6 +41,8 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     keep_statistics : bool
         Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
         to it; after `partial_fit` it always does.
+    verbose : int
+        1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
@@ -79,6 +81,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         sketch_columns: int | None = None,
         random_state: int = 0,
         keep_statistics: bool = False,
+        verbose: int | bool = 0,
     ) -> None:
         self.n_components = n_components
         self.order = order
@@ -86,6 +89,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         self.sketch_columns = sketch_columns
         self.random_state = random_state
         self.keep_statistics = keep_statistics
+        self.verbose = verbose
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(n, k) factors of rows, of variance 1 and noise besides."""

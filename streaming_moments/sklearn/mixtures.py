@@ -43,6 +43,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     keep_statistics : bool
         Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
         to it; after `partial_fit` it always does.
+    verbose : int
+        1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
@@ -79,6 +81,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         sketch_columns: int | None = None,
         random_state: int = 0,
         keep_statistics: bool = False,
+        verbose: int | bool = 0,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -86,6 +89,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         self.sketch_columns = sketch_columns
         self.random_state = random_state
         self.keep_statistics = keep_statistics
+        self.verbose = verbose
 
     def _begin(self, records: NDArray[Any]) -> None:
         self._foundation = self._foundation_of(records, squares=self.covariance_type == "diag")

@@ -43,6 +43,8 @@ class MomentHMM(MomentEstimator):
     keep_statistics : bool
         Whether a pickle of what `fit` gave holds `statistics_`, so that more sequences can be added
         to it; after `partial_fit` it always does.
+    verbose : int
+        1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
@@ -80,6 +82,7 @@ class MomentHMM(MomentEstimator):
         sketch_columns: int | None = None,
         random_state: int = 0,
         keep_statistics: bool = False,
+        verbose: int | bool = 0,
     ) -> None:
         self.n_components = n_components
         self.n_features = n_features
@@ -87,6 +90,7 @@ class MomentHMM(MomentEstimator):
         self.sketch_columns = sketch_columns
         self.random_state = random_state
         self.keep_statistics = keep_statistics
+        self.verbose = verbose
 
     def fit(self, X: Any, y: object = None, lengths: Sequence[int] | None = None) -> Self:
         """The model of some sequences.

@@ -43,6 +43,8 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
     keep_statistics : bool
         Whether a pickle of what `fit` gave holds `statistics_`, so that more rows can be added
         to it; after `partial_fit` it always does.
+    verbose : int
+        1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
@@ -75,11 +77,13 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         contract: float = 0.15,
         smoothing: float = 1e-3,
         keep_statistics: bool = False,
+        verbose: int | bool = 0,
     ) -> None:
         self.n_components = n_components
         self.contract = contract
         self.smoothing = smoothing
         self.keep_statistics = keep_statistics
+        self.verbose = verbose
 
     def __add__(self, other: Self) -> Self:
         """As of any estimator; values are read by their types, which are the same."""

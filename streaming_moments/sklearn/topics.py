@@ -16,10 +16,12 @@ from streaming_moments.arguments import require_fitting
 from streaming_moments.decompositions.methods import decomposition_called
 from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.fit import fit_by, search_topics
+from streaming_moments.models.fit import fit_reported, search_topics
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.plots import Axes, Figure
 from streaming_moments.quality.prediction import completion_perplexity
+from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
 from streaming_moments.sklearn.estimator import MomentTransformer
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values, is_sparse
 from streaming_moments.statistics.counts.basis import Basis
@@ -65,6 +67,8 @@ class MomentTopics(SparseInput, MomentTransformer):
     keep_statistics : bool
         Whether a pickle of what `fit` gave holds `statistics_`, so that more documents can be added
         to it; after `partial_fit` it always does.
+    verbose : int
+        1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
@@ -113,6 +117,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         length_weights: Weighting = "even",
         random_state: int = 0,
         keep_statistics: bool = False,
+        verbose: int | bool = 0,
     ) -> None:
         self.n_components = n_components
         self.alpha0 = alpha0
@@ -124,6 +129,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         self.length_weights = length_weights
         self.random_state = random_state
         self.keep_statistics = keep_statistics
+        self.verbose = verbose
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(documents, k) float64 topic proportions, rows of sum 1."""
@@ -148,7 +154,7 @@ class MomentTopics(SparseInput, MomentTransformer):
     def top_words(
         self,
         number: int = 10,
-        names: Sequence[str] | None = None,
+        names: Sequence[str] | NDArray[Any] | None = None,
         by: Literal["relevance", "probability", "lift"] = "relevance",
     ) -> list[list[str]]:
         """The words that say what each topic is about, best first.
@@ -157,7 +163,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         ----------
         number : int
             Of words.
-        names : sequence of str, optional
+        names : sequence or array of str, optional
             What the columns of X are called, as `CountVectorizer.get_feature_names_out` says; by
             default the columns of the frame that was fitted, else their numbers.
         by : {"relevance", "probability", "lift"}
@@ -176,6 +182,58 @@ class MomentTopics(SparseInput, MomentTransformer):
         [['sea', 'ship'], ['law', 'tax']]
         """
         require_fitting(MomentTopics.top_words, number=number, names=names)
+        called = self._called(names)
+        return [[called[word] for word in row] for row in self.model_.top_words(number, by)]
+
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | NDArray[Any] | None = None,
+        figure: Figure | None = None,
+    ) -> list[Axes]:
+        """Draw a panel for each topic: its top words, their probabilities and error bars.
+
+        Parameters
+        ----------
+        number, names
+            As of `top_words`, whose errors are raised.
+        figure : matplotlib.figure.Figure, optional
+            Where to draw; by default a new figure of pyplot.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        require_fitting(MomentTopics.plot, number=number, names=names)
+        return plot_topics(self.model_, self._called(names), number, figure=figure)
+
+    def plot_map(
+        self, names: Sequence[str] | NDArray[Any] | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draw topics as circles in the plane: near topics have similar words, large ones more.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            As of `top_words`.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes; errors as of `plot`.
+        """
+        return plot_topic_map(self.model_, [" ".join(one) for one in self.top_words(2, names)], ax)
+
+    def _called(self, names: Sequence[str] | NDArray[Any] | None) -> list[str]:
+        """What each column of X is called."""
         check_is_fitted(self)
         if names is None:
             names = getattr(self, "feature_names_in_", [*map(str, range(self.n_features_in_))])
@@ -183,7 +241,7 @@ class MomentTopics(SparseInput, MomentTransformer):
             raise InvalidInput(
                 f"{len(names)} names of {self.n_features_in_} columns; give a name for each"
             )
-        return [[str(names[word]) for word in row] for row in self.model_.top_words(number, by)]
+        return [*map(str, names)]
 
     def _begin(self, records: CountBatch) -> None:
         found = isinstance(self.n_components, str)
@@ -207,10 +265,16 @@ class MomentTopics(SparseInput, MomentTransformer):
         self.__dict__.pop("number_search_", None)
         if isinstance(k, str):
             self.number_search_ = search_topics(
-                statistics, k, self.alpha0, self.method, self.random_state, self.refine
+                statistics,
+                k,
+                self.alpha0,
+                self.method,
+                self.random_state,
+                self.refine,
+                report=self._reporter(),
             )
             k = self.number_search_.found(k)
-        model: TopicModel = fit_by(
+        model = fit_reported(
             statistics,
             k,
             self.alpha0,
@@ -218,6 +282,7 @@ class MomentTopics(SparseInput, MomentTransformer):
             self.random_state,
             self.refine,
             self.alpha,
+            self._reporter(),
         )
         self.statistics_ = statistics
         return self._shown(model)

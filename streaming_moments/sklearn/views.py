@@ -51,6 +51,8 @@ class MomentViews(SparseInput):
     keep_statistics : bool
         Whether a pickle of what `fit` gave holds `statistics_`, so that more records can be added
         to it; after `partial_fit` it always does.
+    verbose : int
+        1 prints a line for each step of a fit, with its seconds; 0 prints none.
 
     Attributes
     ----------
@@ -87,6 +89,7 @@ class MomentViews(SparseInput):
         refine: int = 50,
         random_state: int = 0,
         keep_statistics: bool = False,
+        verbose: int | bool = 0,
     ) -> None:
         self.n_components = n_components
         self.alpha0 = alpha0
@@ -95,6 +98,7 @@ class MomentViews(SparseInput):
         self.refine = refine
         self.random_state = random_state
         self.keep_statistics = keep_statistics
+        self.verbose = verbose
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(records, k) probability of each state, given the views that are not None."""

@@ -1,4 +1,9 @@
-"""Kinds: the foundations that statistics can be gathered on, one line each."""
+"""Kinds: the foundations that statistics can be gathered on, one line each.
+
+The layers above have a line of each kind in tables of their own: `storage/kinds/registry.py` (how
+its shards are read and its records sent), `pipelines/jobs/kinds/registry.py` (how its stores are
+made), and `pipelines/reports/kinds/registry.py` (what is said of them).
+"""
 
 from __future__ import annotations
 

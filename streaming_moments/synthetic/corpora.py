@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.batch import CountBatch
 
 
@@ -34,6 +35,8 @@ class SyntheticCorpus:
     weights: NDArray[np.float64]
     alpha0: float
     proportions: NDArray[np.float64]
+
+    __repr__ = short_repr
 
 
 def single_topic_corpus(

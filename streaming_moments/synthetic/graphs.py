@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.batch import CountBatch
 
 
@@ -30,6 +31,8 @@ class SyntheticGraph:
     nodes: int
     memberships: NDArray[np.float64]
     alpha0: float
+
+    __repr__ = short_repr
 
     @property
     def batch(self) -> CountBatch:

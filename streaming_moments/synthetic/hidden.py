@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.deprecation import renamed_fields
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.statistics.views.records import ViewBatch
@@ -33,6 +34,8 @@ class SyntheticViews:
     tables: tuple[NDArray[np.float64], ...]
     weights: NDArray[np.float64]
     states: NDArray[np.int64]
+
+    __repr__ = short_repr
 
 
 def view_records(
@@ -108,6 +111,8 @@ class SyntheticSequences:
     transition: NDArray[np.float64]
     start: NDArray[np.float64]
     states: NDArray[np.int64]
+
+    __repr__ = short_repr
 
 
 def markov_sequences(

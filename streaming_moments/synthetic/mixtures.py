@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.printing.short_repr import short_repr
 
 if TYPE_CHECKING:
     import scipy.optimize as optimize
@@ -43,6 +44,8 @@ class MixtureRows:
     weights: NDArray[np.float64]
     variances: NDArray[np.float64]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, eq=False)
 class FactorRows:
@@ -61,6 +64,8 @@ class FactorRows:
     rows: NDArray[np.float64]
     mixing: NDArray[np.float64]
     factors: NDArray[np.float64]
+
+    __repr__ = short_repr
 
 
 def mixture_rows(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.batch import CountBatch
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class FeatureSets:
     labels: NDArray[np.int64]
     probabilities: NDArray[np.float64]
     weights: NDArray[np.float64]
+
+    __repr__ = short_repr
 
 
 def feature_sets(

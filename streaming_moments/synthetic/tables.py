@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.models.latent_trees.directed import DirectedTree, directed
 from streaming_moments.models.latent_trees.structure import Structure
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.tables.columns import TableColumns
 
 
@@ -32,6 +33,8 @@ class SyntheticTable:
     codes: NDArray[np.int64]
     structure: Structure
     tree: DirectedTree
+
+    __repr__ = short_repr
 
 
 def latent_tree_table(

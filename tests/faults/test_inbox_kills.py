@@ -15,7 +15,7 @@ import sys
 from datetime import date
 from streaming_moments.storage.inbox.group_commit import GroupCommit
 from streaming_moments.storage.inbox.inbox import Inbox
-from streaming_moments.storage.inbox.idempotency import receipt_of_key
+from streaming_moments.storage.inbox.receipts import receipt_of_key
 from streaming_moments.storage.inbox.records import RecordShape
 commits = GroupCommit(Inbox.open(sys.argv[1]), window=0.002)
 first = int(sys.argv[2])

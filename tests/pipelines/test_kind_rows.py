@@ -1,6 +1,7 @@
 """Every kind of statistics has a row in each table of kinds, and every option some that take it."""
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS
+from streaming_moments.statistics import registry as statistics
 from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.kinds.registry import STORED_KINDS
 
@@ -39,6 +41,16 @@ NAMES = {
 def test_every_kind_has_a_row_of_its_own(rows):
     assert rows.keys() == KINDS.keys()
     assert all(KINDS[kind] is row.foundation for kind, row in rows.items())
+
+
+def test_the_table_of_statistics_names_the_tables_of_the_layers_above():
+    root = Path(statistics.__file__).parents[2]
+    told = {path for path in statistics.__doc__.split("`") if path.endswith("registry.py")}
+    assert told == {
+        path.relative_to(root).as_posix()
+        for path in root.glob("[sp]*/**/kinds/registry.py")
+        if path.parts[len(root.parts)] in ("storage", "pipelines")
+    }
 
 
 def test_every_kind_has_a_model():

@@ -3,8 +3,7 @@
 import json
 from datetime import date
 
-from streaming_moments.storage.inbox.idempotency import receipt_of_key
-from streaming_moments.storage.inbox.receipts import new_receipt
+from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key
 from streaming_moments.storage.inbox.records import RecordShape
 
 TODAY = date(2026, 11, 23)

@@ -1,6 +1,9 @@
 """Columns: rows by name, unknown ones among them."""
 
+import sys
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from streaming_moments.columns import Column, Columns, likeliest
@@ -43,3 +46,54 @@ def test_columns_may_hold_columns():
 def test_the_likeliest_is_the_first_of_equals():
     found = likeliest(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([False, True]))
     assert (found.plain(), found.array.dtype) == ([0, None], np.int32)
+
+
+MIXED = Columns.of(
+    length=np.array([2, 0, 5]),
+    topic=Column(np.array([1, 0, 0]), np.array([False, True, False])),
+    share=Column(np.array([0.5, 0.0, 1.0]), np.array([False, True, False])),
+    proportions=Column(np.array([[0.5, 0.5], [0, 0], [1, 0]]), np.array([False, True, False])),
+    word=TEXTS,
+    list=LISTS,
+)
+
+
+def test_a_frame_has_a_column_for_each_number():
+    frame = MIXED.to_frame("document")
+    names = ["length", "topic", "share", "proportions_0", "proportions_1", "word", "list"]
+    assert frame.columns.tolist() == names
+    assert frame.index.name == "document"
+    assert frame["topic"].tolist() == [1, pd.NA, 0]
+    assert frame[["share", "proportions_0"]].isna().to_numpy().tolist() == [
+        [False] * 2,
+        [True] * 2,
+        [False] * 2,
+    ]
+    assert frame["word"].isna().tolist() == [False, True, False]
+    assert frame["list"].tolist() == [(5, 6), (), (7,)]
+    assert frame["length"].dtype.kind == "i"
+
+
+def test_a_table_keeps_lists_and_has_nulls():
+    table = MIXED.to_table()
+    assert table.column_names == [*MIXED]
+    assert table["proportions"].to_pylist() == [[0.5, 0.5], None, [1.0, 0.0]]
+    assert table["topic"].to_pylist() == [1, None, 0]
+    assert table["list"].to_pylist() == [[5, 6], [], [7]]
+    assert table["word"].to_pylist() == ["law", None, "law"]
+    assert MIXED.to_table().to_pylist() == [
+        {name: [*one] if isinstance(one, tuple) else one for name, one in row.items()}
+        for row in MIXED.plain()
+    ]
+
+
+def test_columns_in_columns_are_structs_and_named_in_frames():
+    nested = Columns.of(view=MIXED, row=np.arange(3))
+    assert nested.to_table()["view"].to_pylist()[0]["length"] == 2
+    assert nested.to_frame().columns.tolist()[:2] == ["view_length", "view_topic"]
+
+
+def test_a_frame_without_pandas_names_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'streaming-moments\[pandas\]'"):
+        MIXED.to_frame()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +13,16 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.memory import ReadingPlan, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.printing.short_repr import short_repr
+from streaming_moments.storage.column_files import read_columns
 from streaming_moments.storage.files.output_folders import OutputFolder
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 FOREIGN_BELOW = 0.2  # share of known words
 _COPIES = 2  # of the model, one on its way
@@ -48,16 +54,28 @@ class Written:
     facts : all numbers by name, and the `files`
     said : a line for people
     more : further lines
+    storage_options : by which the files are read
     """
 
     facts: dict[str, Any]
     said: str
     more: tuple[str, ...] = ()
+    storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+
+    __repr__ = short_repr
 
     def __getattr__(self, name: str) -> Any:
         if name in vars(self).get("facts", ()):
             return self.facts[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def to_table(self) -> pa.Table:
+        """All rows of the files as one Arrow table; raises StoreError if a file is gone."""
+        return read_columns(self.files, self.storage_options)
+
+    def to_frame(self) -> pd.DataFrame:
+        """As `to_table`, as a pandas frame."""
+        return self.to_table().to_pandas()
 
     def lines(self, output: str) -> list[str]:
         """Lines for people, with the folder of the files."""
@@ -65,7 +83,7 @@ class Written:
 
     def as_json(self) -> dict[str, Any]:
         """All facts by name."""
-        return {**asdict(self)["facts"], "files": list(self.files)}
+        return {**self.facts, "files": list(self.files)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,9 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     require_seed,
     write_each,
 )
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.quality.representatives import Representatives
+from streaming_moments.storage.column_files import read_columns
 from streaming_moments.storage.proportions import Provenance, Summary, frame_of
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
@@ -31,6 +33,7 @@ from streaming_moments.storage.top_documents import write_top_documents
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 MOST_TOP_DOCUMENTS = 100
 
@@ -77,6 +80,8 @@ class TransformResult:
     foreign_below: float = FOREIGN_BELOW
     own_index: OwnIndex | None = field(default=None, repr=False, compare=False)
 
+    __repr__ = short_repr
+
     @property
     def unknown_share(self) -> float | None:
         """Of all words; None where there are none."""
@@ -97,6 +102,10 @@ class TransformResult:
         """
         frame = frame_of(self.files, self.storage_options)
         return frame if self.own_index is None else self.own_index.on(frame)
+
+    def to_table(self) -> pa.Table:
+        """All rows as one Arrow table, as they are in the files; errors as of `to_frame`."""
+        return read_columns(self.files, self.storage_options)
 
     def lines(self, output: str) -> list[str]:
         """How much was written, and of how much the model knows the words, for people."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 import numpy as np
 from pydantic_core import from_json
 
-from streaming_moments.pipelines.service.body_bytes import Budget
+from streaming_moments.pipelines.service.body_budget import Budget
 from streaming_moments.pipelines.service.http.admission import bodies_crowded
 from streaming_moments.pipelines.service.http.arrow_bodies import STREAM, documents_of_stream
 from streaming_moments.pipelines.service.http.problems import Problem

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from streaming_moments.pipelines.service.http.arrow_bodies import STREAM
 from streaming_moments.pipelines.service.http.bodies import JSON
-from streaming_moments.pipelines.service.http.problems import CONTENT_TYPE, TITLES
+from streaming_moments.pipelines.service.http.problems import CONTENT_TYPE, STATUSES
 from streaming_moments.pipelines.service.http.routes import CALLS, Call, Parameter
 from streaming_moments.pipelines.service.schemas import (
     DocumentsRead,
@@ -23,8 +23,6 @@ from streaming_moments.storage.inbox.records import RecordShape
 
 _SCHEMAS = "#/components/schemas/"
 _LINES = "application/x-ndjson"
-_OF_ALL = (500, 503)
-_OF_TOKENS = (401, 403)
 
 
 def openapi_document(
@@ -73,7 +71,8 @@ def openapi_document(
 
 
 def _operation(call: Call, tokens: bool) -> dict[str, Any]:
-    refusals = {*_OF_ALL, *call.refusals, *(_OF_TOKENS if tokens and call.role else ())}
+    of = {"all": True, "tokens": tokens and call.role, "bodies": call.takes}
+    refusals = {*call.refusals, *(code for code, one in STATUSES.items() if of.get(one.by))}
     operation: dict[str, Any] = {
         "summary": call.says,
         "operationId": f"{call.handler.__module__.rpartition('.')[2]}_{call.handler.__name__}",
@@ -114,9 +113,9 @@ def _content(gives: Any) -> dict[str, Any]:
 
 def _refusal(status: int) -> dict[str, Any]:
     schema = {"$ref": f"{_SCHEMAS}ProblemDetails"}
-    found: dict[str, Any] = {"description": TITLES[status]}
+    found: dict[str, Any] = {"description": STATUSES[status].title}
     found["content"] = {CONTENT_TYPE: {"schema": schema}}
-    if status in (429, 503, 507):
+    if STATUSES[status].again:
         told = {"description": "Seconds.", "schema": {"type": "string"}}
         found["headers"] = {"Retry-After": told}
     return found

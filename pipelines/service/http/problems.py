@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError, printable
 from streaming_moments.storage.files.created import lacks_space
@@ -16,27 +16,42 @@ from streaming_moments.storage.inbox.records import RecordRefused
 CONTENT_TYPE = "application/problem+json"
 _LONGEST = 1000  # characters of what is told
 _AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds
-# of which the body may not have been read: what comes of it still is not waited for
-_UNREAD = frozenset({401, 403, 408, 413, 415, 421, 429, 503})
 
-# of a status in general; what is wrong with one call, and what to do, is its `detail`: of each 429
-# `admission` says it
-TITLES: Mapping[int, str] = {
-    400: "The request cannot be read",
-    401: "A token is missing or unknown",
-    403: "The token is not for this",
-    404: "Not found",
-    405: "The address does not take this method",
-    408: "The body came too slowly",
-    409: "The store does not allow this",
-    413: "The body is too large",
-    415: "The content type is not accepted",
-    421: "This host is not answered for",
-    422: "The content is refused",
-    429: "Too much waits to be counted",
-    500: "A fault of the service",
-    503: "The service cannot do this now",
-    507: "The storage is full",
+
+@dataclass(frozen=True)
+class Status:
+    """A status of HTTP other than success.
+
+    title : what it means in general; what is wrong with one call, and what to do, is its `detail`,
+        of each 429 in `admission`
+    by : the calls that may answer it, beside those that name it in `routes`: "all", those that
+        need "tokens", or those that take "bodies"
+    unread : whether the body may not have been read; what comes of it still is not waited for
+    again : whether it may say after how many seconds to try again
+    """
+
+    title: str
+    by: Literal["", "all", "tokens", "bodies"] = ""
+    unread: bool = False
+    again: bool = False
+
+
+STATUSES: Mapping[int, Status] = {
+    400: Status("The request cannot be read", by="bodies"),
+    401: Status("A token is missing or unknown", by="tokens", unread=True),
+    403: Status("The token is not for this", by="tokens", unread=True),
+    404: Status("Not found"),
+    405: Status("The address does not take this method"),
+    408: Status("The body came too slowly", by="bodies", unread=True),
+    409: Status("The store does not allow this"),
+    413: Status("The body is too large", by="bodies", unread=True),
+    415: Status("The content type is not accepted", by="bodies", unread=True),
+    421: Status("This host is not answered for", unread=True),
+    422: Status("The content is refused", by="bodies"),
+    429: Status("Too much waits to be counted", unread=True, again=True),
+    500: Status("A fault of the service", by="all"),
+    503: Status("The service cannot do this now", by="all", unread=True, again=True),
+    507: Status("The storage is full", again=True),
 }
 
 
@@ -70,7 +85,7 @@ class Problem(Exception):
     def content(self, request_id: str) -> dict[str, Any]:
         """As JSON."""
         told = printable(without_secrets(self.detail))[:_LONGEST]
-        content: dict[str, Any] = {"type": "about:blank", "title": TITLES[self.status]}
+        content: dict[str, Any] = {"type": "about:blank", "title": STATUSES[self.status].title}
         content |= {"status": self.status, "detail": told, "request_id": request_id}
         if self.field:
             content["field"] = self.field
@@ -81,7 +96,7 @@ class Problem(Exception):
     def all_headers(self) -> dict[str, str]:
         """Headers beside those of every answer."""
         told = {"Content-Type": CONTENT_TYPE, **(self.headers or {})}
-        told |= {"Connection": "close"} if self.status in _UNREAD else {}
+        told |= {"Connection": "close"} if STATUSES[self.status].unread else {}
         return told if self.retry_after is None else {**told, "Retry-After": str(self.retry_after)}
 
 

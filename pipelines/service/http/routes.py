@@ -37,6 +37,8 @@ from streaming_moments.pipelines.service.schemas import (
     Versions,
 )
 from streaming_moments.pipelines.service.tokens import Role
+from streaming_moments.storage.inbox.receipts import KEY_FORM, LONGEST_KEY, RECEIPT_FORM
+from streaming_moments.storage.log.schema import IDENTITY_FORM
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
@@ -63,19 +65,19 @@ RECEIPT = Parameter(
     "receipt",
     "path",
     "as it was answered",
-    {"type": "string", "pattern": r"^(k[0-9a-f]{32}|b[0-9a-f]{32}-[0-9]{1,19})$"},
+    {"type": "string", "pattern": RECEIPT_FORM},
 )
 _TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
 RECEIPTS = Parameter("receipt", "query", "receipts; or give ids", _TEXTS)
 IDS = Parameter("id", "query", "ids of documents, as they were sent; or give receipts", _TEXTS)
 DELETION = Parameter(
-    "deletion", "path", "as it was answered", {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+    "deletion", "path", "as it was answered", {"type": "string", "pattern": IDENTITY_FORM}
 )
 KEY = Parameter(
     "Idempotency-Key",
     "header",
     "the same key again gets the same receipt and adds nothing; needed to send again safely",
-    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+    {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": KEY_FORM},
 )
 SKIP_BAD = Parameter(
     "skip_bad",
@@ -124,7 +126,7 @@ class Call:
     gives : a dataclass of `schemas`, sent as JSON, or a content type
     takes : dataclass of `schemas` of the body
     several : whether the body is a list of those, or one a line
-    refusals : status codes beside those of every call
+    refusals : status codes beside those that `problems.STATUSES` gives to all calls like it
     encoding : content type of the body
     """
 
@@ -154,7 +156,7 @@ CALLS: tuple[Call, ...] = (
         DocumentSent,
         True,
         (KEY, SKIP_BAD),
-        (400, 408, 413, 415, 422, 429, 507),
+        (429, 507),
     ),
     Call(
         "DELETE",
@@ -176,7 +178,7 @@ CALLS: tuple[Call, ...] = (
         Forgetting,
         202,
         takes=DocumentsToForget,
-        refusals=(400, 408, 413, 415, 422, 507),
+        refusals=(507,),
     ),
     Call(
         "GET",
@@ -206,7 +208,7 @@ CALLS: tuple[Call, ...] = (
         reading.transform,
         Transformed,
         takes=TextsToRead,
-        refusals=(400, 404, 408, 413, 415, 422),
+        refusals=(404,),
     ),
     Call(
         "GET",
@@ -294,7 +296,7 @@ CALLS: tuple[Call, ...] = (
         303,
         takes=LabelGiven,
         parameters=(TOPIC,),
-        refusals=(400, 403, 404, 408, 413, 415, 422),
+        refusals=(403, 404),
         encoding=FORM,
     ),
     Call(
@@ -324,7 +326,7 @@ CALLS: tuple[Call, ...] = (
         "text/html",
         303,
         takes=Confirmed,
-        refusals=(400, 403, 408, 413, 415, 422),
+        refusals=(403,),
         encoding=FORM,
     ),
     Call(
@@ -360,7 +362,7 @@ CALLS: tuple[Call, ...] = (
         303,
         takes=ReturnConfirmed,
         parameters=(VERSION_KEPT,),
-        refusals=(400, 403, 404, 408, 409, 413, 415, 422),
+        refusals=(403, 404, 409),
         encoding=FORM,
     ),
     Call(
@@ -380,7 +382,7 @@ CALLS: tuple[Call, ...] = (
         pages.tried,
         "text/html",
         takes=TextTried,
-        refusals=(400, 404, 408, 413, 415, 422),
+        refusals=(404,),
         encoding=FORM,
     ),
 )

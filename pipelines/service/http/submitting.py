@@ -31,17 +31,20 @@ from streaming_moments.pipelines.service.http.request_params import (
 from streaming_moments.pipelines.service.schemas import Forgetting, Receipt
 from streaming_moments.storage.inbox.batches import Submission
 from streaming_moments.storage.inbox.deletions import Deletion
-from streaming_moments.storage.inbox.idempotency import receipt_of_key
-from streaming_moments.storage.inbox.receipts import new_receipt, require_receipt
+from streaming_moments.storage.inbox.receipts import (
+    new_receipt,
+    receipt_of_key,
+    require_receipt,
+)
 from streaming_moments.storage.inbox.records import RecordRefused
 from streaming_moments.storage.inbox.rejected import LeftOut, note_left_out
+from streaming_moments.storage.log.schema import IDENTITY_FORM
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
 _By = Literal["receipt", "id"]
 _LISTS: Mapping[str, _By] = MappingProxyType({"ids": "id", "receipts": "receipt"})
-_IDENTITY = re.compile("[0-9a-f]{32}")
 
 
 async def documents(service: Service, request: Request) -> Response:
@@ -147,7 +150,7 @@ async def _asked(service: Service, by: _By, given: Sequence[str]) -> Response:
 async def deletion(service: Service, request: Request) -> Response:
     """What became of a deletion."""
     identity = request.path_params["deletion"]
-    if not _IDENTITY.fullmatch(identity):
+    if not re.fullmatch(IDENTITY_FORM, identity):
         raise Problem(
             422,
             f"{identity[:40]!r} is not an id of a deletion; give one that a deletion answered",

@@ -12,6 +12,7 @@ from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.chains.emission import Likelihoods
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import as_columns
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
 _SMOOTHING = 1e-4  # of a column, spread over all symbols: one never seen is not ruled out
@@ -34,6 +35,8 @@ class DiscreteEmission:
     """
 
     columns: NDArray[np.float64]
+
+    __repr__ = short_repr
 
     __sizeof__ = held_bytes
 

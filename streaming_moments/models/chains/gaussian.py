@@ -11,6 +11,7 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.chains.emission import Likelihoods
 from streaming_moments.models.chains.vector_sequences import VectorSequences
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.printing.short_repr import short_repr
 
 # Of the mean variance of all rows, below which no state is narrower in any direction.
 _FLOOR = 1e-6
@@ -43,6 +44,8 @@ class GaussianEmission:
 
     means: NDArray[np.float64]
     covariances: NDArray[np.float64]
+
+    __repr__ = short_repr
 
     __sizeof__ = held_bytes
 

@@ -12,6 +12,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models.chains import decoding
 from streaming_moments.models.chains.emission import Emission, Likelihoods, Observed
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.printing.short_repr import short_repr
 
 _SMOOTHING = 1e-4  # of the start: a state in which no sequence seen has begun is not ruled out
 
@@ -45,6 +46,8 @@ class HiddenChain(Generic[Observed]):
     transition: NDArray[np.float64]
     start: NDArray[np.float64]
     weights: NDArray[np.float64]
+
+    __repr__ = short_repr
 
     __sizeof__ = held_bytes
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,8 @@ class VectorSequences:
 
     offsets: NDArray[np.int64]
     values: NDArray[np.float64]
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         shape, offsets = self.values.shape, self.offsets

@@ -27,7 +27,7 @@ from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
 from streaming_moments.models.mixtures.matching import matched_rows
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.stored import StoredModel, stored_as
+from streaming_moments.models.stored import StoredModel, is_known, stored_as
 from streaming_moments.models.vectors import (
     BY_SPECTRUM,
     fit_of_blocks,
@@ -140,6 +140,7 @@ class IndependentFactors(StoredModel):
     """
 
     name: ClassVar[str] = "factors"
+    numbered: ClassVar[str] = "factors"
     of_numbers: ClassVar[bool] = True
     kind: ClassVar[str] = VectorsFoundation.kind
     Options: ClassVar[type[FitOptions]] = FactorOptions
@@ -225,6 +226,13 @@ class IndependentFactors(StoredModel):
     def fit_bytes(cls, foundation: VectorsFoundation, options: Any) -> int:
         """As of any model of vectors."""
         return tensor_bytes(foundation)
+
+    @property
+    def per_state(self) -> Columns:
+        """Skewness and kurtosis of each factor, their errors, and error bars where known."""
+        names = ("skewness", "kurtosis", "skewness_error", "kurtosis_error", "bars")
+        values = {name: getattr(self, name) for name in names}
+        return Columns.of(**{name: one for name, one in values.items() if is_known(one)})
 
     @property
     def n_topics(self) -> int:

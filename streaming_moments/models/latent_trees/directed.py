@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.printing.short_repr import short_repr
+
 
 @dataclass(frozen=True, eq=False)
 class DirectedTree:
@@ -31,6 +33,8 @@ class DirectedTree:
     parents: tuple[int, ...]
     columns: tuple[int, ...]
     tables: tuple[NDArray[np.float64], ...]
+
+    __repr__ = short_repr
 
     @cached_property
     def node_of(self) -> tuple[int, ...]:

@@ -132,6 +132,7 @@ class LatentTree(StoredModel):
     """
 
     name: ClassVar[str] = "latent_tree"
+    numbered: ClassVar[str] = "states"
     kind: ClassVar[str] = "counts"
     Options: ClassVar[type[FitOptions]] = LatentTreeOptions
     compares_halves: ClassVar[bool] = True

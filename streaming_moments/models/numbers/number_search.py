@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.models.halves import HeldOut, likely
+from streaming_moments.models.halves import HeldOut, likely, noise
 from streaming_moments.models.rows import Rows
+from streaming_moments.plots import LOG_LIKELIHOOD, Axes, plot_numbers
+from streaming_moments.progress import Report, unreported
 from streaming_moments.statistics.counts.basis import Basis
 
 # The first tells how much topics gain at all.
@@ -25,6 +28,7 @@ _LITTLE = 0.25
 _AGAIN = 0.5
 # Numbers in succession that are no better, after which no larger ones are tried.
 _WORSE = 3
+_FEW = 6  # numbers that are printed one by one
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,60 @@ class NumberSearch:
     apart: Mapping[int, float] = field(default_factory=dict)
     of: str = "topics"
     more: str = ""
+
+    def __repr__(self) -> str:
+        numbers = shown_numbers(self.curve, self.of)
+        return f"NumberSearch({numbers}: {', '.join(self.marks)})"
+
+    @property
+    def columns(self) -> Columns:
+        """Numbers that were tried, rising, and the held-out log-likelihood of each."""
+        numbers = sorted(self.curve)
+        held_out = [self.curve[number].mean for number in numbers]
+        found = {self.of: Column.of_values(numbers), "held_out": Column.of_values(held_out)}
+        if self.apart:
+            found["apart"] = Column.of_values(self.apart.get(number) for number in numbers)
+        return Columns(found)
+
+    @property
+    def marks(self) -> dict[str, int]:
+        """The numbers that "auto" and "predict" choose, by their labels in plots."""
+        chosen = {"{} separable": self.separable, "{} predict best": self.predicting}
+        return {label.format(one): one for label, one in chosen.items() if one is not None}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the held-out log-likelihood of each number, its noise, and the numbers to choose.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+
+        Raises
+        ------
+        InvalidInput
+            No number could be fitted.
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        if not self.curve:
+            raise InvalidInput(f"no number of {self.of} could be fitted, so there is no curve")
+        curve = {number: one.mean for number, one in self.curve.items()}
+        within = noise([*self.curve.values()])
+        return plot_numbers({"": curve}, self.marks, self.of, LOG_LIKELIHOOD, within, ax)
+
+    def to_table(self) -> Table:
+        """An Arrow table with a row for each number that was tried: see `columns`."""
+        return self.columns.to_table()
+
+    def to_frame(self) -> DataFrame:
+        """As `to_table`, as a pandas frame."""
+        return self.columns.to_frame("trial")
 
     @property
     def separable(self) -> int | None:
@@ -148,6 +206,20 @@ likelihood; 5 predict best, the most that were tried (try --topics 5-10); gain o
             f"{more} {self.curve[more].gain(self.curve[fewer])[0] / (more - fewer):+.2g}"
             for fewer, more in pairwise(numbers)
         )
+
+
+def shown_numbers(numbers: Iterable[int], of: str) -> str:
+    """Numbers in a few words.
+
+    Examples
+    --------
+    >>> shown_numbers([2, 3, 5], "topics"), shown_numbers(range(2, 30), "states")
+    ('2, 3, 5 topics', '28 numbers of states from 2 to 29')
+    """
+    known = sorted(set(numbers))
+    if len(known) > _FEW:
+        return f"{len(known)} numbers of {of} from {known[0]} to {known[-1]}"
+    return f"{', '.join(map(str, known)) or 'no'} {of}"
 
 
 def one_of(several: str) -> str:
@@ -255,8 +327,9 @@ def searched_by_fits(
     how: str,
     numbers: Iterable[int] = TRIED,
     worse: int = _WORSE,
+    report: Report = unreported,
 ) -> NumberSearch:
-    """`searched` of a model that is fitted to rows in memory.
+    """`searched` of a model that is fitted to rows in memory; each trial is reported.
 
     Raises
     ------
@@ -268,15 +341,20 @@ def searched_by_fits(
     refused: list[NotIdentifiable] = []
 
     def trial_of(number: int) -> Trial | None:
+        tried = f"tried {number} {model.numbered if number != 1 else one_of(model.numbered)}"
         try:
-            return trial_by(model, rows, replace(options, topics=number))
+            found = trial_by(model, rows, replace(options, topics=number))
         except NotIdentifiable as error:
             refused.append(error)
+            report(f"{tried}: {error}")
             return None
+        report(f"{tried}: held-out log-likelihood {found.held_out.mean:.4f}")
+        return found
 
     found = searched(numbers, trial_of, how, model.numbered, worse=worse)
     if not found.curve:
         raise refused[0]
+    report(found.sentence(how))
     return found
 
 

@@ -14,6 +14,7 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.passes.families import AUTO, MOST_PASSES, passes_of, settled
 from streaming_moments.models.passes.polishing import PASSES, M
 from streaming_moments.models.provenance import Polishing
+from streaming_moments.progress import Report, reporter, unreported
 from streaming_moments.statistics.counts.batch import CountBatch
 
 T = TypeVar("T", bound=Model)
@@ -26,6 +27,7 @@ def polished(
     passes: int | Literal["auto"] = PASSES,
     alpha: bool = False,
     threads: int = 1,
+    verbose: int | bool = 0,
 ) -> M:
     """The model after some passes over documents: of expectation maximisation, topic by topic.
 
@@ -51,6 +53,8 @@ def polished(
         and more with each pass: `alpha0="auto"` of a fit comes nearer.
     threads : int
         Over the documents of a batch; the same bits with any number.
+    verbose : int
+        1 prints a line for each step, with its seconds; 0 prints none.
 
     Raises
     ------
@@ -78,7 +82,8 @@ def polished(
             "MomentGaussianMixture with polish to rows of numbers"
         )
     given = [batches] if isinstance(batches, CountBatch) else batches
-    return passes_over(model, None, given, passes, alpha, threads)
+    report = reporter("polished", verbose)
+    return passes_over(model, None, given, passes, alpha, threads, report)
 
 
 def passes_over(
@@ -88,10 +93,12 @@ def passes_over(
     passes: int | Literal["auto"],
     alpha: bool = False,
     threads: int = 1,
+    report: Report = unreported,
 ) -> T:
     """As `polished`, of any family: batches are what its reader takes and `select` cuts.
 
-    Foundation is that of the statistics, which families of counts do without.
+    Each pass is reported. Foundation is that of the statistics, which families of counts do
+    without.
     """
     family = passes_of(type(model))
     most = MOST_PASSES if passes == AUTO else passes
@@ -105,6 +112,7 @@ def passes_over(
         polishing = family.improved(before, total, foundation, alpha)
         note = Polishing("", number, alpha, 0, total.documents, total.tokens)
         polishing = replace(polishing, polishing=note)
+        report(f"pass {number} of at most {most}: {total.documents:,} records")
         if passes == AUTO and settled(before, polishing):
             break
     done: T = polishing

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.relevance import top_words
+from streaming_moments.printing.short_repr import short_repr
 
 COHERENCE_WORDS = 10  # top words of a topic, where nothing else is said
 
@@ -32,6 +33,8 @@ class TopWords:
     alone: NDArray[np.float64]
     together: NDArray[np.float64]
     documents: float
+
+    __repr__ = short_repr
 
     @classmethod
     def of(

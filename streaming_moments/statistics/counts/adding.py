@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, SumExceeded, short
 from streaming_moments.statistics.base import Arrays, subtract_by_adding
 from streaming_moments.statistics.counts.basis import Basis
-from streaming_moments.statistics.counts.kernels import pair_cells, triple_kernels
+from streaming_moments.statistics.counts.kernels import pair_kernels, triple_kernels
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.statistics.row_block import RowBlock
@@ -45,13 +45,13 @@ class BlockSums:
     basis: Basis
     block: RowBlock
     arrays: Arrays
-    _fields: pair_cells.CellFields = field(init=False)
+    _fields: pair_kernels.CellFields = field(init=False)
     _closed: NDArray[np.bool_] = field(init=False)  # rows whose pairs are in cells
     _gained: NDArray[np.int64] = field(init=False)  # a bound of their products
 
     def __post_init__(self) -> None:
         rows = len(self.arrays["pair_counts"])
-        self._fields = pair_cells.CellFields(
+        self._fields = pair_kernels.CellFields(
             "even_pair_counts" in self.arrays, "codocuments" in self.arrays
         )
         self._closed = np.ones(rows, dtype=np.bool_)
@@ -130,7 +130,7 @@ class BlockSums:
 
     def _add_cells(self, projected: ProjectedBatch) -> None:
         fields, cells = self._fields, self.arrays["pair_counts"].view(np.uint64)
-        pair_cells.add_to_cells(
+        pair_kernels.add_to_cells(
             self.block.index,
             self.block.step,
             projected.starts,
@@ -149,7 +149,7 @@ class BlockSums:
     def _split(self, cells: NDArray[np.int64], rows: NDArray[np.bool_], into: Arrays) -> None:
         none = np.zeros((0, cells.shape[1]), dtype=np.int64)
         found = (into.get(name, none) for name in ("even_pair_counts", "codocuments"))
-        pair_cells.split_cells(
+        pair_kernels.split_cells(
             cells.view(np.uint64), self._fields.bits, rows, into["pair_counts"], *found
         )
 

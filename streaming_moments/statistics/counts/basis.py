@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.krylov import leading_eigenpairs
 from streaming_moments.numerics.seeds import generator_of
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.counts.lengths.room import even_with_room, finest_even
@@ -69,6 +70,8 @@ class Basis:
     vocabulary: str = ""
     weights: LengthWeights = POOLED
     table: TableColumns | None = None
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         matrix = self.matrix

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.numerics.runs import run_sums
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.kernels import row_kernels
 from streaming_moments.statistics.halves import count_keys, odd_half
 
@@ -59,6 +60,8 @@ class CountBatch:
     n_words: int
     vocabulary: str = ""
     halves: NDArray[np.bool_] | None = None
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         for array in (self.indptr, self.words, self.counts):

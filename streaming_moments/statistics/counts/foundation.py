@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, short
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.adding import BlockSums, of_basis, refuse_overflow
 from streaming_moments.statistics.counts.basis import Basis
@@ -68,6 +69,8 @@ class CountsFoundation:
     by_length: ClassVar[bool] = True
     adds_words: ClassVar[bool] = True
     joins: ClassVar[bool] = False
+
+    __repr__ = short_repr
 
     @property
     def told_halves(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,13 @@ from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.row_block import RowBlock
 
-# Share of a row above which all of it is held: an entry alone takes three times as long.
+# Share of a row above which all of it is held: an entry alone takes six times as long, and twice
+# the bytes. Shares of a tenth to a third are as fast.
 _DENSE = 1 / 3
 # Numbers that a register of the widest kind holds.
 _LANES = 16
-# Rows that are read at a time, and stay in cache: twice that of the odd half a difference is taken.
-_ROWS = 16
+# Topics that dense rows are worked out for together.
+_TOPICS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,22 +80,20 @@ array([3], dtype=int32), array([1.], dtype=float32))
         rows, core = statistics.pair_counts.shape
         if leading is not None:
             rows, core = statistics.block.size(leading), leading
-        strips = [slice(start, min(start + _ROWS, rows)) for start in range(0, rows, _ROWS)]
-        entries = np.empty(rows, dtype=np.int64)
-        for strip in strips:
-            entries[strip] = np.count_nonzero(_pairs(statistics, half, strip, core), axis=1)
-        full = entries >= max(_DENSE * core, 1)
+        pairs, taken = _pairs(statistics, half)
+        least = max(math.ceil(_DENSE * core), 1)
+        # what is not filled takes no memory
+        entries, dense = np.empty(rows, dtype=np.int64), np.empty((rows, core), dtype=dtype)
+        size = rows * (least - 1) + 1
+        words, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
+        likelihood_kernels.copy_rows(pairs, taken, least, entries, dense, words, counts)
+        full = entries >= least
         dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
-        dense = np.empty((dense_places.size, core), dtype=dtype)
         starts = np.concatenate([[0], np.cumsum(entries[sparse_places])])
-        words, counts = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1], dtype=dtype)
-        for strip in strips:
-            pairs, first = _pairs(statistics, half, strip, core), strip.start
-            held, own = (_within(places, strip) for places in (dense_places, sparse_places))
-            for row in range(held.start, held.stop):
-                dense[row] = pairs[dense_places[row] - first]
-            places = sparse_places[own] - first
-            likelihood_kernels.copy_rows(read_only(pairs), places, starts[own], words, counts)
+        # what was not filled goes back, and nothing is copied
+        dense.resize((dense_places.size, core), refcheck=False)
+        for array in (words, counts):
+            array.resize(int(starts[-1]), refcheck=False)
         _, C2, _ = row_constants(statistics, Mixture())
         whole = statistics.row_lengths.whole.C2
         scales = quotients(np.full(rows, whole, dtype=np.float64), C2[:rows])
@@ -112,7 +112,8 @@ array([3], dtype=int32), array([1.], dtype=float32))
         Both sides are divided by the frequencies expected of the words before they are rounded, so
         that likelihoods are near 1 whatever the words.
 
-        left : (r, k) float64, rows of the words of the block
+        left : (r, k) float64, rows of the words of the block; further columns that are nothing may
+            be left out
         right : (core, k) float64, rows of the core words
         expected : (n,) float64, frequency of each word, 0 where it never occurs
 
@@ -130,12 +131,13 @@ array([3], dtype=int32), array([1.], dtype=float32))
         own = expected[self.block.rows]
         lefts, rights, columns = self._sides(left, right, expected)
         sums = np.zeros((len(left), right.shape[1]))
-        room = np.empty(max(likelihood_kernels.TILE, rights.shape[1]), dtype=self.counts.dtype)
-        likelihood_kernels.add_dense_ratios(
-            self.dense, lefts, columns, self.dense_places, room, sums
-        )
+        room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), self.counts.dtype)
+        dense, found = self._dense_rows(lefts, left.shape[1], len(columns))
+        likelihood_kernels.add_dense_ratios(self.dense, dense, columns, room, found)
+        sums[self.dense_places] = found[: self.dense_places.size, : right.shape[1]]
+        gathered = np.empty(rights.shape[1], dtype=self.counts.dtype)
         likelihood_kernels.add_sparse_ratios(
-            self.starts, self.words, self.counts, lefts, rights, self.sparse_places, room, sums
+            self.starts, self.words, self.counts, lefts, rights, self.sparse_places, gathered, sums
         )
         return quotients(sums * self.scales[:, None], own)
 
@@ -144,13 +146,11 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """(r, k) `P right`, of core words that are expected to occur; arguments as of `ratios`.
 
-        They are its sums where a first column expects words to be independent.
+        They are its sums where one column more, of which alone likelihoods are, expects words to be
+        independent.
         """
-        own, core = expected[self.block.rows], len(right)
-        left = np.zeros((own.size, right.shape[1] + 1))
-        left[:, 0] = own
-        rights = np.hstack([expected[:core, None], expected[:core, None] * right])
-        return self.ratios(left, rights, expected)[:, 1:] * own[:, None]
+        own, core = expected[self.block.rows, None], expected[: len(right), None]
+        return self.ratios(own, np.hstack([core, core * right]), expected)[:, 1:] * own
 
     def logarithms(
         self,
@@ -164,15 +164,37 @@ array([3], dtype=int32), array([1.], dtype=float32))
         offsets, known = np.log(np.where(expected > 0, expected, 1.0)), own > 0
         sums = np.zeros((len(left), 2))
         core = offsets[: len(right)]
-        room = np.empty(likelihood_kernels.TILE, dtype=self.counts.dtype)
+        room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), np.float32)
+        bits, exponents = room.view(np.int32), np.empty(likelihood_kernels.TILE, np.float32)
+        dense, found = self._dense_rows(lefts, left.shape[1], 2)
         likelihood_kernels.add_dense_logarithms(
-            self.dense, lefts, columns, core, self.dense_places, room, sums
+            self.dense, dense, columns, core, room, bits, exponents, found
         )
+        sums[self.dense_places] = found[: self.dense_places.size]
         likelihood_kernels.add_sparse_logarithms(
-            self.starts, self.words, self.counts, lefts, rights, core, self.sparse_places, sums
+            self.starts,
+            self.words,
+            self.counts,
+            lefts,
+            rights,
+            core,
+            self.sparse_places,
+            room[0],
+            bits[0],
+            exponents,
+            sums,
         )
         sums[:, 0] += sums[:, 1] * offsets[self.block.rows]
         return np.asarray(sums * (known * self.scales)[:, None])
+
+    def _dense_rows(
+        self, lefts: NDArray[Any], topics: int, columns: int
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """The left side of dense rows, and zeros for as many sums of each, in whole groups."""
+        number, k = self.dense_places.size, _filled_up(topics, _TOPICS)
+        dense = np.zeros((_filled_up(number, likelihood_kernels.GROUP), k), dtype=lefts.dtype)
+        dense[:number] = lefts[self.dense_places, :k]
+        return dense, np.zeros((len(dense), columns))
 
     def _sides(
         self,
@@ -181,16 +203,22 @@ array([3], dtype=int32), array([1.], dtype=float32))
         expected: NDArray[np.float64],
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Both sides by the frequencies, in whole registers, and the right one by topics."""
-        k, core, dtype = right.shape[1], right.shape[0], self.counts.dtype
-        wide = -(-k // _LANES) * _LANES
-        lefts = np.zeros((len(left), wide), dtype=dtype)
-        lefts[:, :k] = quotients(left, expected[self.block.rows])
-        rights = np.zeros((core, wide), dtype=dtype)
-        rights[:, :k] = quotients(right, expected[:core])
-        return lefts, rights, np.ascontiguousarray(rights[:, :k].T)
+        lefts, rights = (
+            np.zeros((len(side), _filled_up(side.shape[1], _LANES)), dtype=self.counts.dtype)
+            for side in (left, right)
+        )
+        lefts[:, : left.shape[1]] = quotients(left, expected[self.block.rows])
+        rights[:, : right.shape[1]] = quotients(right, expected[: len(right)])
+        columns = rights[:, : _filled_up(right.shape[1], _TOPICS)]
+        return lefts, rights, np.ascontiguousarray(columns.T)
 
 
-def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> NDArray[Any]:
+def _filled_up(number: int, size: int) -> int:
+    """The least multiple of a size that is no less than a number."""
+    return -(-number // size) * size
+
+
+def half_pairs(statistics: Statistics, half: int) -> NDArray[Any]:
     """(r, core) pair counts of one half of the documents, 0 the even and 1 the odd one.
 
     The statistics are one block of rows. Raises InvalidInput if they keep no halves.
@@ -203,22 +231,22 @@ def half_pairs(statistics: Statistics, half: int, rows: slice = slice(None)) -> 
     >>> half_pairs(statistics, 0).tolist(), half_pairs(statistics, 1).tolist()
     ([[2, 0], [0, 0]], [[0, 3], [3, 2]])
     """
-    even = statistics.even_pair_counts
-    if even is None:
+    even = _even(statistics)
+    return statistics.pair_counts - even if half else even
+
+
+def _even(statistics: Statistics) -> NDArray[Any]:
+    """(r, core) pair counts of the even half."""
+    if statistics.even_pair_counts is None:
         raise InvalidInput(
             "the statistics keep no halves of the documents, which this compares; gather them with "
             "halves=True, or rebase a store that was made before there were any or with --no-halves"
         )
-    return statistics.pair_counts[rows] - even[rows] if half else even[rows]
+    return statistics.even_pair_counts
 
 
-def _pairs(statistics: Statistics, half: int | None, rows: slice, core: int) -> NDArray[Any]:
-    """Some rows of some words: of the odd half a difference, of which few are held at a time."""
-    pairs = statistics.pair_counts[rows] if half is None else half_pairs(statistics, half, rows)
-    return np.ascontiguousarray(pairs[:, :core])
-
-
-def _within(places: NDArray[np.int64], rows: slice) -> slice:
-    """Which of some rising places are of those rows."""
-    first, last = np.searchsorted(places, [rows.start, rows.stop]).tolist()
-    return slice(first, last)
+def _pairs(statistics: Statistics, half: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Pair counts, and of the odd half those that are taken from them, never held apart."""
+    pairs = statistics.pair_counts if half != 0 else _even(statistics)
+    taken = _even(statistics) if half else np.zeros((1, pairs.shape[1]), dtype=pairs.dtype)
+    return read_only(pairs), read_only(taken)

@@ -13,7 +13,7 @@ from streaming_moments.errors import BoundExceeded, ForeignStatistics, short
 from streaming_moments.numerics.runs import run_sums
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernels
+from streaming_moments.statistics.counts.kernels import pair_kernels, row_kernels, wide_pairs
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.statistics.counts.lengths.room import (
     LARGEST_FLOAT_SUM,
@@ -184,7 +184,7 @@ class ProjectedBatch:
         """
         if self.batch is None:
             none = np.zeros((0, pair_counts.shape[1]), dtype=np.int64)
-            pair_kernels.add_pairs_together(
+            wide_pairs.add_pairs_together(
                 block.index,
                 block.step,
                 self.starts,
@@ -202,7 +202,7 @@ class ProjectedBatch:
             return
         for stops, sums in ((self.starts[1:], pair_counts), (self.odd_starts, even_pair_counts)):
             if sums is not None:
-                pair_kernels.add_pairs(
+                wide_pairs.add_pairs(
                     block.index,
                     block.step,
                     self.starts[:-1],
@@ -215,7 +215,7 @@ class ProjectedBatch:
                     sums,
                 )
         if codocuments is not None:
-            pair_kernels.add_codocuments(
+            wide_pairs.add_codocuments(
                 block.index,
                 block.step,
                 self.starts,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.printing.html_table import html_table
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.adding import (
     BlockSums,
     foreign,
@@ -84,6 +85,8 @@ class MomentStatistics:
     later: tuple[tuple[int, LengthHistogram], ...] = ()
     weighted_counts: NDArray[np.int64] | None = None
     even_pair_counts: NDArray[np.int64] | None = None
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         shapes = statistic_shapes(self.basis, self.block, *self.optional)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Vocabulary:
     core: int
     policy: str = ""
     token_ids: tuple[int, ...] | None = None
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         if not 1 <= self.core <= len(self.terms):

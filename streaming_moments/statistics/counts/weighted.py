@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streaming_moments.decompositions.forms import Form
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
@@ -59,6 +60,8 @@ class WeightedStatistics:
     later: tuple[tuple[int, WeightedLengths], ...] = ()
     weighted_counts: NDArray[np.float64] | None = None
     even_pair_counts: NDArray[np.float64] | None = None
+
+    __repr__ = short_repr
 
     __sizeof__ = held_bytes
 

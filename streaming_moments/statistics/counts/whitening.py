@@ -39,6 +39,13 @@ class CoreMoments:
     length_histogram: Lengths
 
     @classmethod
+    def of(cls, statistics: Statistics) -> CoreMoments:
+        """From the statistics of all rows; nothing is copied."""
+        core = statistics.basis.core
+        pairs, counts = statistics.pair_counts[:core], statistics.moment_counts[:core]
+        return cls(pairs, counts, statistics.row_lengths.whole)
+
+    @classmethod
     def joined(cls, parts: Sequence[NDArray[Any]], lengths: Lengths) -> CoreMoments:
         """From the `core_rows` of all row blocks, in their order."""
         joined = interleaved(parts)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.edges import kernels
@@ -65,6 +66,8 @@ class EdgeBatch:
     ends: NDArray[np.int32]
     loops: int = 0
     repeated: int = 0
+
+    __repr__ = short_repr
 
     @classmethod
     def of(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -71,6 +72,8 @@ class EdgesFoundation(ThreeViews):
     kind: ClassVar[str] = "edges"
     drawn: ClassVar[str] = "nodes and sketch"
     joins: ClassVar[bool] = False
+
+    __repr__ = short_repr
     join = staticmethod(joined_edges)
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -72,6 +73,8 @@ class SequencesFoundation(ThreeViews):
     by_content: bool = True
     kind: ClassVar[str] = "sequences"
     drawn: ClassVar[str] = "alphabet and sketch"
+
+    __repr__ = short_repr
     join = staticmethod(joined_windows)
 
     def __post_init__(self) -> None:

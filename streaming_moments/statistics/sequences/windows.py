@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.halves import odd_half, row_keys
@@ -68,6 +69,8 @@ class SymbolBatch:
     odd: NDArray[np.bool_]
     short: int = 0
     pieces: Pieces = field(default_factory=Pieces)
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         sizes = np.diff(self.offsets)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.adding import BlockSums
 from streaming_moments.statistics.counts.basis import Basis
@@ -75,6 +76,8 @@ class SetsFoundation:
     joins: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False
     since_first: ClassVar[frozenset[str]] = frozenset()
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         require_sketch(self.basis, self.features)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.row_block import RowBlock
@@ -105,6 +106,8 @@ class VectorsFoundation:
     adds_words: ClassVar[bool] = False
     told_halves: ClassVar[bool] = False
     since_first: ClassVar[frozenset[str]] = frozenset()
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         matrix, shift = self.matrix, self.shift

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.vectors import kernels
 
 # A row of the grid has at most this norm, so that its coordinates and what is made of them fit.
@@ -47,6 +48,8 @@ class Grid:
     step: float
     radius: int
     whole: bool = False
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         shape, kind = self.offset.shape, self.offset.dtype

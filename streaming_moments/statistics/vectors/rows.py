@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.halves import odd_half, row_keys
 from streaming_moments.statistics.row_block import RowBlock
@@ -47,6 +48,8 @@ class VectorBatch:
     values: NDArray[Any]
     odd: NDArray[np.bool_] | None = None
     without: int = 0
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.dtype.kind not in "biuf":

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.packing import packed_size
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 from streaming_moments.statistics.views.statistics import EVEN, AdditiveStatistics
@@ -113,6 +114,8 @@ class VectorStatistics(AdditiveStatistics):
     Of symmetric ones the entries `a <= b <= c ...` alone, in the order of their indices.
     `VectorMoments.of` makes central moments of them.
     """
+
+    __repr__ = short_repr
 
     def flat(self, name: str) -> NDArray[np.int64]:
         """(entries,) a sum as the table says, of statistics of all rows.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.halves import odd_in_turn
@@ -69,6 +70,8 @@ class ViewsFoundation(ThreeViews):
     kind: ClassVar[str] = "views"
     drawn: ClassVar[str] = "words and sketches"
     joins: ClassVar[bool] = False
+
+    __repr__ = short_repr
     join = staticmethod(joined_records)
 
     def __post_init__(self) -> None:

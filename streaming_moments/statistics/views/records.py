@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch, concatenate
@@ -56,6 +57,8 @@ class ViewBatch:
     rows: CountBatch
     left: CountBatch
     right: CountBatch
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         sizes = [view.documents for view in self.views]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, SumExceeded, short
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.base import Arrays
 from streaming_moments.statistics.row_block import RowBlock
 
@@ -104,6 +105,8 @@ class AdditiveStatistics:
     totals: Any
     sums: Mapping[str, NDArray[np.int64]]
 
+    __repr__ = short_repr
+
     def __post_init__(self) -> None:
         shapes = self.foundation.shapes(self.block)
         found = {name: array.shape for name, array in self.sums.items()}
@@ -187,6 +190,8 @@ class ViewStatistics(AdditiveStatistics):
     (r, 1 + s_l, 1 + s_r): the constants make it hold its own first and second moments, over the
     same triples. Which arrays lie beside it, the foundation says.
     """
+
+    __repr__ = short_repr
 
     def impossible(self) -> Iterator[str]:
         """Arrays in which something was counted less than zero times."""

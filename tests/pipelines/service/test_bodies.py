@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from streaming_moments.pipelines.service.body_bytes import Budget
+from streaming_moments.pipelines.service.body_budget import Budget
 from streaming_moments.pipelines.service.http import bodies
 from streaming_moments.pipelines.service.http.bodies import documents_in, json_in, read_body
 from streaming_moments.pipelines.service.http.problems import Problem

@@ -7,7 +7,7 @@ import pytest
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.pipelines.service.http.problems import (
     CONTENT_TYPE,
-    TITLES,
+    STATUSES,
     Problem,
     problem_of,
 )
@@ -21,11 +21,11 @@ OPEN = {400, 404, 405, 409, 422, 500, 507}
 
 
 def test_a_problem_has_a_title_and_closes_connections_of_bodies_that_were_not_read():
-    assert set(TITLES) == CLOSED | OPEN
-    for status in TITLES:
+    assert set(STATUSES) == CLOSED | OPEN
+    for status in STATUSES:
         assert Problem(status, "so").content("7") == {
             "type": "about:blank",
-            "title": TITLES[status],
+            "title": STATUSES[status].title,
             "status": status,
             "detail": "so",
             "request_id": "7",

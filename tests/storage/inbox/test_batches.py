@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sent_documents import sent
 
-from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.errors import StoreError
 from streaming_moments.storage.inbox.batches import (
     Piece,
     Submission,
@@ -16,8 +16,7 @@ from streaming_moments.storage.inbox.batches import (
     batch_to_bytes,
     receipts_of_batch,
 )
-from streaming_moments.storage.inbox.idempotency import receipt_of_key
-from streaming_moments.storage.inbox.receipts import new_receipt, require_receipt, seal_before
+from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key
 
 pieces = st.lists(
     st.tuples(st.dates(), st.integers(1, 9), st.binary(max_size=40)), min_size=1, max_size=4
@@ -61,30 +60,12 @@ def test_pieces_are_the_lines_of_their_days():
     assert (piece.day, piece.documents, lines) == (date(2026, 11, 20), 2, one.content)
 
 
-@pytest.mark.parametrize("text", ["", "k12", "b" + "0" * 32, "../claims/x", "k" + "g" * 32])
-def test_what_is_no_receipt_is_refused(text):
-    with pytest.raises(InvalidInput, match="no receipt"):
-        require_receipt(text)
-
-
-def test_receipts_say_behind_which_seal_to_look():
-    assert seal_before(new_receipt(7)) == 7
-    assert seal_before(receipt_of_key("k")) is None
-    assert require_receipt(new_receipt(7)) != new_receipt(7)
-
-
 def test_pieces_that_are_not_the_documents_are_an_error():
     one = sent("the sea")
     [piece] = one.pieces
     short = replace(one, pieces=(replace(piece, nbytes=piece.nbytes - 1),))
     with pytest.raises(StoreError, match="batches/a is damaged .its pieces are not its documents"):
         batch_from_bytes(batch_to_bytes([short]), "batches/a")
-
-
-def test_a_receipt_that_is_none_is_shown_by_its_beginning():
-    with pytest.raises(InvalidInput) as refused:
-        require_receipt("x" * 61)
-    assert str(refused.value).startswith(f"{'x' * 60!r} is no receipt")
 
 
 def test_a_batch_says_the_digest_of_each_receipt():

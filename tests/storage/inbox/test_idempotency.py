@@ -2,14 +2,9 @@
 
 import pytest
 
-from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.storage.inbox.idempotency import Claim, receipt_of_key
-
-
-@pytest.mark.parametrize("key", ["", "k" * 256, "é", "a\nb", "a\0"])
-def test_what_is_no_key_is_refused(key):
-    with pytest.raises(InvalidInput, match="printable"):
-        receipt_of_key(key)
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.inbox.idempotency import CLAIMS, Claim, claim_file, is_claim_file
+from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key
 
 
 def test_a_claim_that_is_forgotten_keeps_its_seal_and_no_digest():
@@ -26,8 +21,9 @@ def test_a_damaged_claim_is_an_error():
         Claim.unsealed(data.replace(b"4", b"5"), "claim")
 
 
-def test_a_key_has_up_to_255_characters_and_one_that_is_refused_is_shown_by_its_beginning():
-    assert len(receipt_of_key("k" * 255)) == 33
-    with pytest.raises(InvalidInput) as refused:
-        receipt_of_key("k" * 256)
-    assert str(refused.value).startswith(f"the key {'k' * 40!r} has 256 characters; give 1 to 255 ")
+def test_the_name_of_a_claim_is_the_receipt_of_its_key():
+    receipt = receipt_of_key("order-7")
+    assert claim_file(receipt) == f"{CLAIMS}/{receipt}.json"
+    assert is_claim_file(f"{receipt}.json")
+    for other in (receipt, f"{new_receipt(0)}.json", "notes.json", f"{receipt}.json.tmp"):
+        assert not is_claim_file(other)

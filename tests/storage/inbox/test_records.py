@@ -20,8 +20,7 @@ from streaming_moments.storage.inbox.fields import (
     text_field,
     value_field,
 )
-from streaming_moments.storage.inbox.idempotency import receipt_of_key
-from streaming_moments.storage.inbox.receipts import new_receipt
+from streaming_moments.storage.inbox.receipts import new_receipt, receipt_of_key
 from streaming_moments.storage.inbox.records import RecordRefused, RecordShape, Unreadable
 from streaming_moments.storage.shards import Shard, ShardFormat
 

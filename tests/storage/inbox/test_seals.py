@@ -7,7 +7,7 @@ import pytest
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.inbox.batches import Piece
-from streaming_moments.storage.inbox.idempotency import receipt_of_key
+from streaming_moments.storage.inbox.receipts import receipt_of_key
 from streaming_moments.storage.inbox.seals import (
     Seal,
     SealedBatch,

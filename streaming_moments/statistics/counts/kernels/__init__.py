@@ -4,5 +4,5 @@ from streaming_moments.lazy_imports import attach
 
 attach(
     __name__,
-    modules=("likelihood_kernels", "pair_cells", "pair_kernels", "row_kernels", "triple_kernels"),
+    modules=("likelihood_kernels", "pair_kernels", "row_kernels", "triple_kernels", "wide_pairs"),
 )

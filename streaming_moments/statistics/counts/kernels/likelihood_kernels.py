@@ -1,7 +1,7 @@
 """Numba kernels of the likelihood of word pairs: what each row of pair counts asks of the topics.
 
-As those of `kernels`: serial, without the interpreter lock. Each row is worked out alone, so its
-bits depend on no other row. Numbers are of the type of the counts, sums over a row float64.
+As those of `kernels`: serial, without the interpreter lock. The bits of a
+row depend on no other row. Numbers are of the type of the counts, sums over a row float64.
 """
 
 from __future__ import annotations
@@ -17,77 +17,96 @@ Real = NDArray[Any]
 
 # What is summed in the type of the counts: in float32 an error of some 1e-6, and it stays in cache.
 TILE = 512
+GROUP = 4  # rows that dense kernels work out together
+STRETCH = 16  # numbers of a row that are looked at together
 # Below it a likelihood is rounded to nothing, and nothing may be divided by it.
 _LEAST = 1e-30
 # Sums may be taken in any order, which lets them be taken eight or sixteen at a time.
 _MATH = {"contract", "reassoc", "nsz"}
 _NONE, _ONE, _TWO, _THREE, _FOUR = (np.uint64(number) for number in range(5))
+# Of float32: bits of two thirds and of the mantissa, and the series of log((1 + s) / (1 - s)).
+_TWO_THIRDS, _MANTISSA_BITS, _MANTISSA = np.int32(0x3F2AAAAB), np.int32(0x7FFFFF), np.int32(23)
+_SINGLE = np.float32
+_THIRD, _FIFTH, _SEVENTH = np.float32(2 / 3), np.float32(2 / 5), np.float32(2 / 7)
+_LOG_2 = np.float32(np.log(2))
+
+
+@kernel(fastmath=_MATH)
+def _likelihoods(
+    left: Real, right: Real, row: np.uint64, start: np.uint64, size: np.uint64, found: Real
+) -> None:
+    """`GROUP` rows from `row` on of `left right`, `size` columns from `start` on, into `found`.
+
+    Four rows and four topics at a time share what is read of `right`: 2.4 times as fast as a row
+    alone. Rows are worked out by the same operations wherever they stand, so they have the same
+    bits. Places are unsigned, so that Numba wraps none around.
+    """
+    first, second, third, fourth = found[0], found[1], found[2], found[3]
+    r0, r1, r2, r3 = row, row + _ONE, row + _TWO, row + _THREE
+    for h in range(size):
+        first[h] = second[h] = third[h] = fourth[h] = left.dtype.type(0)
+    for j in range(_NONE, np.uint64(left.shape[1]), _FOUR):
+        j1, j2, j3 = j + _ONE, j + _TWO, j + _THREE
+        a0, b0, c0, d0 = left[r0, j], left[r0, j1], left[r0, j2], left[r0, j3]
+        a1, b1, c1, d1 = left[r1, j], left[r1, j1], left[r1, j2], left[r1, j3]
+        a2, b2, c2, d2 = left[r2, j], left[r2, j1], left[r2, j2], left[r2, j3]
+        a3, b3, c3, d3 = left[r3, j], left[r3, j1], left[r3, j2], left[r3, j3]
+        for h in range(size):
+            column = start + h
+            a, b = right[j, column], right[j1, column]
+            c, d = right[j2, column], right[j3, column]
+            first[h] += a0 * a + b0 * b + c0 * c + d0 * d
+            second[h] += a1 * a + b1 * b + c1 * c + d1 * d
+            third[h] += a2 * a + b2 * b + c2 * c + d2 * d
+            fourth[h] += a3 * a + b3 * b + c3 * c + d3 * d
 
 
 @kernel(fastmath=_MATH)
 def add_dense_ratios(
-    counts: Real,
-    left: Real,
-    right: Real,
-    places: NDArray[np.int64],
-    ratios: Real,
-    sums: NDArray[np.float64],
+    counts: Real, left: Real, right: Real, ratios: Real, sums: NDArray[np.float64]
 ) -> None:
-    """`sums[i] += (P_i / (left_i right)) right'` of the rows at `places`, with every column.
+    """`sums_i += (P_i / (left_i right)) right'` of rows with every column, `GROUP` at a time.
 
     counts : (rows, core) P
-    left : (r, k), rows of all words of the block
-    right : (k, core); four topics at a time pass through the registers while a tile of the row
-        stays in cache
-    places : (rows,) int64, of the rows in `left` and `sums`
-    ratios : (TILE,), room
-    sums : (r, k) float64, added to
-
-    Places are unsigned, so that Numba wraps none around.
+    left : (whole groups, k), topics filled up with zeros to a multiple of four, as those of right;
+        rows beyond those of P of any numbers, and fewer columns where further ones are nothing
+    right : (wide, core); a tile of it stays in cache
+    ratios : (GROUP, TILE), room
+    sums : (whole groups, wide) float64, added to; what is added to rows beyond means nothing
     """
-    core, k = right.shape[1], np.uint64(right.shape[0])
-    whole = np.uint64(right.shape[0] - right.shape[0] % 4)
+    core, last = right.shape[1], counts.shape[0] - 1
     least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
-    for row in range(np.uint64(places.size)):
-        place = np.uint64(places[row])
+    first, second, third, fourth = ratios[0], ratios[1], ratios[2], ratios[3]
+    for group in range(0, left.shape[0], GROUP):
+        row = np.uint64(group)
         for begin in range(0, core, TILE):
             start, size = np.uint64(begin), np.uint64(min(TILE, core - begin))
-            for h in range(size):
-                ratios[h] = nothing
-            for j in range(_NONE, whole, _FOUR):
-                a, b = left[place, j], left[place, j + _ONE]
-                c, d = left[place, j + _TWO], left[place, j + _THREE]
+            _likelihoods(left, right, row, start, size, ratios)
+            for place in range(GROUP):
+                own, of = ratios[place], counts[min(group + place, last)]
                 for h in range(size):
-                    column = start + h
-                    ratios[h] += (
-                        a * right[j, column]
-                        + b * right[j + _ONE, column]
-                        + c * right[j + _TWO, column]
-                        + d * right[j + _THREE, column]
-                    )
-            for j in range(whole, k):
-                a = left[place, j]
+                    own[h] = of[start + h] / max(own[h], least)
+            for j in range(_NONE, np.uint64(right.shape[0]), _TWO):
+                a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = nothing
                 for h in range(size):
-                    ratios[h] += a * right[j, start + h]
-            for h in range(size):
-                ratios[h] = counts[row, start + h] / max(ratios[h], least)
-            for j in range(_NONE, whole, _FOUR):
-                a = b = c = d = nothing
-                for h in range(size):
-                    column, ratio = start + h, ratios[h]
-                    a += ratio * right[j, column]
-                    b += ratio * right[j + _ONE, column]
-                    c += ratio * right[j + _TWO, column]
-                    d += ratio * right[j + _THREE, column]
-                sums[place, j] += a
-                sums[place, j + _ONE] += b
-                sums[place, j + _TWO] += c
-                sums[place, j + _THREE] += d
-            for j in range(whole, k):
-                a = nothing
-                for h in range(size):
-                    a += ratios[h] * right[j, start + h]
-                sums[place, j] += a
+                    a, b = right[j, start + h], right[j + _ONE, start + h]
+                    p, q, r, s = first[h], second[h], third[h], fourth[h]
+                    a0 += p * a
+                    a1 += q * a
+                    a2 += r * a
+                    a3 += s * a
+                    b0 += p * b
+                    b1 += q * b
+                    b2 += r * b
+                    b3 += s * b
+                sums[row, j] += a0
+                sums[row + _ONE, j] += a1
+                sums[row + _TWO, j] += a2
+                sums[row + _THREE, j] += a3
+                sums[row, j + _ONE] += b0
+                sums[row + _ONE, j + _ONE] += b1
+                sums[row + _TWO, j + _ONE] += b2
+                sums[row + _THREE, j + _ONE] += b3
 
 
 @kernel(fastmath=_MATH)
@@ -118,7 +137,7 @@ def add_sparse_ratios(
                 gathered[j] = nothing
             for entry in range(np.uint64(start), np.uint64(min(start + TILE, end))):
                 word, likelihood = np.uint64(words[entry]), nothing
-                for j in range(wide):
+                for j in range(np.uint64(left.shape[1])):
                     likelihood += left[place, j] * right[word, j]
                 ratio = counts[entry] / max(likelihood, least)
                 for j in range(wide):
@@ -128,38 +147,64 @@ def add_sparse_ratios(
 
 
 @kernel(fastmath=_MATH)
+def _logarithms(
+    numbers: NDArray[np.float32],
+    bits: NDArray[np.int32],
+    exponents: NDArray[np.float32],
+    size: np.uint64,
+) -> None:
+    """The first `size` numbers become their logarithms, to some 1e-7.
+
+    `bits` are the same memory, `exponents` is room. Eight or sixteen at a time, which takes a tenth
+    of the time of a function that takes one.
+    """
+    one, two = _SINGLE(1), _SINGLE(2)
+    for h in range(size):
+        numbers[h] = max(numbers[h], _SINGLE(_LEAST))
+    for h in range(size):
+        # the mantissa from two thirds on, so that it is near 1
+        moved = np.int32(bits[h] - _TWO_THIRDS)
+        exponents[h] = _SINGLE(np.int32(moved >> _MANTISSA))
+        bits[h] = np.int32(np.int32(moved & _MANTISSA_BITS) + _TWO_THIRDS)
+    for h in range(size):
+        # numba would look for a divisor that is 0
+        s = (numbers[h] - one) / max(numbers[h] + one, one)
+        q = s * s
+        numbers[h] = exponents[h] * _LOG_2 + s * (two + q * (_THIRD + q * (_FIFTH + q * _SEVENTH)))
+
+
+@kernel(fastmath=_MATH)
 def add_dense_logarithms(
     counts: Real,
     left: Real,
     right: Real,
     offsets: NDArray[np.float64],
-    places: NDArray[np.int64],
-    likelihoods: Real,
+    likelihoods: NDArray[np.float32],
+    bits: NDArray[np.int32],
+    exponents: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
-    """`sums[i] += (P_i . log(left_i right), P_i . 1)` of the rows at `places`.
+    """`sums_i += (P_i . log(left_i right), P_i . 1)` of rows with every column.
 
-    Arguments are as of `add_dense_ratios`, but `sums` is (r, 2) float64. `offsets`, (core,)
-    float64, are added to the logarithm of each column.
+    Arguments are as of `add_dense_ratios`, but room is (GROUP, TILE) float32, the same memory as
+    int32, and (TILE,) float32, and `sums` has two columns. `offsets`, (core,) float64, are added to
+    the logarithm of each column.
     """
-    core, k = right.shape[1], np.uint64(right.shape[0])
-    least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
-    for row in range(np.uint64(places.size)):
-        place = np.uint64(places[row])
+    core = right.shape[1]
+    for group in range(0, left.shape[0], GROUP):
         for begin in range(0, core, TILE):
             start, size = np.uint64(begin), np.uint64(min(TILE, core - begin))
-            for h in range(size):
-                likelihoods[h] = nothing
-            for j in range(k):
-                a = left[place, j]
+            _likelihoods(left, right, np.uint64(group), start, size, likelihoods)
+            for place in range(min(GROUP, counts.shape[0] - group)):
+                own, of = likelihoods[place], counts[group + place]
+                _logarithms(own, bits[place], exponents, size)
+                told, pairs = 0.0, 0.0
                 for h in range(size):
-                    likelihoods[h] += a * right[j, start + h]
-            for h in range(size):
-                count = counts[row, start + h]
-                if count > 0:
-                    told = np.log(max(likelihoods[h], least)) + offsets[start + h]
-                    sums[place, _NONE] += count * told
-                    sums[place, _ONE] += count
+                    count = np.float64(of[start + h])
+                    told += count * (own[h] + offsets[start + h])
+                    pairs += count
+                sums[group + place, 0] += told
+                sums[group + place, 1] += pairs
 
 
 @kernel(fastmath=_MATH)
@@ -171,36 +216,73 @@ def add_sparse_logarithms(
     right: Real,
     offsets: NDArray[np.float64],
     places: NDArray[np.int64],
+    likelihoods: NDArray[np.float32],
+    bits: NDArray[np.int32],
+    exponents: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
-    """As `add_dense_logarithms`, of rows as `add_sparse_ratios` has them."""
-    wide = np.uint64(right.shape[1])
-    least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
+    """As `add_dense_logarithms`, of rows as `add_sparse_ratios` has them; room is (TILE,)."""
+    wide, nothing = np.uint64(right.shape[1]), counts.dtype.type(0)
     for row in range(np.uint64(places.size)):
-        place = np.uint64(places[row])
-        for entry in range(np.uint64(starts[row]), np.uint64(starts[row + _ONE])):
-            word, likelihood = np.uint64(words[entry]), nothing
-            for j in range(wide):
-                likelihood += left[place, j] * right[word, j]
-            told = np.log(max(likelihood, least)) + offsets[word]
-            sums[place, _NONE] += counts[entry] * told
-            sums[place, _ONE] += counts[entry]
+        place, end = np.uint64(places[row]), starts[row + _ONE]
+        for begin in range(starts[row], end, TILE):
+            start, size = np.uint64(begin), np.uint64(min(TILE, end - begin))
+            for h in range(size):
+                word, likelihood = np.uint64(words[start + h]), nothing
+                for j in range(wide):
+                    likelihood += left[place, j] * right[word, j]
+                likelihoods[h] = likelihood
+            _logarithms(likelihoods, bits, exponents, size)
+            for h in range(size):
+                count = np.float64(counts[start + h])
+                sums[place, _NONE] += count * (likelihoods[h] + offsets[words[start + h]])
+                sums[place, _ONE] += count
 
 
 @kernel()
 def copy_rows(
     pairs: Real,
-    places: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    taken: Real,
+    least: int,
+    entries: NDArray[np.int64],
+    dense: Real,
     words: NDArray[np.int32],
     counts: Real,
 ) -> None:
-    """The entries above 0 of the rows at `places`, one row after another."""
-    for row in range(places.size):
-        entry = starts[row]
-        source = pairs[places[row]]
-        for other in range(source.size):
-            if source[other] > 0:
-                words[entry] = other
-                counts[entry] = source[other]
-                entry += 1
+    """Rows of `pairs - taken`, as many columns as `dense` has: whole, or the entries above 0.
+
+    Those with `least` entries or more are copied into `dense`, others into `words` and `counts`,
+    one after another: each is read once, while it is in cache. `entries`, (rows,), are told.
+
+    taken : as many rows as of pairs, or one for all of them
+    dense, words, counts : room for all rows, and for one entry more
+
+    Most stretches of rows of few entries are nothing, and are passed over whole.
+    """
+    several, core, stretch = taken.shape[0] > 1, np.uint64(dense.shape[1]), np.uint64(STRETCH)
+    free, entry = 0, 0
+    for row in range(entries.size):
+        own, less, number = pairs[row], taken[row if several else 0], 0
+        for h in range(core):
+            number += own[h] > less[h]
+        entries[row] = number
+        if number >= least:
+            for h in range(core):
+                dense[free, h] = own[h] - less[h]
+            free += 1
+            continue
+        end = core if number else _NONE
+        for begin in range(_NONE, end, stretch):
+            size = min(stretch, core - begin)
+            if size == stretch:
+                some = 0
+                for h in range(stretch):
+                    some += own[begin + h] > less[begin + h]
+                if some == 0:
+                    continue
+            for h in range(begin, begin + size):
+                # without a branch, which would be guessed wrong
+                more = own[h] - less[h]
+                words[entry] = h
+                counts[entry] = more
+                entry += more > 0

@@ -1,9 +1,12 @@
-"""Numba kernels of pairs: how often two words are together in documents.
+"""Numba kernels of pairs: packed documents, and all that is summed of two words in 64 bits, a cell.
 
-As those of `kernels`: serial, without the interpreter lock, adding into arrays of their caller.
+What outgrows a cell is summed by `wide_pairs`. As those of `kernels`: serial, without the
+interpreter lock, adding into arrays of their caller.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,65 +17,35 @@ from streaming_moments.statistics.counts.kernels.prefetch import prefetching
 
 # Entries ahead that a document is asked for: waiting for them took a third of the time.
 _AHEAD = 4
-_prefetch = prefetching(lines=4)
+_LINE = 8  # cells
+_prefetch, _prefetch_line = prefetching(lines=4), prefetching(lines=1)
 
 
-@kernel()
-def add_pairs(
-    first: int,
-    step: int,
-    starts: NDArray[np.int64],
-    stops: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    values: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    words: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    pairs: NDArray[np.int64],
-) -> None:
-    """`P += X' X[:, :core] - diag(sum x)` for the block's rows, (rows, core) int64.
+@dataclass(frozen=True)
+class CellFields:
+    """What the bits of a cell hold: sums of products, of each half or of both, and documents.
 
-    X is of the documents of each word from `starts` to before `stops`. One word's row of P at a
-    time: 8 bytes x core stay in the cache while the documents that hold the word stream by.
+    Examples
+    --------
+    >>> CellFields(halves=True, codocuments=True).largest
+    (8388607, 262143)
     """
-    core = pairs.shape[1]
-    for row in range(pairs.shape[0]):
-        word = first + row * step
-        target = pairs[row]
-        total = np.int64(0)
-        for entry in range(starts[word], stops[word]):
-            document = documents[entry]
-            count = np.int64(values[entry])
-            total += count
-            for other in range(indptr[document], indptr[document + 1]):
-                if words[other] >= core:
-                    break
-                target[words[other]] += count * counts[other]
-        if word < core:
-            target[word] -= total
 
+    halves: bool
+    codocuments: bool
 
-@kernel()
-def add_codocuments(
-    first: int,
-    step: int,
-    starts: NDArray[np.int64],
-    documents: NDArray[np.int32],
-    indptr: NDArray[np.int64],
-    words: NDArray[np.int32],
-    codocuments: NDArray[np.int64],
-) -> None:
-    """`D += (X > 0)' (X > 0)` inside the core, (core rows, core) int64."""
-    core = codocuments.shape[1]
-    for row in range(codocuments.shape[0]):
-        word = first + row * step
-        target = codocuments[row]
-        for entry in range(starts[word], starts[word + 1]):
-            document = documents[entry]
-            for other in range(indptr[document], indptr[document + 1]):
-                if words[other] >= core:
-                    break
-                target[words[other]] += 1
+    @property
+    def bits(self) -> int:
+        """Of a sum of products, which outgrows the number of documents some 30 times."""
+        if self.halves:
+            return 23 if self.codocuments else 32
+        return 44 if self.codocuments else 63
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """Sum of products, and number of documents, that fields can hold."""
+        left = 64 - self.bits * (1 + self.halves)
+        return (1 << self.bits) - 1, (1 << left) - 1 if self.codocuments else 1 << 62
 
 
 def pack_core(
@@ -81,7 +54,7 @@ def pack_core(
     """Core entries of each document: its words of count 1, then word and count of each other one.
 
     For words and counts below 2^16. `(documents + 1, 2)` starts of the former and of the latter,
-    and the numbers. `add_pairs_together` reads every document once for each of its words: a
+    and the numbers. `add_to_cells` reads every document once for each of its words: a
     quarter of the bytes of two int32 for most, and neither shifts nor a product.
     """
     inside = words < core
@@ -125,7 +98,7 @@ def _pack_core(
 
 
 @kernel()
-def add_pairs_together(
+def add_to_cells(
     first: int,
     step: int,
     starts: NDArray[np.int64],
@@ -134,62 +107,81 @@ def add_pairs_together(
     values: NDArray[np.int32],
     core_starts: NDArray[np.int64],
     packed: NDArray[np.uint16],
-    count_bits: int,
+    bits: int,
+    halves: bool,
+    together: bool,
     chosen: NDArray[np.bool_],
-    pairs: NDArray[np.int64],
-    even_pairs: NDArray[np.int64],
-    codocuments: NDArray[np.int64],
+    cells: NDArray[np.uint64],
 ) -> None:
-    """`add_pairs` and `add_codocuments` in one sweep, and `add_pairs` of the even half on the way.
+    """All that `wide_pairs.add_pairs_together` adds, into fields of (rows, core) cells of 64 bits.
 
-    Of the chosen rows, (rows,) bool. No rows of `even_pairs` or `codocuments`, none are added. The
-    documents of the even half come first, so that what they have is read off in the middle and
-    nothing is added twice.
-
-    The high bits of a 64-bit cell count documents, as many as these need, the others sum products,
-    so one addition into a row that stays in the cache does both. The caller makes sure that no
-    word's products need more in the batch. Places are unsigned: Numba wraps negative ones around,
-    which is a third of the instructions of the inner loops.
+    The low `bits` sum products of the odd half, the next ones of the even half, the others count
+    documents; without `halves` the low ones are of both, and what is not `together` counts none.
+    The caller makes sure that no field of the chosen rows outgrows its bits.
     """
-    core = pairs.shape[1]
-    next_one, two, high = np.uint64(1), np.uint64(2), np.uint64(64 - count_bits)
-    one = next_one << high
-    low = one - next_one
-    cells = np.zeros(core, dtype=np.uint64)
+    core = cells.shape[1]
+    next_one, two, from_even = np.uint64(1), np.uint64(2), np.uint64(bits if halves else 0)
+    one = next_one << np.uint64(bits + from_even) if together else np.uint64(0)
     last = documents.size - 1
-    for row in range(pairs.shape[0]):
+    for row in range(cells.shape[0]):
         word = first + row * step
         if not chosen[row] or starts[word] == starts[word + 1]:
             continue
-        total = np.int64(0)
+        target = cells[row]
+        for place in range(0, core, _LINE):
+            _prefetch_line(target, place)
         for half in range(2):
-            begin, end = starts[word], odd_starts[word]
+            begin, end, shift = starts[word], odd_starts[word], from_even
             if half:
-                begin, end = end, starts[word + 1]
+                begin, end, shift = end, starts[word + 1], np.uint64(0)
+            total = np.uint64(0)
             for entry in range(begin, end):
                 document = np.uint64(documents[entry])
                 _prefetch(packed, core_starts[documents[min(entry + _AHEAD, last)], 0])
-                total += values[entry]
-                count = np.uint64(values[entry])
+                count = np.uint64(values[entry]) << shift
+                total += count
                 once = np.uint64(core_starts[document, 0])
                 more = np.uint64(core_starts[document, 1])
                 stop = np.uint64(core_starts[document + next_one, 0])
                 both = one + count
                 for place in range(once, more):
-                    cells[np.uint64(packed[place])] += both
+                    target[np.uint64(packed[place])] += both
                 for place in range(more, stop, two):
                     both = one + count * np.uint64(packed[place + next_one])
-                    cells[np.uint64(packed[place])] += both
-            if half == 0 and begin < end and row < even_pairs.shape[0]:
-                for other in range(core):
-                    even_pairs[row, other] += np.int64(cells[other] & low)
-                if word < core:
-                    even_pairs[row, word] -= total
-        for other in range(core):
-            pairs[row, other] += np.int64(cells[other] & low)
+                    target[np.uint64(packed[place])] += both
+            if word < core:
+                target[word] -= total
+
+
+@kernel()
+def split_cells(
+    cells: NDArray[np.uint64],
+    bits: int,
+    chosen: NDArray[np.bool_],
+    pairs: NDArray[np.int64],
+    even_pairs: NDArray[np.int64],
+    codocuments: NDArray[np.int64],
+) -> None:
+    """Read off the chosen rows what `add_to_cells` has added to them.
+
+    Into arrays of as many rows, of `even_pairs` and `codocuments` of none where they are not
+    gathered. `pairs` may lie where the cells do.
+    """
+    core, halves = cells.shape[1], even_pairs.shape[0] > 0
+    low, from_even = (np.uint64(1) << np.uint64(bits)) - np.uint64(1), np.uint64(bits)
+    from_documents = np.uint64(bits + bits if halves else bits)
+    for row in range(cells.shape[0]):
+        if not chosen[row]:
+            continue
         if row < codocuments.shape[0]:
             for other in range(core):
-                codocuments[row, other] += np.int64(cells[other] >> high)
-        cells[:] = 0
-        if word < core:
-            pairs[row, word] -= total
+                codocuments[row, other] = np.int64(cells[row, other] >> from_documents)
+        if halves:
+            for other in range(core):
+                cell = cells[row, other]
+                even = (cell >> from_even) & low
+                even_pairs[row, other] = np.int64(even)
+                pairs[row, other] = np.int64(even + (cell & low))
+        else:
+            for other in range(core):
+                pairs[row, other] = np.int64(cells[row, other] & low)

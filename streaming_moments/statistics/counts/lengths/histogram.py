@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
 
@@ -40,6 +41,8 @@ class LengthHistogram:
     lengths: NDArray[np.int64]
     documents: NDArray[np.int64]
     weights: LengthWeights = POOLED
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         self.lengths.setflags(write=False)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.statistics.counts.adding import BlockSums
-from streaming_moments.statistics.counts.kernels.pair_cells import CellFields
+from streaming_moments.statistics.counts.kernels.pair_kernels import CellFields
 from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch
 from streaming_moments.statistics.counts.statistics import zero_arrays

@@ -8,7 +8,7 @@ import sys
 PROCESS = """
 import json, sys
 import numpy as np
-from streaming_moments.statistics.counts.kernels import pair_kernels as kernels
+from streaming_moments.statistics.counts.kernels import wide_pairs as kernels
 
 print("ready", flush=True)
 sys.stdin.readline()

@@ -15,10 +15,10 @@ from streaming_moments.numerics import jacobi
 from streaming_moments.numerics.packing import pack
 from streaming_moments.numerics.runs import run_sums
 from streaming_moments.statistics.counts.kernels import (
-    pair_cells,
     pair_kernels,
     row_kernels,
     triple_kernels,
+    wide_pairs,
 )
 from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch
@@ -171,8 +171,8 @@ def test_pairs_and_codocuments(batch, projected, weighted, block):
     found, co = np.zeros_like(pairs), np.zeros_like(together)
     rows, by_word = (block.index, block.step), (projected.documents, projected.values)
     runs, entries = (projected.starts[:-1], projected.starts[1:]), (batch.indptr, batch.words)
-    pair_kernels.add_pairs(*rows, *runs, *by_word, *entries, batch.counts, found)
-    pair_kernels.add_codocuments(*rows, projected.starts, projected.documents, *entries, co)
+    wide_pairs.add_pairs(*rows, *runs, *by_word, *entries, batch.counts, found)
+    wide_pairs.add_codocuments(*rows, projected.starts, projected.documents, *entries, co)
     assert np.array_equal(found, pairs)
     assert np.array_equal(co, together)
 
@@ -194,20 +194,20 @@ def test_pairs_together(batch, projected, weighted, block, gathered, halves):
     documents += (projected.documents, projected.values, projected.core_starts, projected.packed)
     gathering = (even if halves else even[:0], co if gathered else co[:0])
     bits = len(X).bit_length()
-    pair_kernels.add_pairs_together(*documents, bits, chosen, found, *gathering)
+    wide_pairs.add_pairs_together(*documents, bits, chosen, found, *gathering)
     rows, core_rows = chosen[:, None], chosen[: len(co), None]
     assert np.array_equal(found - 1, pairs * rows)
     assert np.array_equal(even - 1, even_pairs * (rows * halves))
     assert np.array_equal(co - 1, together * (core_rows * gathered))
     fields, cells = (
-        pair_cells.CellFields(halves, gathered),
+        pair_kernels.CellFields(halves, gathered),
         np.zeros(pairs.shape, dtype=np.uint64),
     )
     told = (fields.bits, halves, gathered)
     for _ in range(2):
-        pair_cells.add_to_cells(*documents, *told, ~chosen, cells)
+        pair_kernels.add_to_cells(*documents, *told, ~chosen, cells)
     assert not cells[chosen].any()
-    pair_cells.split_cells(cells, fields.bits, ~chosen, found, *gathering)
+    pair_kernels.split_cells(cells, fields.bits, ~chosen, found, *gathering)
     assert np.array_equal(found, np.where(rows, pairs + 1, 2 * pairs))
     assert np.array_equal(
         even, np.where(rows | (not halves), even_pairs * halves + 1, 2 * even_pairs)

@@ -1,0 +1,43 @@
+"""Running: where a call from Python runs, what it reports, and whom it warns."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from distributed import Client
+
+from streaming_moments.arguments import require_fitting
+from streaming_moments.pipelines.cluster.cluster import connect, connect_by
+from streaming_moments.pipelines.cluster.progress import StepLines
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.progress import Report, unreported
+
+PACKAGE = "pipelines"  # of the logger
+_PACKAGE = "streaming_moments."
+
+
+@contextmanager
+def running(
+    client: Client | None,
+    memory: int | None,
+    storage_options: Mapping[str, Any] | None,
+    report: Report = unreported,
+) -> Iterator[Run]:
+    """A run where the client is, or on threads of this process; arguments as of `Store`."""
+    require_fitting(running, memory=memory)
+    cluster = connect(memory=memory) if client is None else connect_by(client, memory)
+    with cluster as found:
+        yield Run(found, StepLines(report), storage_options=storage_options, tell=report)
+
+
+def warn_caller(line: str) -> None:
+    """Warn of a line, at the line outside this package that called."""
+    # how many calls are between differs
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(line, stacklevel=level)

@@ -1,0 +1,103 @@
+"""SharesOverTime: shares of the topics of a model in days, weeks or months, as table and plot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.columns import Column, Columns, DataFrame, Table
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.interface.topics_view import Topics
+from streaming_moments.plots import Axes, Figure, plot_shares
+from streaming_moments.storage.dates import Period
+from streaming_moments.storage.operations.lineages import store_counting
+from streaming_moments.storage.operations.shares_over_time import PeriodShares, shares_over_time
+from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SharesOverTime:
+    """Shares of topics in periods of time; `Store.shares_over_time` makes one.
+
+    Parameters
+    ----------
+    periods : tuple of PeriodShares
+        The earliest first.
+    names : tuple of str
+        The label of each of k topics, or its two top words.
+    """
+
+    periods: tuple[PeriodShares, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, store: MomentStore, topics: Topics, name: str | None, by: Period) -> SharesOverTime:
+        """Shares of topics of a stored model; arguments and errors as of `Store`."""
+        counted = store_counting(store, model_called(store.commit, name), topics.model)
+        return cls(shares_over_time(counted, topics.model, by), tuple(topics.names))
+
+    def __repr__(self) -> str:
+        number = f"{len(self.periods)} periods, {len(self.names)} topics"
+        if not self.periods:
+            return f"SharesOverTime({number})"
+        first, last = self.periods[0].days.first, self.periods[-1].days.last
+        return f"SharesOverTime({number}, {first} to {last})"
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """(periods, k) float64 shares of the tokens of each period."""
+        return np.array([one.shares for one in self.periods]).reshape(-1, len(self.names))
+
+    @property
+    def bars(self) -> NDArray[np.float64]:
+        """(periods, k) float64 standard errors of the shares."""
+        return np.array([one.bars for one in self.periods]).reshape(-1, len(self.names))
+
+    @property
+    def columns(self) -> Columns:
+        """First and last day (ISO 8601), tokens, and the share and bar of each topic."""
+        days = [one.days for one in self.periods]
+        return Columns.of(
+            first=Column.of_values(one.first.isoformat() for one in days),
+            last=Column.of_values(one.last.isoformat() for one in days),
+            tokens=np.array([one.tokens for one in self.periods], dtype=np.int64),
+            share=self.shares,
+            bar=self.bars,
+        )
+
+    def to_table(self) -> Table:
+        """An Arrow table with a row for each period; shares and bars are lists of k."""
+        return self.columns.to_table()
+
+    def to_frame(self) -> DataFrame:
+        """A pandas frame with a row for each period: `share_0`, `bar_0` and so on."""
+        return self.columns.to_frame("period")
+
+    def plot(self, figure: Figure | None = None) -> list[Axes]:
+        """Draw a panel for each topic: its shares with their error bars.
+
+        Parameters
+        ----------
+        figure : matplotlib.figure.Figure, optional
+            Where to draw; by default a new figure of pyplot.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels.
+
+        Raises
+        ------
+        InvalidInput
+            No period has a word of the model.
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        if not self.periods:
+            raise InvalidInput("no period has a word of the model, so there is nothing to draw")
+        titles = [f"{topic} {name}" for topic, name in enumerate(self.names)]
+        days = [one.days.first for one in self.periods]
+        return plot_shares(days, self.shares, self.bars, titles, figure)

@@ -1,0 +1,163 @@
+"""Plots: words of topics, the choice of their number, shares over time and maps, by matplotlib.
+
+matplotlib is imported by the first plot. Axes and figures that a caller gives may be of any back
+end; without them pyplot makes one, which a notebook shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:
+    Axes = Figure = Any
+
+LOG_LIKELIHOOD = "held-out log-likelihood"
+_ACROSS = 3  # panels
+_WIDTH = 9.6  # inches
+_SMALL = 8  # points
+_DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
+
+
+def plot_words(
+    titles: Sequence[str],
+    words: Sequence[Sequence[str]],
+    probabilities: Sequence[ArrayLike],
+    errors: Sequence[ArrayLike] | None = None,
+    figure: Figure | None = None,
+) -> list[Axes]:
+    """Draw a panel of bars for each topic: its words, the first at the top, and their errors."""
+    most = max(map(len, words))
+    panels = _panels(len(titles), figure, 0.25 * most + 0.6)
+    for place, axis in enumerate(panels):
+        own = np.arange(len(words[place]))
+        bars = None if errors is None else np.asarray(errors[place])
+        axis.barh(own, np.asarray(probabilities[place]), xerr=bars, error_kw={"linewidth": 1})
+        axis.set_yticks(own, words[place], fontsize=_SMALL, parse_math=False)
+        axis.invert_yaxis()
+        axis.set_xlim(left=0)
+        axis.tick_params(axis="x", labelsize=_SMALL)
+        _title(axis, titles[place])
+    panels[0].figure.supxlabel("probability of the word in the topic", fontsize=_SMALL)
+    return panels
+
+
+def plot_numbers(
+    lines: Mapping[str, Mapping[int, float]],
+    marks: Mapping[str, int],
+    of: str,
+    measure: str,
+    noise: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a measure of several numbers of topics or states, and mark some of the numbers.
+
+    lines : the measure of each number, by the label of the line
+    marks : numbers, by their labels
+    noise : differences from the best below it do not count; drawn as a band
+    """
+    axis = _axis(ax)
+    for label, line in lines.items():
+        numbers = sorted(line)
+        values = [line[number] for number in numbers]
+        axis.plot(numbers, values, marker="o", markersize=3, label=label or None)
+    if noise is not None:
+        best = max(value for line in lines.values() for value in line.values())
+        axis.axhspan(best - noise, best, color="0.5", alpha=0.2, label="within the noise")
+    for (label, number), style in zip(marks.items(), ("-", "--"), strict=False):
+        axis.axvline(number, color="black", linewidth=1, linestyle=style, label=label)
+    axis.set(xlabel=f"number of {of}", ylabel=measure)
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=_SMALL)
+    return axis
+
+
+def plot_shares(
+    days: Sequence[Any],
+    shares: ArrayLike,
+    bars: ArrayLike,
+    names: Sequence[str],
+    figure: Figure | None = None,
+) -> list[Axes]:
+    """Draw a panel for each topic: its share of the tokens in each period, and its error bar.
+
+    days : first day of each period
+    shares, bars : (periods, k), from 0 to 1
+    """
+    from matplotlib import dates as untyped
+
+    dates: Any = untyped
+    percent, errors = 100 * np.asarray(shares), 100 * np.asarray(bars)
+    panels = _panels(len(names), figure, 1.5, sharex=True, sharey=True)
+    for topic, axis in enumerate(panels):
+        axis.errorbar(days, percent[:, topic], yerr=errors[:, topic], **_DRAWN)
+        _title(axis, names[topic])
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+        ticks = dates.AutoDateLocator(minticks=2, maxticks=5)
+        axis.xaxis.set_major_locator(ticks)
+        axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(ticks))
+        axis.tick_params(labelsize=_SMALL - 1, labelbottom=topic + _ACROSS >= len(panels))
+    panels[0].figure.supylabel("share of the tokens, %", fontsize=_SMALL)
+    return panels
+
+
+def plot_map(
+    places: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    names: Sequence[str],
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw each topic at its (k, 2) place, the area of its circle its weight, with its name."""
+    axis = _axis(ax)
+    axis.scatter(places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4)
+    for place, name in zip(places, names, strict=True):
+        axis.annotate(name, tuple(place), ha="center", va="center", fontsize=_SMALL).set_parse_math(
+            False
+        )
+    axis.set_aspect("equal", adjustable="datalim")
+    axis.margins(0.2)
+    axis.set(xticks=[], yticks=[], title="near topics have similar words")
+    return axis
+
+
+def _title(axis: Axes, title: str) -> None:
+    # a word may hold what would be a formula
+    axis.set_title(title, fontsize=_SMALL, parse_math=False)
+
+
+def _panels(
+    number: int, figure: Figure | None, height: float, sharex: bool = False, sharey: bool = False
+) -> list[Axes]:
+    """Axes of so many panels, each of a height in inches, in rows of a new or given figure."""
+    across = min(_ACROSS, number)
+    rows = -(-number // across)
+    if figure is None:
+        size = (_WIDTH * across / _ACROSS, height * rows + 0.6)
+        figure = _pyplot().figure(figsize=size, layout="constrained")
+    axes = figure.subplots(rows, across, sharex=sharex, sharey=sharey, squeeze=False).ravel()
+    for axis in axes[number:]:
+        axis.set_visible(False)
+    return list(axes[:number])
+
+
+def _axis(ax: Axes | None) -> Axes:
+    return _pyplot().subplots(layout="constrained")[1] if ax is None else ax
+
+
+def _pyplot() -> Any:
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "a plot needs matplotlib, which is not installed; run "
+            "`pip install 'streaming-moments[plot]'`",
+            name="matplotlib",
+        ) from error
+    return pyplot

@@ -1,0 +1,51 @@
+"""Progress: lines about long computations, for the log and, if asked for, for the screen."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+ROOT = "streaming_moments"
+Report: TypeAlias = Callable[[str], None]
+
+# applications choose what happens to the lines; without this, Python prints warnings itself
+logging.getLogger(ROOT).addHandler(logging.NullHandler())
+
+
+def unreported(line: str) -> None:
+    """Report a line to no one: the default of computations that take a `Report`."""
+
+
+def reporter(owner: str, verbose: int | bool = 0, package: str = "models") -> Report:
+    """Return a function that reports a line, with the seconds since the line before it.
+
+    Each line goes to the logger `streaming_moments.<package>` at level INFO. If `verbose` is not 0,
+    it is also printed on standard output after the name of its owner, as scikit-learn does.
+
+    Examples
+    --------
+    >>> reporter("MomentTopics")("counted documents")
+    """
+    logger, last = logging.getLogger(f"{ROOT}.{package}"), time.perf_counter()
+
+    def report(line: str) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        timed, last = f"{line} ({now - last:.1f} s)", now
+        logger.info("%s: %s", owner, timed)
+        if verbose:
+            print(f"[{owner}] {timed}", flush=True)
+
+    return report
+
+
+def has_reader(logger: logging.Logger) -> bool:
+    """Whether a handler of an application receives the lines of a logger."""
+    above: logging.Logger | None = logger
+    while above is not None:
+        if any(not isinstance(one, logging.NullHandler) for one in above.handlers):
+            return True
+        above = above.parent if above.propagate else None
+    return False

@@ -1,0 +1,145 @@
+"""What a store gives in Python prints in a line, reports, and is a table, a frame and a plot."""
+
+from datetime import date
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from streaming_moments import create_store
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.cluster.progress import StepLines
+from streaming_moments.pipelines.jobs.candidates import Candidate, HeldOut, Selection
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+
+pytestmark = pytest.mark.usefixtures("few_blocks")
+COUNTING = CountingOptions(date_column="day")
+
+
+@pytest.fixture(scope="module")
+def records(planted):
+    return [
+        {"text": text, "day": date(2026, 11, 1 + place // 450)}
+        for place, text in enumerate(planted)
+    ]
+
+
+@pytest.fixture(scope="module")
+def store(records, tmp_path_factory):
+    """A store of two days, and a model of it."""
+    url = str(tmp_path_factory.mktemp("results") / "store")
+    made = create_store(
+        url,
+        records,
+        source="days",
+        max_topics=3,
+        counting=COUNTING,
+        pilot=PilotOptions(min_documents=2),
+    )
+    made = made.update(records[:450], source="one").update(records[450:], source="two")
+    made.refit(3, name="first")
+    return made
+
+
+@pytest.fixture(scope="module")
+def selection(store):
+    return store.select([2, 3], [0.1])
+
+
+def test_jobs_report_their_steps(store, records, capsys):
+    store.update(records[:450], source="one", verbose=1)
+    store.refit("auto", verbose=1)
+    lines = [line.rpartition(" (")[0] for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == f"[Store] version {store.snapshot.latest().version} holds 900 documents"
+    assert any(line.lower().startswith("[store] chose 3 topics") for line in lines)
+    assert any(line.startswith("[Store] refinement: ") for line in lines)
+    assert lines[-1] == "[Store] fitted 3 topics to 900 documents"
+    assert len(lines) == len({*lines})
+    store.refit(3)
+    assert capsys.readouterr().out == ""
+
+
+def test_steps_are_reported_as_they_first_end_and_now_and_then():
+    lines = []
+    steps = StepLines(lines.append, every=1e9)
+    for _ in range(2):
+        for done in range(1, 4):
+            steps.advance("reading", done, 3)
+    steps.advance("writing", 1, 2000)
+    assert lines == ["reading: 3 of 3"]
+    often = StepLines(lines.append, every=0.0)
+    often.advance("writing", 1, 2000)
+    assert lines[-1] == "writing: 1 of 2,000"
+
+
+def test_a_selection_prints_a_line_and_is_a_frame(selection):
+    assert repr(selection).startswith("Selection(2, 3 topics: ")
+    assert "predict best)" in repr(selection)
+    frame = selection.to_frame()
+    assert frame["topics"].tolist() == [2, 3]
+    assert frame["held_out"].tolist() == [one.held_out.mean for one in selection.candidates]
+    assert {"alpha0", "npmi", "captured", "seconds"} <= {*frame.columns}
+    assert "refusal" not in frame.columns
+    assert selection.to_table().column_names == frame.columns.tolist()
+    assert selection._repr_html_().count("<tr>") == 3
+
+
+def test_a_selection_draws_a_line_for_each_alpha0(selection):
+    axis = selection.plot(Figure().subplots())
+    curve, *marks = axis.lines
+    assert [*curve.get_xdata()] == [2, 3]
+    assert curve.get_label() == "alpha0 0.1"
+    assert [line.get_label() for line in marks] == [*selection.marks]
+    known = [
+        Candidate(number, alpha0, held_out=HeldOut(-9.0, -8.0))
+        for alpha0 in (0.1, 1.0)
+        for number in (2, 4)
+    ]
+    refused = Candidate(40, 1.0, refusal="40 topics asked for")
+    several = Selection((*known, refused), 0.0)
+    axis = several.plot(Figure().subplots())
+    assert [line.get_label() for line in axis.lines] == ["alpha0 0.1", "alpha0 1", "2 predict best"]
+    assert several.to_frame()["refusal"].tolist()[-1] == "40 topics asked for"
+    silent = Selection((Candidate(2, 0.1, npmi=0.2), Candidate(3, 0.1, npmi=0.1)), 0.0)
+    axis = silent.plot(Figure().subplots())
+    assert axis.get_ylabel() == "mean NPMI"
+    assert repr(silent) == "Selection(2, 3 topics: 2 most coherent)"
+
+
+def test_topics_are_a_table_and_plots(store, planted):
+    topics = store.topics()
+    assert topics.to_table().to_pandas().equals(topics.to_frame().reset_index(drop=True))
+    panels = topics.plot(4, Figure())
+    words = [label.get_text() for label in panels[0].get_yticklabels()]
+    assert words == [topics.vocabulary.terms[word] for word in topics.model.top_words(4)[0]]
+    assert panels[0].get_title().startswith(f"0 {' '.join(topics.top_words(2)[0])} (")
+    names = [text.get_text() for text in topics.plot_map(Figure().subplots()).texts]
+    assert names[1] == f"1 {' '.join(topics.top_words(2)[1])}"
+    said = topics.read(planted[:5])
+    shares = said.to_frame().filter(like="proportions").to_numpy()
+    assert np.allclose(shares, topics.transform(planted[:5]))
+    assert said.to_table().num_rows == 5
+
+
+def test_shares_over_time_are_a_frame_and_a_plot(store):
+    shares = store.shares_over_time("day")
+    assert repr(shares) == "SharesOverTime(2 periods, 3 topics, 2026-11-01 to 2026-11-02)"
+    frame = shares.to_frame()
+    assert frame["first"].tolist() == ["2026-11-01", "2026-11-02"]
+    assert np.allclose(frame.filter(regex=r"^share_").sum(axis=1), 1)
+    assert shares.to_table()["bar"].type.list_size == 3
+    panels = shares.plot(Figure())
+    assert len(panels) == 3
+    assert np.allclose(panels[0].containers[0][0].get_ydata(), 100 * shares.shares[:, 0])
+    nothing = type(shares)((), shares.names)
+    assert repr(nothing) == "SharesOverTime(0 periods, 3 topics)"
+    with pytest.raises(InvalidInput, match="nothing to draw"):
+        nothing.plot(Figure())
+
+
+def test_what_transform_wrote_is_a_table(store, planted, tmp_path):
+    written = store.transform(planted[:9], str(tmp_path / "out"), source="new")
+    assert written.to_table().num_rows == 9
+    assert "proportions" in written.to_table().column_names
+    assert "\n" not in repr(written)
+    assert len(repr(written)) < 400

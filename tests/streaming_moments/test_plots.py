@@ -1,0 +1,107 @@
+"""Plots: what they draw, by the data and labels of their axes."""
+
+import sys
+from datetime import date
+
+import numpy as np
+import pytest
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+
+from streaming_moments import MomentTopics
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.numbers.number_search import NumberSearch
+from streaming_moments.plots import plot_map, plot_shares
+from streaming_moments.synthetic import lda_corpus
+
+CURVE = {1: -9.0, 2: -8.6, 3: -8.2, 5: -8.15}
+SEARCH = NumberSearch({number: HeldOut(mean, mean - 0.01) for number, mean in CURVE.items()})
+WORDS = [f"$word_{word}" for word in range(30)]  # matplotlib would read a formula
+
+
+def axes():
+    return Figure().subplots()
+
+
+@pytest.fixture(scope="module")
+def topics():
+    corpus = lda_corpus(600, n_words=30, n_topics=4, alpha0=0.3, mean_length=30, seed=2)
+    return MomentTopics(4).fit(corpus.batch.to_csr())
+
+
+def titles(panels):
+    return [panel.get_title() for panel in panels]
+
+
+def test_topics_have_a_panel_each_with_words_probabilities_and_bars(topics):
+    figure = Figure()
+    panels = topics.plot(5, WORDS, figure)
+    assert len(panels) == 4
+    assert sum(axis.get_visible() for axis in figure.axes) == 4
+    assert titles(panels)[0] == f"0 ({topics.weights_[0]:.0%})"
+    for topic, panel in enumerate(panels):
+        words = [label.get_text() for label in panel.get_yticklabels()]
+        assert words == topics.top_words(5, WORDS)[topic]
+        widths = [patch.get_width() for patch in panel.patches]
+        expected = [topics.components_[topic, WORDS.index(word)] for word in words]
+        assert np.allclose(widths, expected)
+        assert panel.yaxis_inverted()
+        [drawn] = [one for one in panel.containers if isinstance(one, BarContainer)]
+        lengths = [np.ptp(one[:, 0]) / 2 for one in drawn.errorbar[2][0].get_segments()]
+        bars = [topics.model_.word_bars[WORDS.index(word), topic] for word in words]
+        assert np.allclose(lengths, bars)
+    figure.canvas.draw()  # names are no formulas
+
+
+def test_the_map_places_topics_by_their_distances(topics):
+    axis = topics.plot_map(WORDS, axes())
+    [circles] = axis.collections
+    assert circles.get_offsets().shape == (4, 2)
+    assert np.allclose(circles.get_sizes() / circles.get_sizes().sum(), topics.weights_)
+    first, second = topics.top_words(2, WORDS)[3]
+    assert axis.texts[3].get_text() == f"3 {first} {second}"
+    places = np.array([[0.0, 1.0], [1.0, 0.0]])
+    again = plot_map(places, np.array([0.25, 0.75]), ["a", "b"], axes())
+    assert again.collections[0].get_offsets().tolist() == places.tolist()
+
+
+def test_a_search_draws_its_curve_its_noise_and_the_numbers_to_choose():
+    axis = SEARCH.plot(axes())
+    curve, *marks = axis.lines
+    assert [*curve.get_xdata()] == [*CURVE]
+    assert np.allclose(curve.get_ydata(), [mean - 0.005 for mean in CURVE.values()])
+    assert [line.get_xdata()[0] for line in marks] == [3, 5]
+    assert [line.get_label() for line in marks] == ["3 separable", "5 predict best"]
+    assert axis.get_xlabel() == "number of topics"
+    assert axis.get_ylabel() == "held-out log-likelihood"
+    assert axis.get_legend().get_texts()[0].get_text() == "within the noise"
+    with pytest.raises(InvalidInput, match="no number of topics could be fitted"):
+        NumberSearch({}).plot(axes())
+
+
+def test_shares_have_a_panel_each_with_bars_in_percent():
+    days = [date(2026, month, 1) for month in (1, 2, 3)]
+    shares = np.array([[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]])
+    panels = plot_shares(days, shares, np.full((3, 2), 0.01), ["law", "sea"], Figure())
+    assert titles(panels) == ["law", "sea"]
+    [drawn] = panels[0].containers
+    assert drawn[0].get_ydata().tolist() == [25, 50, 100]
+    [bars] = drawn[2]
+    assert np.allclose(np.ptp(bars.get_segments()[0][:, 1]), 2)
+    assert panels[0].figure.get_supylabel() == "share of the tokens, %"
+
+
+def test_a_search_is_a_table():
+    assert SEARCH.to_frame()["topics"].tolist() == [*CURVE]
+    assert SEARCH.to_table().column_names == ["topics", "held_out"]
+    apart = NumberSearch(SEARCH.curve, {1: 0.0, 2: 0.1, 3: 0.8, 5: 1.2}, "states")
+    assert apart.to_frame()["apart"].tolist() == [0.0, 0.1, 0.8, 1.2]
+    assert apart.plot(axes()).get_xlabel() == "number of states"
+
+
+def test_a_plot_without_matplotlib_names_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    monkeypatch.delattr("matplotlib.pyplot", raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'streaming-moments\[plot\]'"):
+        SEARCH.plot()
