@@ -48,7 +48,8 @@ class PlantedFit:
             fitted = self.method.fit(prepared)
         found = self.method.result(fitted, prepared)
         assert found.topics.shape == (N_WORDS, k)
-        return {"likelihood": found.likelihood} | errors_of(found.topics, self.corpus)
+        figures = {"likelihood": found.likelihood} | errors_of(found.topics, self.corpus)
+        return figures if found.alpha is None else figures | {"alpha0": float(found.alpha.sum())}
 
 
 def errors_of(topics: object, corpus: Planted) -> dict[str, float]:
@@ -107,6 +108,8 @@ class RealFit:
             "tokens": corpus.training.tokens,
             "longest": int(corpus.training.lengths.max()),
         }
+        if found.alpha is not None:
+            figures["alpha0"] = float(found.alpha.sum())
         if corpus.labels is not None:
             shares = self.method.proportions(fitted, prepared)
             figures["agreement"] = agreement(shares, corpus.labels)

@@ -45,6 +45,8 @@ class Fitted:
         Columns on the simplex.
     alpha : (k,) float64, optional
         Dirichlet parameters of the proportions, of methods that have them.
+    weights : (k,) float64, optional
+        Shares of the topics, of a model of one topic a document, whose alpha is all zeros.
     likelihood : float
         What the method says itself of how well it fits: of several runs of it, and of nothing
         else, the one that says most is the best. NaN where it says nothing.
@@ -53,6 +55,7 @@ class Fitted:
     topics: NDArray[np.float64]
     alpha: NDArray[np.float64] | None
     likelihood: float = float("nan")
+    weights: NDArray[np.float64] | None = None
 
 
 class Method(Protocol):

@@ -61,19 +61,22 @@ class FromCounts:
     ----------
     refine : int
         Rounds by the pairs of words.
-    passes : int
+    passes : int or "auto"
         Over the documents; they learn alpha where it is not known.
     length_weights : str
         Of the basis.
     rotation, alpha : str
         Of the fit.
+    alpha0 : str or float
+        Of a planted corpus "given" is the true one, of others the default; "auto", or a number.
     """
 
     refine: int = ROUNDS
-    passes: int = 0
+    passes: int | Literal["auto"] = 0
     length_weights: Weighting = "even"
     rotation: Rotation = "joint"
     alpha: Literal["given", "auto"] = "given"
+    alpha0: float | Literal["given", "auto"] = "given"
     seed: None = None
 
     @property
@@ -84,6 +87,7 @@ class FromCounts:
         parts += [f"refine {self.refine}"] if self.refine != ROUNDS else []
         parts += [f"polish {self.passes}"] if self.passes else []
         parts += [f"alpha {self.alpha}"] if self.alpha != "given" else []
+        parts += [f"alpha0 {self.alpha0}"] if self.alpha0 != "given" else []
         return f"{OURS}, {', '.join(parts) or 'defaults'}"
 
     def prepare(self, batch: CountBatch, n_topics: int, prior: Prior) -> Any:
@@ -91,17 +95,21 @@ class FromCounts:
 
     def fit(self, prepared: Any) -> TopicModel:
         batch, k, prior = prepared
-        known = prior.alpha0 is not None
         # of a corpus that is not known: a basis and an alpha0 as by default
-        max_topics = k if known else max(k, PilotOptions().max_topics)
-        alpha0 = prior.alpha0 if known else TopicOptions(topics=k).alpha0
+        max_topics = max(k, PilotOptions().max_topics) if prior.alpha0 is None else k
+        default = TopicOptions(topics=k).alpha0
+        given = default if prior.alpha0 is None else prior.alpha0
+        alpha0 = given if self.alpha0 == "given" else self.alpha0
         statistics = gather(batch, max_topics, self.length_weights)
         model = fit(statistics, k, alpha0, self.rotation, self.refine, self.alpha)
         del statistics
-        return polished(model, batch, self.passes, alpha=not known, threads=CORES)
+        known = prior.alpha0 is not None and self.alpha0 == "given"
+        # a model of one topic a document has no alpha
+        learned = not known and model.alpha0 > 0
+        return polished(model, batch, self.passes, alpha=learned, threads=CORES)
 
     def result(self, fitted: TopicModel, prepared: Any) -> Fitted:
-        return Fitted(fitted.topics, fitted.alpha)
+        return Fitted(fitted.topics, fitted.alpha, weights=fitted.weights)
 
     def proportions(self, fitted: TopicModel, prepared: Any) -> NDArray[np.float64]:
         return fitted.transform(prepared[0])

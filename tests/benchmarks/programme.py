@@ -38,22 +38,36 @@ OURS: tuple[Method, ...] = (
     FromCounts(refine=0),
     FromCounts(passes=2),
     FromCounts(passes=10),
+    FromCounts(passes="auto"),
+    FromCounts(passes="auto", alpha0="auto"),
 )
 WEIGHTS: tuple[Method, ...] = tuple(
     FromCounts(refine, 0, weights) for weights in ("even", "pooled") for refine in (0, JOINT.refine)
 )
 SPREADS = (0.0, 1.0, 1.5)
-REAL_OURS: tuple[Method, ...] = (*OURS, FromCounts(refine=40), FromCounts(alpha="auto"))
+REAL_OURS: tuple[Method, ...] = (
+    JOINT,
+    FromCounts(passes="auto"),
+    FromCounts(passes=2),
+    FromCounts(refine=0),
+    FromCounts(refine=40),
+    FromCounts(alpha="auto"),
+    # the default before it was found
+    FromCounts(alpha0=0.1),
+    FromCounts(passes="auto", alpha0=0.1),
+)
 REAL_PEERS: tuple[Method, ...] = (
     Nmf(),
+    # the most coherent words on documents that were learned from
+    Nmf("frobenius", 200),
     GensimLda(10),
     GensimLda(10, whole=True),
     SklearnLda(50),
     Biterm(),
     TomotopyLda(1000),
 )
-# What users of scikit-learn would try first, beside ours, on lengths that differ.
-MIXED_PEERS: tuple[Method, ...] = (SklearnLda(10), Nmf("frobenius", 200))
+# What users of scikit-learn would try first, on lengths that differ.
+MIXED_PEERS: tuple[Method, ...] = (SklearnLda(10),)
 # Spread of the number of titles or abstracts that are joined to one document.
 _MIXED = 1.25
 _TURNS = 3

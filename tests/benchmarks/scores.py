@@ -12,7 +12,7 @@ from real_corpora import RealCorpus
 from scipy.optimize import linear_sum_assignment
 
 from streaming_moments import CountBatch, TopicModel
-from streaming_moments.numerics.relevance import top_words
+from streaming_moments.numerics.relevance import WEIGHTS, relevance, top_words
 from streaming_moments.quality.coherences import npmi_coherence, umass_coherence
 from streaming_moments.quality.diversity import topic_diversity
 
@@ -40,6 +40,8 @@ class Scores:
         alpha; NaN where it has none.
     perplexity_alike : float
         The same with an alpha that is chosen alike for all methods, on training documents.
+    npmi_relevant, npmi_held_relevant, diversity_relevant : float
+        NPMI and diversity of the words that relevance ranks first, alike for all methods.
     """
 
     npmi: float
@@ -48,6 +50,9 @@ class Scores:
     diversity: float
     perplexity: float
     perplexity_alike: float
+    npmi_relevant: float
+    npmi_held_relevant: float
+    diversity_relevant: float
 
 
 def score(fitted: Fitted, corpus: RealCorpus) -> Scores:
@@ -57,11 +62,28 @@ def score(fitted: Fitted, corpus: RealCorpus) -> Scores:
     alike = completion_perplexity(fitted, learned_alpha(fitted.topics, corpus.training), corpus)
     diversity = topic_diversity(fitted.topics, DIVERSITY_WORDS)
     held, _ = coherence(fitted.topics, corpus.held_out)
-    return Scores(npmi, umass, held, diversity, own, alike)
+    # scores of words, all above 0, as shares of topics are
+    telling = np.exp(
+        relevance(fitted.topics, frequencies_of(corpus.training), WEIGHTS["relevance"])
+    )
+    return Scores(
+        npmi,
+        umass,
+        held,
+        diversity,
+        own,
+        alike,
+        coherence(telling, corpus.training)[0],
+        coherence(telling, corpus.held_out)[0],
+        topic_diversity(telling, DIVERSITY_WORDS),
+    )
 
 
 def coherence(topics: NDArray[np.float64], documents: CountBatch) -> tuple[float, float]:
-    """Mean NPMI and UMass from document and co-document counts of the top words."""
+    """Mean NPMI and UMass from document and co-document counts of the top words.
+
+    The top words are those with the highest values of `topics`, (n, k).
+    """
     words = np.unique(top_words(topics, COHERENCE_WORDS))
     present = (documents.to_csr()[:, words] > 0).astype(np.int64)
     together = (present.T @ present).toarray()
@@ -77,12 +99,15 @@ def completion_perplexity(
 ) -> float:
     """Perplexity of half of each held-out document's tokens, proportions from the other half.
 
-    Inference is `TopicModel.transform` with the method's topics and this alpha. Every topic of
-    every method is mixed with 1% of the training frequencies (one added to each count), for
-    inference and for the score.
+    Inference is `TopicModel.transform` with the method's topics and this alpha. With an alpha of
+    zeros each document has one topic: the proportions are the probabilities of its topic. Every
+    topic of every method is mixed with 1% of the training frequencies (one added to each count),
+    for inference and for the score.
     """
     parts = halves(corpus.held_out, np.random.default_rng(seed))
-    return _completed(fitted.topics, alpha, frequencies_of(corpus.training), *parts)[0]
+    frequencies, alpha0 = frequencies_of(corpus.training), float(alpha.sum())
+    weights = alpha / alpha0 if alpha0 or fitted.weights is None else fitted.weights
+    return _completed(fitted.topics, weights, alpha0, frequencies, *parts)[0]
 
 
 def learned_alpha(topics: NDArray[np.float64], training: CountBatch) -> NDArray[np.float64]:
@@ -97,9 +122,10 @@ def learned_alpha(topics: NDArray[np.float64], training: CountBatch) -> NDArray[
     frequencies, k = frequencies_of(training), topics.shape[1]
     weights = np.full(k, 1 / k)
     for _ in range(2):
-        weights = _completed(topics, weights, frequencies, *parts)[1]
-    tried = [alpha0 * weights for alpha0 in _ALPHA0S]
-    return min(tried, key=lambda alpha: _completed(topics, alpha, frequencies, *parts)[0])
+        weights = _completed(topics, weights, 1.0, frequencies, *parts)[1]
+    return weights * min(
+        _ALPHA0S, key=lambda one: _completed(topics, weights, one, frequencies, *parts)[0]
+    )
 
 
 def frequencies_of(training: CountBatch) -> NDArray[np.float64]:
@@ -110,14 +136,14 @@ def frequencies_of(training: CountBatch) -> NDArray[np.float64]:
 
 def _completed(
     topics: NDArray[np.float64],
-    alpha: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    alpha0: float,
     frequencies: NDArray[np.float64],
     first: CountBatch,
     second: CountBatch,
 ) -> tuple[float, NDArray[np.float64]]:
     """Perplexity of the second halves, and the mean proportions of the first."""
-    alpha0 = float(alpha.sum())
-    model = TopicModel.from_topics(topics, alpha / alpha0, alpha0)
+    model = TopicModel.from_topics(topics, weights, alpha0)
     model = replace(model, word_probabilities=frequencies)
     proportions = model.transform(first, smoothing=SMOOTHING)
     smoothed = (1 - SMOOTHING) * topics + SMOOTHING * frequencies[:, None]

@@ -3,11 +3,12 @@ import pytest
 from corpora import known_eta
 from measure import Measurement
 from methods import Fitted
+from programme import Programme
 from real_corpora import RealCorpus
 from runs import runs_of
 from scores import agreement, completion_perplexity, learned_alpha, score, topic_errors
 
-from streaming_moments.synthetic.corpora import lda_corpus, topic_error
+from streaming_moments.synthetic.corpora import lda_corpus, single_topic_corpus, topic_error
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,14 @@ def test_a_method_without_alpha_is_scored_with_one_that_is_learned(drawn, corpus
     assert found.perplexity_alike == pytest.approx(known, rel=0.01)
 
 
+def test_documents_of_one_topic_are_predicted_best_without_an_alpha():
+    drawn = single_topic_corpus(600, 100, 3, lengths=(10, 20), seed=2)
+    corpus = RealCorpus(drawn.batch.select(0, 400), drawn.batch.select(400, 600), None)
+    one = Fitted(drawn.topics, np.zeros(3), weights=drawn.weights)
+    found = completion_perplexity(one, one.alpha, corpus)
+    assert found < 0.95 * completion_perplexity(one, 3 * drawn.weights, corpus)
+
+
 def test_parameters_of_planted_topics_are_in_the_order_of_their_words():
     # it compares the topics that it draws with the planted ones
     eta = known_eta(3, seed=2)
@@ -86,3 +95,20 @@ def test_of_several_runs_the_likeliest_is_kept():
     assert (ten.values("error"), ten.seconds) == ([0.1, 0.2, 0.3], 3.0)
     assert ten.shown("error", 1) == "0.2 (0.3, 0.1)"
     assert twenty.shown("error", 1) == "0.4"
+
+
+def test_words_by_relevance_are_those_that_no_other_topic_has(drawn, corpus):
+    # each topic shares its likeliest words with all others, and has words of its own behind them
+    common = np.zeros(drawn.topics.shape[0])
+    common[:10] = 0.08
+    own = 0.2 * drawn.topics
+    topics = common[:, None] + own
+    found = score(Fitted(topics / topics.sum(axis=0), None), corpus)
+    assert found.diversity_relevant > found.diversity
+    assert -1 <= found.npmi_held_relevant <= found.npmi_relevant <= 1
+
+
+def test_a_real_corpus_has_nmf_of_tf_idf_and_passes_that_end_by_themselves():
+    names = [job.name for job in Programme("unused", (2000,), (20,), seeds=1, starts=0).jobs()]
+    for method in ("this project, polish auto", "NMF, TF-IDF", "NMF, KL"):
+        assert names.count(f"real reuters, k = 20: {method}") == 1
