@@ -47,6 +47,7 @@ def table_of(columns: Mapping[str, Any]) -> pa.Table:
 
     Examples
     --------
+    >>> import numpy as np
     >>> table_of({"row": Column(np.array([0, 1])), "id": pa.array(["a", "b"])}).num_rows
     2
     """

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from streaming_moments.errors import InvalidInput
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
@@ -141,6 +143,9 @@ def _panels(
     if figure is None:
         size = (_WIDTH * across / _ACROSS, height * rows + 0.6)
         figure = _pyplot().figure(figsize=size, layout="constrained")
+    elif not hasattr(figure, "subplots"):
+        name = type(figure).__name__
+        raise InvalidInput(f"figure is of type {name}; give a Figure of matplotlib, or none")
     axes = figure.subplots(rows, across, sharex=sharex, sharey=sharey, squeeze=False).ravel()
     for axis in axes[number:]:
         axis.set_visible(False)
@@ -148,7 +153,11 @@ def _panels(
 
 
 def _axis(ax: Axes | None) -> Axes:
-    return _pyplot().subplots(layout="constrained")[1] if ax is None else ax
+    if ax is None:
+        return _pyplot().subplots(layout="constrained")[1]
+    if not hasattr(ax, "scatter"):
+        raise InvalidInput(f"ax is of type {type(ax).__name__}; give Axes of matplotlib, or none")
+    return ax
 
 
 def _pyplot() -> Any:

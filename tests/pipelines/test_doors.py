@@ -132,7 +132,9 @@ ASKED = {
 
 @pytest.mark.parametrize("door", ASKED)
 def test_the_product_says_what_to_do_where_a_model_is_not_known(door):
-    with pytest.raises(InvalidInput, match=f"model fake is not known to {door}; give a model of "):
+    with pytest.raises(
+        InvalidInput, match=f"model fake is not supported by {door}; give a model of "
+    ):
         ASKED[door](Fake)
 
 

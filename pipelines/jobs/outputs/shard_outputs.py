@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,7 +83,9 @@ class Written:
 
     def as_json(self) -> dict[str, Any]:
         """All facts by name."""
-        return {**self.facts, "files": list(self.files)}
+        # rows and documents within facts become dictionaries too
+        facts = asdict(replace(self, storage_options=None))["facts"]
+        return {**facts, "files": list(self.files)}
 
 
 @dataclass(frozen=True, eq=False)

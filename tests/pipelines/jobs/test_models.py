@@ -132,7 +132,7 @@ def test_topics_are_refined_as_often_as_told(run, store):
     np.testing.assert_allclose(shown["correlations"], model.correlations)
     np.testing.assert_allclose(model.pair_weights.sum(axis=1), model.weights)
     said = run("topics", store)[1]
-    assert "alpha0 0.5; refined 10 rounds by the pairs of words, which imply alpha0" in said
+    assert "alpha0 0.5; refined in 10 rounds by word pairs, which imply alpha0" in said
     code, _, err = run("refit", store, *fit, "--refine", "-1")
     assert (code, "refine is -1; it must be 0 to 10,000 rounds" in err) == (2, True)
     chosen = run("select", store, "--topics", "2,3", "--alpha0", "0.1", "--refine", "3")[1]

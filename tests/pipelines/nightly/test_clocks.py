@@ -94,9 +94,9 @@ def test_a_night_whose_clock_is_a_year_off_harms_no_other(place, embedded, off):
     assert [one.started for one in kept.nights] == [one["started"] for one in filed]
     assert kept.last_published == filed[-1]["finished"]
     index = (place / "reports" / "index.html").read_text()
-    assert re.findall(r'href="(night-\w+)\.html"', index) == [
-        path.stem for path in sorted((place / "reports").glob("night-*.html"), reverse=True)
-    ]
+    # the chart has the oldest first, the list the newest
+    pages = [path.stem for path in sorted((place / "reports").glob("night-*.html"))]
+    assert re.findall(r'href="(night-\w+)\.html"', index) == [*pages, *reversed(pages)]
     opened = MomentStore.open(store.url)
     assert opened.verify() == []
     assert [commit.version for commit in opened.log()] == [*range(opened.version, -1, -1)]

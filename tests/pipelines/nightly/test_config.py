@@ -211,7 +211,7 @@ BEYOND = 10**400  # no float
             with_section("refit", polish=1, half_life_days=3),
             ".*polish: a pass counts all documents",
         ),
-        (with_section("refit", polish=1, model="independent"), ".*no passes over documents"),
+        (with_section("refit", polish=1, model="independent"), ".*no passes over records"),
         (with_section("refit", polish="often"), ".*polish"),
         (with_section("create", max_topics=9, core=8), r"\[create\] max_topics is 9"),
         (with_section("create", counts_column="n"), r"\[create\] counts column 'n' needs an ids"),

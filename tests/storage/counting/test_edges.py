@@ -88,9 +88,9 @@ def test_lists_come_in_row_groups_that_a_reader_takes(tmp_path, monkeypatch):
     [
         ("1,2\n3,\n", "row 2 has an edge with one end: its 'target' is empty"),
         (",2\n", "row 1 has an edge with one end: its 'source' is empty"),
-        ("1,2\n2,3\n3,Ada\n", "row 3 has the target 'Ada', no whole number"),
+        ("1,2\n2,3\n3,Ada\n", "row 3 has the target 'Ada', which is not a whole number"),
         ("1,2\n-4,3\n", "row 2 has the source -4; number the nodes from 0"),
-        ("1.5,3\n", "row 1 has the source '1.5', no whole number"),
+        ("1.5,3\n", "row 1 has the source '1.5', which is not a whole number"),
     ],
 )
 def test_an_edge_that_is_none_is_named_by_its_row(tmp_path, lines, said):
@@ -148,7 +148,7 @@ def test_floats_that_may_be_two_numbers_are_no_nodes(tmp_path, kind, exact):
         if fits:
             assert np.concatenate([*read_edges(shard, ShardFormat(), EdgeColumns())])[1, 0] == last
             continue
-        with pytest.raises(ShardError, match=r"row 2 has the source .* or a float too large"):
+        with pytest.raises(ShardError, match=r"row 2 has the source .*, or too large for a float"):
             list(read_edges(shard, ShardFormat(), EdgeColumns()))
 
 

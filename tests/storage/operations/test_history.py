@@ -346,7 +346,7 @@ def test_models_that_have_nothing_to_be_matched_are_told_so(store):
         store = tag(store.save_model(name, factors), "live", name)
     before = store.version - 2
     assert difference(store, before, -1).moved == {}
-    with pytest.raises(StoreError, match="model live has no topics, states or clusters that can"):
+    with pytest.raises(StoreError, match="model live has no topics, states or clusters to match"):
         difference(store, before, -1, "live")
 
 

@@ -169,7 +169,7 @@ def test_foundation_comes_back_of_its_parts():
     assert SetsFoundation.from_parts(*foundation.parts()) == foundation
     other = replace(foundation, halves=False)
     assert other.fingerprint != foundation.fingerprint
-    with pytest.raises(InvalidInput, match="another vocabulary"):
+    with pytest.raises(InvalidInput, match="different vocabularies"):
         replace(foundation, basis=Basis(np.eye(9, dtype=np.int8), 9))
 
 

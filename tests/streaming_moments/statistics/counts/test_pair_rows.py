@@ -39,7 +39,7 @@ def test_a_half_is_read_as_if_its_documents_were_alone(block, half, counts, basi
     for name in ("dense", "dense_places", "sparse_places", "starts", "words", "counts"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
     assert np.array_equal(found.scales, PairRows.of(whole).scales)
-    with pytest.raises(InvalidInput, match="have no halves"):
+    with pytest.raises(InvalidInput, match="keep no halves"):
         PairRows.of(alone, half=half)
 
 
