@@ -154,7 +154,8 @@ def _panels(
 
 def _axis(ax: Axes | None) -> Axes:
     if ax is None:
-        return _pyplot().subplots(layout="constrained")[1]
+        made: Axes = _pyplot().subplots(layout="constrained")[1]
+        return made
     if not hasattr(ax, "scatter"):
         raise InvalidInput(f"ax is of type {type(ax).__name__}; give Axes of matplotlib, or none")
     return ax
