@@ -85,7 +85,7 @@ def pytest_collection_finish():
     """What tests are made of stays: a sixth of all time was spent looking for garbage in it."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(50_000, 50, 50)
     gc.enable()
 
 
