@@ -1,6 +1,7 @@
 """Configuration of the documentation site, which `make docs` builds without a network."""
 
 import inspect
+import logging
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,9 @@ import reference_pages
 from sphinx.addnodes import pending_xref
 
 import streaming_moments
+
+# the builder of the gallery prints all that is logged
+logging.getLogger("streaming_moments").setLevel(logging.WARNING)
 
 project = "streaming-moments"
 author = copyright = "The streaming-moments authors"
