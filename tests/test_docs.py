@@ -47,7 +47,7 @@ RUN = {name for name, text in PAGES.items() if re.search(r"^```(python|sh)$", te
 ADDRESSES = 4  # of a decade, so that pages take seconds
 MOST_WORDS = 30
 
-# What language.md of the design gave up, with the word to write in its place.
+# Words that pages and messages have given up, as patterns, and what to write in their place.
 GIVEN_UP = {
     r"told|tells|told apart": "names who says what: 'prints', 'reports', 'separable'",
     r"\bsaid\b": "'printed' or 'reported'",
@@ -65,7 +65,7 @@ GIVEN_UP_IN_CODE = {
     **GIVEN_UP,
     r"\bare (none|no \w+ of)\b|\bgone (from|to)\b|\btaken away\b": "'are not', 'subtracted'",
     r"\bwhat (accumulates|waits|comes|goes|lies|follows)\b": "the noun itself",
-    r"\blikeliest\b|\bpairs held out\b|\btold apart\b": "'most likely', 'held-out', 'separable'",
+    r"\blikeliest\b|\bpairs held out\b": "'most likely', 'held-out'",
     r"\bfalling\b": "'decreasing'",
 }
 PLAIN = ROOT / "streaming_moments"

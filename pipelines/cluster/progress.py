@@ -45,22 +45,22 @@ class Bars:
         self.progress.update(self.tasks[step], completed=done, total=total)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
+@dataclass
 class StepLines:
     """A line as each step first ends, and one now and then of steps that take longer."""
 
     report: Report
     every: float = 10.0  # seconds
     ended: set[str] = field(default_factory=set)
-    last: list[float] = field(default_factory=lambda: [monotonic()])
+    last: float = field(default_factory=monotonic)
 
     def advance(self, step: str, done: int, total: int) -> None:
         """Report a step that ended, or a step that began long ago."""
         now = monotonic()
         new = done == total and step not in self.ended
-        if new or now - self.last[0] >= self.every:
+        if new or now - self.last >= self.every:
             self.report(f"{step}: {done:,} of {total:,}")
-            self.last[0] = now
+            self.last = now
         if done == total:
             self.ended.add(step)
 

@@ -92,7 +92,7 @@ class SharesOverTime:
         Raises
         ------
         InvalidInput
-            No period has a word of the model.
+            No period has a word of the model, or the figure is not one of matplotlib.
         ModuleNotFoundError
             matplotlib is not installed; the message has the command that installs it.
         """

@@ -198,6 +198,8 @@ class Topics:
 
         Raises
         ------
+        InvalidInput
+            The figure is not one of matplotlib.
         ModuleNotFoundError
             matplotlib is not installed; the message has the command that installs it.
         """

@@ -136,6 +136,8 @@ class Selection:
 
         Raises
         ------
+        InvalidInput
+            `ax` is not Axes of matplotlib.
         ModuleNotFoundError
             matplotlib is not installed; the message has the command that installs it.
         """

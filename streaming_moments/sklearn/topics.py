@@ -207,6 +207,8 @@ class MomentTopics(SparseInput, MomentTransformer):
 
         Raises
         ------
+        InvalidInput
+            The figure is not one of matplotlib.
         ModuleNotFoundError
             matplotlib is not installed; the message has the command that installs it.
         """

@@ -114,7 +114,7 @@ class NumberSearch:
         Raises
         ------
         InvalidInput
-            No number could be fitted.
+            No number could be fitted, or `ax` is not Axes of matplotlib.
         ModuleNotFoundError
             matplotlib is not installed; the message has the command that installs it.
         """
