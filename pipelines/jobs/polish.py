@@ -242,8 +242,9 @@ def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
     content = content_of(shard, reading.storage_options)
     if content.mark != mark:
         raise changed(shard.url)
-    for read in reading.read(shard, START, content):
-        total = reader.add(read.batch, total)
+    batches = (read.batch for read in reading.read(shard, START, content))
+    for batch in passes_of(type(reader.model)).cut(batches):
+        total = reader.add(batch, total)
     return PassSums(total, 1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol, Self
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.bernoullis import passes as set_passes
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
+from streaming_moments.models.chains import passes as chain_passes
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
@@ -55,6 +57,10 @@ class ExpectedSums(Protocol):
         """Sums from their `parts`."""
 
 
+def _as_they_are(batches: Iterable[Any]) -> Iterable[Any]:
+    return batches
+
+
 @dataclass(frozen=True)
 class Passes:
     """How passes polish the models of a family.
@@ -68,7 +74,8 @@ class Passes:
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
     settles : share of the error bars that the last pass of "auto" may change: large for documents,
         as topics are nearest to the planted ones after one or two passes
-    of_counts : whether records are documents or sets, which need no foundation
+    of_rows : whether records are rows of numbers, which need the grid of a foundation
+    cut : `cut(batches)` are the same records in batches that `reader` takes, however they were cut
     """
 
     sums: type[Any]
@@ -79,7 +86,8 @@ class Passes:
     shape: Callable[[Any], tuple[int, int]]
     require: Callable[[Any, bool], None]
     settles: float
-    of_counts: bool = False
+    of_rows: bool = False
+    cut: Callable[[Iterable[Any]], Iterable[Any]] = _as_they_are
 
 
 def _refuse_alpha(model: Any, alpha: bool) -> None:
@@ -96,7 +104,6 @@ _OF_DOCUMENTS = Passes(
     lambda model: (model.n_words, model.n_topics),
     polishing.require_alpha,
     0.5,
-    of_counts=True,
 )
 _OF_ROWS = Passes(
     mixture_passes.ExpectedRows,
@@ -109,6 +116,7 @@ _OF_ROWS = Passes(
     mixture_passes.shape_of,
     _refuse_alpha,
     _OF_EM,
+    of_rows=True,
 )
 _OF_SETS = Passes(
     set_passes.ExpectedSets,
@@ -119,7 +127,17 @@ _OF_SETS = Passes(
     lambda model: (model.n_features, model.n_topics),
     _refuse_alpha,
     _OF_EM,
-    of_counts=True,
+)
+_OF_SEQUENCES = Passes(
+    chain_passes.ExpectedStates,
+    lambda model, foundation: chain_passes.ChainReader(model),
+    lambda model, expected, foundation, alpha: chain_passes.improved(model, expected),
+    ("emission", "transition", "start", "weights"),
+    chain_passes.RULES,
+    lambda model: model.emission.shape,
+    _refuse_alpha,
+    _OF_EM,
+    cut=chain_passes.stretches,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {
@@ -128,6 +146,7 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
         Communities.name: _OF_DOCUMENTS,
         GaussianMixture.name: _OF_ROWS,
         BernoulliMixture.name: _OF_SETS,
+        HiddenMarkovModel.name: _OF_SEQUENCES,
     }
 )
 

@@ -1,0 +1,195 @@
+"""Passes: Baum-Welch rounds over sequences of symbols, with sums that are exact in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import BoundExceeded
+from streaming_moments.models.chains import decoding
+from streaming_moments.models.chains.fit import BEGINNINGS
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
+from streaming_moments.statistics.sequences.windows import SymbolBatch
+
+PLACE = 1 << 20
+"""Integer units of the states of one place."""
+STRETCH = 128
+"""Symbols that are read together: a stretch begins at each multiple of it in a sequence."""
+_MOST = (1 << 62) // PLACE
+RULES = (PLACE, STRETCH)  # rules by which sequences are read
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedStates:
+    """Expected sums of a pass over sequences, in integers, so that they are exact in any order.
+
+    symbols : (n, k) int64, places of each state with each symbol, in units of 2^-20 of a place;
+        other sums have the same unit
+    moves : (k, k) int64, transitions within stretches, with a row for each next state
+    first, places : (k,) int64, first places of the sequences, and all places, of each state
+    documents, tokens : sequences read, and their symbols, unobserved ones included
+    """
+
+    symbols: NDArray[np.int64]
+    moves: NDArray[np.int64]
+    first: NDArray[np.int64]
+    places: NDArray[np.int64]
+    documents: int = 0
+    tokens: int = 0
+
+    @classmethod
+    def zero(cls, model: HiddenMarkovModel) -> ExpectedStates:
+        """Empty sums."""
+        like = model.emission, model.transition, model.start, model.weights
+        return cls(*(np.zeros(one.shape, dtype=np.int64) for one in like))
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """Arrays of the sums by name."""
+        names = "symbols", "moves", "first", "places"
+        return {name: getattr(self, name) for name in names}
+
+    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
+        """Arrays and numbers for `from_parts`."""
+        return self.arrays, {"documents": self.documents, "tokens": self.tokens}
+
+    @classmethod
+    def from_parts(
+        cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
+    ) -> ExpectedStates:
+        """Sums from their `parts`."""
+        return cls(**arrays, documents=numbers["documents"], tokens=numbers["tokens"])
+
+    def add(self, other: ExpectedStates) -> ExpectedStates:
+        """Sums including those of another, which are added in place.
+
+        Raises BoundExceeded above 2^42 symbols.
+        """
+        tokens = self.tokens + other.tokens
+        if tokens > _MOST:
+            raise BoundExceeded(
+                f"{tokens:,} symbols are more than the {_MOST:,} that a pass can sum; polish with "
+                "fewer shards"
+            )
+        for name, own in self.arrays.items():
+            np.add(own, getattr(other, name), out=own)
+        return replace(self, documents=self.documents + other.documents, tokens=tokens)
+
+
+@dataclass(frozen=True, eq=False)
+class ChainReader:
+    """Chain prepared for reading the stretches of sequences.
+
+    model : chain that reads them
+    """
+
+    model: HiddenMarkovModel
+    _tables: tuple[NDArray[np.float64], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        chain = self.model.chain
+        starts = np.stack([chain.weights, chain.smooth_start])
+        emission = np.ascontiguousarray(chain.emission.smoothed)
+        object.__setattr__(self, "_tables", (starts, chain.transition.copy(), emission))
+
+    def add(self, batch: SymbolBatch, total: ExpectedStates) -> ExpectedStates:
+        """Add the stretches of a batch to `total` in place.
+
+        Raises
+        ------
+        ForeignStatistics
+            A symbol is outside the alphabet.
+        """
+        self.model.chain.emission.likelihoods(batch)  # refuses foreign symbols
+        own, k = ExpectedStates.zero(self.model), self.model.n_topics
+        decoding.expected_places(
+            batch.offsets,
+            batch.symbols,
+            batch.begins.astype(np.int64),
+            *self._tables,
+            np.empty((STRETCH, k)),
+            np.empty((k, k)),
+            np.empty((3, k)),
+            *own.arrays.values(),
+            float(PLACE),
+        )
+        return total.add(replace(own, documents=batch.sequences, tokens=int(batch.symbols.size)))
+
+
+def improved(model: HiddenMarkovModel, expected: ExpectedStates) -> HiddenMarkovModel:
+    """Chain after a pass: maximum likelihood, given the expected sums.
+
+    A state without places keeps its columns. States keep their order, so weights need not decrease.
+    The observable operators stay those of the fit.
+    """
+    places = expected.places.astype(np.float64)
+    weights = places / places.sum() if places.any() else model.weights
+    few = expected.documents < BEGINNINGS * model.n_topics
+    return replace(
+        model,
+        emission=_columns(expected.symbols, model.emission),
+        transition=_columns(expected.moves, model.transition),
+        start=weights if few else expected.first / expected.first.sum(),
+        weights=weights,
+    )
+
+
+def stretches(batches: Iterable[SymbolBatch]) -> Iterator[SymbolBatch]:
+    """The same symbols in chunks of at most 128, which begin at multiples of 128 of a sequence.
+
+    So the chunks are the same however the batches were cut. Batches follow one another as they
+    were read: a chunk that does not begin a sequence goes on with the last one before it.
+
+    Examples
+    --------
+    >>> one = SymbolBatch.of([[0] * 100, [1] * 300])
+    >>> [found.offsets.tolist() for found in stretches([one])]
+    [[0, 100, 228, 356], [0, 44]]
+    """
+    rest, rest_begins = np.empty(0, np.int32), False
+    for batch in batches:
+        if not batch.documents:
+            continue
+        symbols, sizes, begins = batch.symbols[batch.own], batch.lengths.copy(), batch.begins.copy()
+        if begins[0]:
+            if rest.size:
+                yield _chunks(rest, np.array([rest.size]), np.array([rest_begins]))
+        else:
+            symbols = np.concatenate([rest, symbols])
+            sizes[0] += rest.size
+            begins[0] = rest_begins
+        # the end of the last sequence waits for what follows
+        kept = int(sizes[-1]) % STRETCH
+        rest, rest_begins = symbols[symbols.size - kept :], bool(begins[-1] and sizes[-1] < STRETCH)
+        sizes[-1] -= kept
+        if sizes.any():
+            yield _chunks(symbols[: symbols.size - kept], sizes, begins)
+    if rest.size:
+        yield _chunks(rest, np.array([rest.size]), np.array([rest_begins]))
+
+
+def _chunks(
+    symbols: NDArray[np.int32], sizes: NDArray[np.int64], begins: NDArray[np.bool_]
+) -> SymbolBatch:
+    """Stretches of pieces of these sizes, one after another."""
+    numbers = -(-sizes // STRETCH)
+    ends = np.cumsum(numbers)
+    chunks = int(ends[-1])
+    cuts = np.full(chunks, STRETCH, dtype=np.int64)
+    held = numbers > 0
+    cuts[ends[held] - 1] = sizes[held] - STRETCH * (numbers[held] - 1)
+    first = np.zeros(chunks, np.bool_)
+    first[(ends - numbers)[held]] = begins[held]
+    offsets = np.concatenate([[0], np.cumsum(cuts)])
+    none = np.zeros(chunks, np.int8)
+    return SymbolBatch(offsets, np.ascontiguousarray(symbols), none, first, none.astype(np.bool_))
+
+
+def _columns(sums: NDArray[np.int64], before: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Columns with sum 1; a column without a count stays as before."""
+    totals = sums.sum(axis=0)
+    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1), before)
