@@ -112,14 +112,14 @@ def polish(
         With the words of the model: see `storage.operations.lineages.store_for`. Of a window, its
         shards are taken by default.
     model : Model
-        Of a family of `models.passes`: topics, mixtures of Poissons or of Gaussians.
+        Of a family of `models.passes`.
     run : Run
         Where to run, and what its steps are told.
     shards : sequence of Shard, optional
         They need not be counted; by default those of the ledger, as they were counted.
     passes : int or "auto"
-        At least 1; "auto" makes them until one changes less than half of the error bars, of rows
-        and sets a twentieth, 20 at most.
+        At least 1; "auto" makes them until one changes less than half of the error bars, of other
+        models than topics a twentieth, 20 at most.
     alpha : bool
         Whether alpha is learned as well.
     parent : str

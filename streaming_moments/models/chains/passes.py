@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.chains import decoding
+from streaming_moments.models.chains.discrete import DiscreteEmission
 from streaming_moments.models.chains.fit import BEGINNINGS
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.expected_sums import UNIT, IntegerSums
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
-PLACE = 1 << 20
-"""Integer units of the states of one place."""
 STRETCH = 128
 """Symbols that are read together: a stretch begins at each multiple of it in a sequence."""
-_MOST = (1 << 62) // PLACE
-RULES = (PLACE, STRETCH)  # rules by which sequences are read
+RULES = (UNIT, STRETCH)  # rules by which sequences are read
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedStates:
+class ExpectedStates(IntegerSums):
     """Expected sums of a pass over sequences, in integers, so that they are exact in any order.
 
     symbols : (n, k) int64, places of each state with each symbol, in units of 2^-20 of a place;
@@ -34,50 +31,18 @@ class ExpectedStates:
     documents, tokens : sequences read, and their symbols, unobserved ones included
     """
 
+    counted = "symbols"
+
     symbols: NDArray[np.int64]
     moves: NDArray[np.int64]
     first: NDArray[np.int64]
     places: NDArray[np.int64]
-    documents: int = 0
-    tokens: int = 0
 
     @classmethod
     def zero(cls, model: HiddenMarkovModel) -> ExpectedStates:
         """Empty sums."""
         like = model.emission, model.transition, model.start, model.weights
         return cls(*(np.zeros(one.shape, dtype=np.int64) for one in like))
-
-    @property
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """Arrays of the sums by name."""
-        names = "symbols", "moves", "first", "places"
-        return {name: getattr(self, name) for name in names}
-
-    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
-        return self.arrays, {"documents": self.documents, "tokens": self.tokens}
-
-    @classmethod
-    def from_parts(
-        cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
-    ) -> ExpectedStates:
-        """Sums from their `parts`."""
-        return cls(**arrays, documents=numbers["documents"], tokens=numbers["tokens"])
-
-    def add(self, other: ExpectedStates) -> ExpectedStates:
-        """Sums including those of another, which are added in place.
-
-        Raises BoundExceeded above 2^42 symbols.
-        """
-        tokens = self.tokens + other.tokens
-        if tokens > _MOST:
-            raise BoundExceeded(
-                f"{tokens:,} symbols are more than the {_MOST:,} that a pass can sum; polish with "
-                "fewer shards"
-            )
-        for name, own in self.arrays.items():
-            np.add(own, getattr(other, name), out=own)
-        return replace(self, documents=self.documents + other.documents, tokens=tokens)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +53,15 @@ class ChainReader:
     """
 
     model: HiddenMarkovModel
-    _tables: tuple[NDArray[np.float64], ...] = field(init=False, repr=False)
+    _emission: DiscreteEmission = field(init=False, repr=False)
+    _starts: NDArray[np.float64] = field(init=False, repr=False)
+    _symbols: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        chain = self.model.chain
-        starts = np.stack([chain.weights, chain.smooth_start])
-        emission = np.ascontiguousarray(chain.emission.smoothed)
-        object.__setattr__(self, "_tables", (starts, chain.transition.copy(), emission))
+        emission, chain = DiscreteEmission(self.model.emission), self.model.chain
+        object.__setattr__(self, "_emission", emission)
+        object.__setattr__(self, "_starts", np.stack([chain.weights, chain.smooth_start]))
+        object.__setattr__(self, "_symbols", np.ascontiguousarray(emission.smoothed))
 
     def add(self, batch: SymbolBatch, total: ExpectedStates) -> ExpectedStates:
         """Add the stretches of a batch to `total` in place.
@@ -104,20 +71,25 @@ class ChainReader:
         ForeignStatistics
             A symbol is outside the alphabet.
         """
-        self.model.chain.emission.likelihoods(batch)  # refuses foreign symbols
+        self._emission.require(batch.symbols)
         own, k = ExpectedStates.zero(self.model), self.model.n_topics
         decoding.expected_places(
             batch.offsets,
             batch.symbols,
             batch.begins.astype(np.int64),
-            *self._tables,
+            self._starts,
+            np.ascontiguousarray(self.model.transition),
+            self._symbols,
             np.empty((STRETCH, k)),
             np.empty((k, k)),
             np.empty((3, k)),
-            *own.arrays.values(),
-            float(PLACE),
+            own.symbols,
+            own.moves,
+            own.first,
+            own.places,
+            float(UNIT),
         )
-        return total.add(replace(own, documents=batch.sequences, tokens=int(batch.symbols.size)))
+        return total.add(own.counting(batch.sequences, batch.symbols.size))
 
 
 def improved(model: HiddenMarkovModel, expected: ExpectedStates) -> HiddenMarkovModel:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.bernoullis import passes as set_passes
@@ -22,6 +21,8 @@ from streaming_moments.models.passes import polishing
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import row_of
 from streaming_moments.models.states import Clusters, States, states_of
+from streaming_moments.models.three_view import passes as view_passes
+from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
 
 AUTO = "auto"
@@ -32,31 +33,6 @@ _OF_EM = 0.05  # share of the error bars; these passes come nearer until they se
 _MOVED = 0.01  # that a pass may change at most where there are no error bars
 
 
-class ExpectedSums(Protocol):
-    """Expected sums of a pass over records, in integers, so that they are exact in any order."""
-
-    @property
-    def documents(self) -> int:
-        """Number of records read, and of tokens or the like in them."""
-
-    @property
-    def tokens(self) -> int: ...
-
-    @classmethod
-    def zero(cls, model: Any) -> Self:
-        """Empty sums."""
-
-    def add(self, other: Self) -> Self:
-        """Sums including those of another, which are added in place."""
-
-    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
-
-    @classmethod
-    def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
-        """Sums from their `parts`."""
-
-
 def _as_they_are(batches: Iterable[Any]) -> Iterable[Any]:
     return batches
 
@@ -65,7 +41,7 @@ def _as_they_are(batches: Iterable[Any]) -> Iterable[Any]:
 class Passes:
     """How passes polish the models of a family.
 
-    sums : class of the expected sums, `ExpectedSums`
+    sums : class of the expected sums, `expected_sums.ExpectedSums`
     reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
     improved : `improved(model, sums, foundation, alpha)` is the model after a pass
     arrays : names of the arrays of a model that the sums depend on
@@ -139,6 +115,16 @@ _OF_SEQUENCES = Passes(
     _OF_EM,
     cut=chain_passes.stretches,
 )
+_OF_VIEWS = Passes(
+    view_passes.ExpectedViews,
+    lambda model, foundation: view_passes.ViewReader(model),
+    lambda model, expected, foundation, alpha: view_passes.improved(model, expected),
+    ("rows", "left", "right", "weights"),
+    view_passes.RULES,
+    lambda model: (sum(map(len, model.tables.values())), model.n_topics),
+    view_passes.require_one_state,
+    _OF_EM,
+)
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {
         TopicModel.name: _OF_DOCUMENTS,
@@ -147,6 +133,7 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
         GaussianMixture.name: _OF_ROWS,
         BernoulliMixture.name: _OF_SETS,
         HiddenMarkovModel.name: _OF_SEQUENCES,
+        MultiViewMixture.name: _OF_VIEWS,
     }
 )
 

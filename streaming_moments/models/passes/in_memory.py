@@ -17,34 +17,38 @@ from streaming_moments.models.provenance import Polishing
 from streaming_moments.progress import Report, reporter, unreported
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.sequences.windows import SymbolBatch
+from streaming_moments.statistics.views.records import ViewBatch
 
 T = TypeVar("T", bound=Model)
+Records = CountBatch | SymbolBatch | ViewBatch
+"""Batches that `polished` reads: documents or sets, sequences, records of views."""
 
 
 @checked
 def polished(
     model: M,
-    batches: CountBatch | SymbolBatch | Iterable[CountBatch | SymbolBatch],
+    batches: Records | Iterable[Records],
     passes: int | Literal["auto"] = PASSES,
     alpha: bool = False,
     threads: int = 1,
     verbose: int | bool = 0,
 ) -> M:
-    """Polish a model by passes of expectation maximisation over documents, sets or sequences.
+    """Polish a model by passes of expectation maximisation over its records.
 
     A pass reads each document with the current topics and makes new ones from the expected tokens
     of each word in each topic. LDA: by collapsed variational Bayes (CVB0; Asuncion, Welling, Smyth,
     Teh 2009), at most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer if a document
-    converges. Single topic, Poisson and sets of features: by the posterior of the topic or
-    component. Chains: by Baum-Welch (Baum, Petrie, Soules, Weiss 1970) over stretches of 128
-    symbols.
+    converges. Single topic, Poisson, sets of features and views: by the posterior of the topic,
+    component or state. Chains: by Baum-Welch (Baum, Petrie, Soules, Weiss 1970) over stretches of
+    128 symbols.
 
     Parameters
     ----------
-    model : TopicModel, BernoulliMixture or HiddenMarkovModel
+    model : TopicModel, BernoulliMixture, HiddenMarkovModel or MultiViewMixture
         Start of the passes; topics keep their order.
-    batches : CountBatch, SymbolBatch or iterable of them
-        The documents, sets or sequences; an iterable is read once in each pass, so it must not be an iterator.
+    batches : CountBatch, SymbolBatch, ViewBatch or iterable of them
+        The documents, sets, sequences or records of views; an iterable is read once in each pass,
+        so it must not be an iterator.
     passes : int or "auto"
         One or two are enough for good topics; 0 returns the model itself. "auto" stops when a pass
         changes the topics by less than half of their error bars, of other models a twentieth, at
@@ -80,9 +84,10 @@ def polished(
     """
     if passes_of(type(model)).of_rows:
         raise InvalidInput(
-            f"model {model.name} is of rows of numbers; fit MomentGaussianMixture with polish to them"
+            f"model {model.name} is of rows of numbers; give them to MomentGaussianMixture with "
+            "polish"
         )
-    given = [batches] if isinstance(batches, CountBatch | SymbolBatch) else batches
+    given = [batches] if isinstance(batches, Records) else batches
     report = reporter("polished", verbose)
     return passes_over(model, None, given, passes, alpha, threads, report)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
 from streaming_moments.models.numbers.number_search import Trial
@@ -58,6 +58,13 @@ class TripleModel(StoredModel):
     def trial(cls, rows: Rows, options: Any) -> Trial:
         """Score of the triples of each half under the other; raises as `trial_of_halves`."""
         return trial_of_halves(rows, cls, options)
+
+    def said_of_polishing(self, facts: dict[str, Any]) -> list[str]:
+        """Sentences about the passes, which are added to `facts`; none without passes."""
+        if self.polishing is None:
+            return []
+        facts["polishing"] = asdict(self.polishing)
+        return [self.polishing.sentence, "error bars and scores are of the fit before that"]
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:
