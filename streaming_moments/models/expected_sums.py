@@ -104,3 +104,16 @@ class IntegerSums:
                     "with fewer shards"
                 )
         return found
+
+
+def columns_of(sums: NDArray[np.int64], before: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Columns of sums, with sum 1; a column without a count stays as before.
+
+    Examples
+    --------
+    >>> columns_of(np.array([[3, 0], [1, 0]]), np.eye(2))
+    array([[0.75, 0.  ],
+           [0.25, 1.  ]])
+    """
+    totals = sums.sum(axis=0)
+    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1), before)

@@ -39,7 +39,7 @@ class MomentHMM(MomentEstimator):
         Rounds of expectation maximisation on the table of windows, for up to 128 symbols.
     polish : int or "auto"
         Passes of Baum-Welch over the sequences after the fit; "auto": until one changes the states
-        by less than a twentieth of their error bars, at most 20. Only in `fit`, as `partial_fit`
+        by less than a fiftieth of their error bars, at most 100. Only in `fit`, as `partial_fit`
         does not have all sequences.
     sketch_columns : int, optional
         Columns of the sketch; as in `sketch_of`.

@@ -30,11 +30,13 @@ AUTO = "auto"
 MOST_PASSES = 20
 """Of "auto"."""
 _OF_EM = 0.05  # share of the error bars; these passes come nearer until they settle
+_OF_CHAINS = 0.02  # Baum-Welch changes little with each of many passes
+_MOST_OF_CHAINS = 100
 _MOVED = 0.01  # that a pass may change at most where there are no error bars
 
 
-def _as_they_are(batches: Iterable[Any]) -> Iterable[Any]:
-    return batches
+def _as_it_is(given: Any) -> Any:
+    return given
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Passes:
         as topics are nearest to the planted ones after one or two passes
     of_rows : whether records are rows of numbers, which need the grid of a foundation
     cut : `cut(batches)` are the same records in batches that `reader` takes, however they were cut
+    begun : `begun(model)` is what the first pass over records reads with, after a fit
+    most : passes of "auto" at most
     """
 
     sums: type[Any]
@@ -63,7 +67,17 @@ class Passes:
     require: Callable[[Any, bool], None]
     settles: float
     of_rows: bool = False
-    cut: Callable[[Iterable[Any]], Iterable[Any]] = _as_they_are
+    cut: Callable[[Iterable[Any]], Iterable[Any]] = _as_it_is
+    begun: Callable[[Any], Any] = _as_it_is
+    most: int = MOST_PASSES
+
+    def start(self, model: Any) -> Any:
+        """Model that the first pass reads with."""
+        return model if model.polishing is not None else self.begun(model)
+
+    def number(self, passes: int | str) -> int | str:
+        """Most passes that are made: `most` for "auto"."""
+        return self.most if passes == AUTO else passes
 
 
 def _refuse_alpha(model: Any, alpha: bool) -> None:
@@ -112,8 +126,10 @@ _OF_SEQUENCES = Passes(
     chain_passes.RULES,
     lambda model: model.emission.shape,
     _refuse_alpha,
-    _OF_EM,
+    _OF_CHAINS,
     cut=chain_passes.stretches,
+    begun=chain_passes.begun,
+    most=_MOST_OF_CHAINS,
 )
 _OF_VIEWS = Passes(
     view_passes.ExpectedViews,
@@ -124,6 +140,7 @@ _OF_VIEWS = Passes(
     lambda model: (sum(map(len, model.tables.values())), model.n_topics),
     view_passes.require_one_state,
     _OF_EM,
+    begun=view_passes.begun,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
-from streaming_moments.models.passes.families import AUTO, MOST_PASSES, passes_of, settled
+from streaming_moments.models.passes.families import AUTO, passes_of, settled
 from streaming_moments.models.passes.polishing import PASSES, M
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.progress import Report, reporter, unreported
@@ -51,8 +51,8 @@ def polished(
         so it must not be an iterator.
     passes : int or "auto"
         One or two are enough for good topics; 0 returns the model itself. "auto" stops when a pass
-        changes the topics by less than half of their error bars, of other models a twentieth, at
-        most 20.
+        changes the topics by less than half of their error bars, after at most 20 passes; of chains
+        a fiftieth and 100 passes, of other models a twentieth.
     alpha : bool
         Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
         digamma is linear between whole counts. It overestimates alpha, from planted topics too,
@@ -107,11 +107,11 @@ def passes_over(
     without.
     """
     family = passes_of(type(model))
-    most = MOST_PASSES if passes == AUTO else passes
+    most = family.number(passes)
     if isinstance(most, str) or most < 0 or threads < 1:
         raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
     family.require(model, alpha)
-    polishing: Any = model
+    polishing: Any = family.start(model) if most else model
     for number in range(1, most + 1):
         before, reader = polishing, family.reader(polishing, foundation)
         total = _expected(reader, family.cut(batches), family.sums, threads)

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.expected_sums import UNIT, IntegerSums
+from streaming_moments.models.expected_sums import UNIT, IntegerSums, columns_of
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.statistics.views.foundation import VIEWS
 from streaming_moments.statistics.views.records import ViewBatch
 
-RULES = (UNIT,)  # rules by which records are read
+_MIXED = 0.1  # share of the mean of all states in the states of the first pass
+RULES = (UNIT, _MIXED)  # rules by which records are read
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +72,29 @@ def require_one_state(model: MultiViewMixture, alpha: bool) -> None:
         )
 
 
+def begun(model: MultiViewMixture) -> MultiViewMixture:
+    """Mixture that the first pass after a fit reads with: a tenth of all states is mixed into each.
+
+    A fit leaves zeros, which say that a word was rare, not that a state lacks it.
+    """
+    tables = model.rows, model.left, model.right
+    rows, left, right = (
+        (1 - _MIXED) * table + _MIXED * (table @ model.weights)[:, None] for table in tables
+    )
+    return replace(model, rows=rows, left=left, right=right)
+
+
 def improved(model: MultiViewMixture, expected: ExpectedViews) -> MultiViewMixture:
     """Mixture after a pass: maximum likelihood, given the expected sums.
 
     A state without words of a view keeps its column. States keep their order, so weights need not
     decrease.
     """
-    records = expected.records.astype(np.float64)
-    tables = {}
-    for name in VIEWS:
-        found, sums = getattr(expected, name), getattr(expected, name).sum(axis=0)
-        tables[name] = np.where(sums > 0, found / np.where(sums > 0, sums, 1), getattr(model, name))
+    records = expected.records
     return replace(
-        model, weights=records / records.sum() if records.any() else model.weights, **tables
+        model,
+        rows=columns_of(expected.rows, model.rows),
+        left=columns_of(expected.left, model.left),
+        right=columns_of(expected.right, model.right),
+        weights=records / records.sum() if records.any() else model.weights,
     )
