@@ -15,6 +15,8 @@ from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixtu
 from streaming_moments.models.chains import passes as chain_passes
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.latent_trees import passes as tree_passes
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes import polishing
@@ -53,6 +55,7 @@ class Passes:
     settles : share of the error bars that the last pass of "auto" may change: large for documents,
         as topics are nearest to the planted ones after one or two passes
     of_rows : whether records are rows of numbers, which need the grid of a foundation
+    states : `states(model)` are what a pass of "auto" changes
     cut : `cut(batches)` are the same records in batches that `reader` takes, however they were cut
     begun : `begun(model)` is what the first pass over records reads with, after a fit
     most : passes of "auto" at most
@@ -67,6 +70,7 @@ class Passes:
     require: Callable[[Any, bool], None]
     settles: float
     of_rows: bool = False
+    states: Callable[[Any], Any] = states_of
     cut: Callable[[Iterable[Any]], Iterable[Any]] = _as_it_is
     begun: Callable[[Any], Any] = _as_it_is
     most: int = MOST_PASSES
@@ -142,6 +146,17 @@ _OF_VIEWS = Passes(
     _OF_EM,
     begun=view_passes.begun,
 )
+_OF_TABLES = Passes(
+    tree_passes.ExpectedTables,
+    lambda model, foundation: tree_passes.TreeReader(model),
+    lambda model, expected, foundation, alpha: tree_passes.improved(model, expected),
+    ("flat",),
+    tree_passes.RULES,
+    lambda model: (sum(table.size for table in model.tree.tables), 1),
+    _refuse_alpha,
+    _OF_EM,
+    states=tree_passes.conditionals,
+)
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {
         TopicModel.name: _OF_DOCUMENTS,
@@ -151,6 +166,7 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
         BernoulliMixture.name: _OF_SETS,
         HiddenMarkovModel.name: _OF_SEQUENCES,
         MultiViewMixture.name: _OF_VIEWS,
+        LatentTree.name: _OF_TABLES,
     }
 )
 
@@ -168,7 +184,8 @@ def settled(before: Any, after: Any) -> bool:
     >>> settled(model, other), settled(model, replace(other, topic_bars=np.ones(1)))
     (False, True)
     """
-    old, new = states_of(before), states_of(after)
+    family = passes_of(type(after))
+    old, new = family.states(before), family.states(after)
     if isinstance(old, Clusters) and isinstance(new, Clusters):
         moved = np.linalg.norm(new.means - old.means, axis=1)
         unit = np.sqrt(new.variances.mean(axis=1) * new.means.shape[1])
@@ -177,8 +194,7 @@ def settled(before: Any, after: Any) -> bool:
         assert isinstance(new, States)
         moved = np.abs(new.columns - old.columns).sum(axis=0)
         unit = np.ones(new.number)
-    share = passes_of(type(after)).settles
-    bound = _MOVED * unit if new.bars is None else share * new.bars
+    bound = _MOVED * unit if new.bars is None else family.settles * new.bars
     return bool(moved.mean() <= bound.mean())
 
 
