@@ -292,6 +292,19 @@ class GaussianMixture(StoredModel):
         """(n,) logarithm of the density of each row; raises as `log_densities`."""
         return log_sums(self.log_densities(rows))
 
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        k, tied = self.n_topics, self.covariance.startswith("tied")
+        return int(k * self.dimension + k - 1 + self.variances.shape[1] * (1 if tied else k))
+
+    def sample(self, number: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """(number, d) rows drawn from the mixture, and (number,) their components."""
+        rng = np.random.default_rng(seed)
+        drawn = rng.choice(self.n_topics, number, p=self.weights)
+        noise = rng.normal(size=(number, self.dimension))
+        return self.means[drawn] + noise * np.sqrt(self.variances[drawn]), drawn
+
     def described(self) -> Description:
         """Weights, spreads and error bars of the components, and warnings."""
         columns = {"weight": self.weights}
