@@ -65,8 +65,8 @@ def independent_factors(
     Cumulants of `order` separate skewed ("third") or kurtotic ("fourth") factors, or factors of
     either kind ("both"); `require_told_apart` checks that they exceed noise. Normal noise has one
     variance ("spherical"), one per coordinate ("diag"), or an unknown covariance ("full"). With
-    "full" the length of a column is unknown, and a factor and its noise together have variance 1. All but order "third"
-    with noise "spherical" or "diag" needs moments with `fourth`.
+    "full" the length of a column is unknown, and a factor and its noise together have variance 1.
+    All but order "third" with noise "spherical" or "diag" needs moments with `fourth`.
 
     Raises NotIdentifiable as `Signal.of`, or with "full" noise for kurtoses of both signs.
 
