@@ -110,7 +110,7 @@ class GroupSums:
         self._each_lump(batches, most_bytes, lambda block, lump: block.subtract([lump]))
 
     def give_up(self) -> None:
-        """Free the arrays, so that other sums fit into memory; waits for tasks that add to a block."""
+        """Free the arrays to make room; waits for tasks that are adding to a block."""
         for index in self.opening.blocks:
             with self._locks[index]:
                 self.blocks.pop(index, None)
@@ -127,7 +127,7 @@ class GroupSums:
         except SumExceeded:
             if len(batches) < 2:
                 raise
-            # the result for the first blocks is used before the others are added
+            # the second half sees the true sums after the first, which are below the bounds
             middle = len(batches) // 2
             for part in (batches[:middle], batches[middle:]):
                 self._each_lump(part, most_bytes, work)
@@ -218,9 +218,7 @@ class ProcessSums(WorkerPlugin):
             raise
 
     def finished(self, sums: GroupSums, opening: Opening, number: int, receipt: Receipt) -> None:
-        """Record what a task has added; raises SumsAstray if the sums were frozen or deleted
-        before.
-        """
+        """Record what a task added; raises SumsAstray if the sums were frozen or deleted."""
         with self._lock:
             if self._held.get(opening.owner) is not sums or sums.epoch != opening.epoch:
                 raise SumsAstray(number)
@@ -257,9 +255,7 @@ class ProcessSums(WorkerPlugin):
             self._released.add(owner)
 
     def keep_only(self, owners: Set[str]) -> None:
-        """Delete the sums of jobs whose client is gone; an owner begins with the name of its
-        client.
-        """
+        """Delete the sums of jobs without a client; an owner begins with the name of its client."""
         with self._lock:
             for owner in list(self._held):
                 if owner.partition("/")[0] not in owners:
@@ -268,7 +264,7 @@ class ProcessSums(WorkerPlugin):
     def rows(
         self, owner: str, token: str, index: int, rows: slice
     ) -> dict[str, NDArray[np.int64]] | None:
-        """Return some rows of a block of frozen sums; None if they are gone or were frozen again."""
+        """Return some rows of a block of frozen sums; None if these were lost or frozen again."""
         sums = self._held.get(owner)
         if sums is None or not token or sums.token != token:
             return None
@@ -285,8 +281,7 @@ class ProcessSums(WorkerPlugin):
     async def reduce(
         self, owner: str, sources: Sequence[Source], index: int, start: int, stop: int
     ) -> dict[str, Any] | None:
-        """Return rows added up over the workers that hold some, for the worker that writes the
-        block.
+        """Return rows added up over the workers, for the worker that writes the block.
 
         Adds up one message at a time, which bounds the memory. Returns None if sums are gone.
         """
@@ -305,7 +300,7 @@ class ProcessSums(WorkerPlugin):
             return _sent(sums)
 
     def _give_up(self, owner: str) -> None:
-        """Delete sums and their arrays, so that a running task does not hold them beside new ones."""
+        """Delete sums with their arrays, so that no running task holds them beside new ones."""
         sums = self._held.pop(owner, None)
         if sums is not None:
             sums.give_up()

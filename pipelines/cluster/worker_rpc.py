@@ -1,4 +1,4 @@
-"""Asking workers beside their tasks: one that hangs is not waited for."""
+"""Calls to workers outside their tasks; a worker that hangs does not block them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def ask_workers(
 ) -> dict[str, Any]:
     """Run a function on each worker, and return its result or exception by worker address.
 
-    A worker that has not been heard of meanwhile is restarted, and so taken for dead: others run
-    its tasks again. The rest are asked again, so the function may run twice. It gets `dask_worker`
-    if it names it. A worker that is alive but does not answer raises WorkersLost.
+    Restarts a worker that the scheduler has not heard from meanwhile, and treats it as dead: others
+    run its tasks again. The remaining workers are asked again, so the function may run twice. It
+    gets `dask_worker` if it has such an argument. Raises WorkersLost if a live worker does not
+    answer.
     """
     answers: dict[str, Any] = _answered(
         client, client.run, function, *asked, workers=workers, on_error="return"
@@ -34,7 +35,7 @@ def ask_workers(
 def give_plugin(client: Client, plugin: WorkerPlugin) -> None:
     """Set up an idempotent plugin on all workers, and on those that join later."""
 
-    # in the client's own loop it is awaited, and so may be given up
+    # awaited in the loop of the client, so that it can be cancelled
     async def register() -> Any:
         return await client.register_plugin(plugin)
 
@@ -42,20 +43,20 @@ def give_plugin(client: Client, plugin: WorkerPlugin) -> None:
 
 
 def restart_silent(client: Client) -> None:
-    """Do to workers not heard of for long what Dask does after `worker-ttl`, 5 minutes.
+    """Restart workers that were silent for long, as Dask does after `worker-ttl`, 5 minutes.
 
-    The scheduler tells by its own clock when it heard of each: that of the client may differ. Who
-    was heard of in the future was so before the scheduler's clock was set back.
+    The scheduler uses its own clock, because that of the client may differ. A worker with a contact
+    in the future was heard before the clock of the scheduler was set back.
     """
     seconds = ANSWER_SECONDS / 2
 
-    # nested, so that it goes by its value: a scheduler may be without this package
+    # nested, so that cloudpickle sends it by value: a scheduler may lack this package
     async def restart(dask_scheduler: Any) -> None:
         from distributed.metrics import time
 
         workers, now = dask_scheduler.workers.values(), time()
         silent = [one.address for one in workers if abs(now - one.last_seen) > seconds]
-        # one whose nanny is silent too is removed all the same
+        # a worker with a silent nanny is removed all the same
         with suppress(TimeoutError):
             await dask_scheduler.restart_workers(
                 silent, wait_for_workers=False, stimulus_id="streaming-moments-silent"
@@ -65,10 +66,10 @@ def restart_silent(client: Client) -> None:
 
 
 def place_stranded(client: Client) -> None:
-    """Have tasks run elsewhere, where they may, that were placed on workers which are gone.
+    """Let tasks that were placed on dead workers run elsewhere, if they may.
 
-    Where no worker is left Dask keeps a task for the one it was placed on, `allow_other_workers`
-    or not, and does not offer it to those that join: they have other addresses.
+    Without any worker, Dask reserves a task for the address it was placed on, even with
+    `allow_other_workers`. It does not offer the task to new workers, which have other addresses.
     """
 
     # nested, as above
@@ -82,7 +83,7 @@ def place_stranded(client: Client) -> None:
 
 
 def deaths_of(client: Client, futures: Iterable[Future[Any]]) -> dict[Any, int]:
-    """How many workers have died that were to run each task, by its key."""
+    """Return how many workers have died that were assigned each task, by its key."""
     keys = [future.key for future in futures]
 
     # nested, as above
@@ -102,8 +103,9 @@ def _answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any
             restart_silent(client)
         except OSError:
             if last:
-                raise  # else a worker died meanwhile
+                raise  # otherwise a worker died meanwhile
     raise WorkersLost(
-        f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds; see the logs "
-        "of the workers, stop the one that hangs, and run it again: every commit so far is kept"
+        f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds. See the "
+        "logs of the workers, stop the one that hangs, and run it again; all commits so far "
+        "are stored"
     )
