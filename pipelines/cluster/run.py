@@ -57,7 +57,7 @@ class Run:
         calls: Sequence[tuple[Any, ...]],
         per_worker: int,
     ) -> list[Any]:
-        """Return results of `function(*call)`, bounded for each worker; errors as in `run_bounded`."""
+        """Return results of `function(*call)`, bounded for each worker; see `run_bounded`."""
         # imported here so that jobs without computation start faster
         from streaming_moments.pipelines.cluster.tasks import run_bounded
 

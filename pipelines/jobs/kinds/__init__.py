@@ -1,1 +1,1 @@
-"""Kinds: how a store of each kind is made and made anew, and numbers of states compared."""
+"""Kinds: how a store of each kind is created and rebased, and how numbers of states are compared."""
