@@ -154,7 +154,7 @@ class Reduction:
         self.deaths += bool(+died_of)
         (index, losses), beside = self.charged.most_common(1)[0], ""
         if losses <= _LOSSES:
-            losses, beside = self.deaths, "' or of other blocks'"
+            losses, beside = self.deaths, " or of other blocks"
         if losses > (_DEATHS if beside else _LOSSES):
             raise WorkersLost(
                 f"the workers died {losses} times while {STEP}, apparently because of row block "

@@ -186,7 +186,7 @@ class Selection:
 
     @property
     def noise(self) -> float | None:
-        """Noise: smaller differences of the held-out log-likelihood do not count; None if unknown."""
+        """Noise in the held-out log-likelihood: smaller differences do not count; may be None."""
         known = [one.held_out for one in self.candidates if one.held_out is not None]
         return noise(known) if known else None
 
@@ -217,8 +217,7 @@ class Selection:
 
     @property
     def why_separable(self) -> str:
-        """Describe the numbers for naming topics and for prediction in a line; empty without
-        scores.
+        """Describe the numbers for naming topics and for prediction in a line.
 
         Examples
         --------

@@ -116,7 +116,7 @@ def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "da
 def replaced_by_sum(
     store: MomentStore, sources: Sequence[SegmentReference], run: Run
 ) -> MomentStore:
-    """Replace some segments of one vocabulary by their sum, in one commit; errors as in `compact`."""
+    """Replace segments of one vocabulary by their sum, in one commit; errors as in `compact`."""
     # as this version names them, because another writer may have added words meanwhile
     named = {(part.id, part.sign): part for part in store.commit.segments}
     sources = [named.get((part.id, part.sign), part) for part in sources]

@@ -1,4 +1,4 @@
-"""Costs of single steps, as they are measured on a sample."""
+"""Costs of single steps, measured on a sample."""
 
 from __future__ import annotations
 
@@ -24,20 +24,16 @@ class PilotCosts:
 
 @dataclass(frozen=True)
 class ReadCosts:
-    """What reading shards takes and gives.
+    """Costs and yield of reading shards.
 
     Parameters
     ----------
-    sampled_bytes : float
-        Stored bytes that were read to measure.
-    read : float
-        Seconds of one thread, while the others read too, to count and project a stored byte.
-    open_shard : float
-        Seconds of one thread that a shard takes however small it is.
-    counts : float
-        Bytes of projected counts from a stored byte.
-    passages, tokens : float
-        In a stored byte.
+    sampled_bytes : float Stored bytes that were read for the measurement.
+    read : float Seconds of one thread to count and project a stored byte, while the others read,
+        too.
+    open_shard : float Seconds of one thread for the smallest shard.
+    counts : float Bytes of projected counts for each stored byte.
+    passages, tokens : float Passages and tokens for each stored byte.
     """
 
     sampled_bytes: float
@@ -50,7 +46,8 @@ class ReadCosts:
 
 @dataclass(frozen=True)
 class BlockCosts:
-    """Seconds for one row block on each thread of a worker, and steps of a refit that run alone.
+    """Seconds for one row block on each thread of a worker, and for steps of a refit that run
+    alone.
 
     Parameters
     ----------
@@ -87,7 +84,7 @@ class BlockCosts:
 
 @dataclass(frozen=True)
 class StepCosts:
-    """Costs of the steps of all jobs on a worker with so many threads."""
+    """Costs of the steps of all jobs on a worker with a number of threads."""
 
     threads: int
     pilot: PilotCosts

@@ -1,1 +1,1 @@
-"""Kinds: how a store of each kind is created and rebased, and how numbers of states are compared."""
+"""Kinds: how stores of each kind are created and rebased, and how states are compared."""

@@ -116,7 +116,7 @@ def _misfit(options: PilotOptions) -> str:
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
-    """Find texts by the usual name, otherwise any texts, token ids, and tables of three categories."""
+    """Find texts by the usual name, or else any texts, token ids, or three categories."""
     if columns.get(text_column) in ("text", "word"):
         return [Sight(f"documents in column {text_column}", usual=True)]
     found = [

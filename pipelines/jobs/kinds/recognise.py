@@ -119,9 +119,7 @@ def _once(names: Sequence[str]) -> list[str]:
 
 
 def _what(values: pa.ChunkedArray) -> str:
-    """Classify the values of a column: text, word, whole, bit, number; in lists words, ids,
-    numbers.
-    """
+    """Classify the values of a column: text, word, whole, bit, number, or lists of these."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

@@ -81,7 +81,7 @@ def _made(sampling: Sampling) -> Made:
         f"shards: an alphabet of {alphabet.n_words:,}"
     )
     if numbered:
-        origin += f"'; {sequences.columns[1]} rises by one, and a missing number is a gap'"
+        origin += f"; {sequences.columns[1]} rises by one, and a missing number is a gap"
     return Made(foundation, sequences.to_json(), f"{origin}; {state_text(foundation)}")
 
 
