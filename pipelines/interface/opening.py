@@ -37,8 +37,7 @@ def create_store(
     memory: int | None = None,
     verbose: int | bool = 0,
 ) -> Store:
-    """Create an empty store with a vocabulary from the documents, which are sampled and not
-    counted.
+    """Create an empty store with a vocabulary from the documents, which are not counted.
 
     Parameters
     ----------

@@ -70,11 +70,11 @@ def try_out_kind(
     threads: int,
     storage_options: Mapping[str, object] | None = None,
 ) -> tuple[Job, StepCosts]:
-    """As `try_out`, but a fit is timed on the sample, because its time does not depend on the
-    counts.
+    """As `try_out`, but a fit is timed on the sample alone.
 
-    A fit of `n_states` is timed with as many states as the sample allows. Raises NotIdentifiable if
-    it allows none. Other errors as in `create_kind`.
+    The time of a fit does not depend on the number of counted records. A fit of `n_states` is timed
+    with as many states as the sample allows. Raises NotIdentifiable if it allows none. Other errors
+    as in `create_kind`.
     """
     corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)
@@ -142,7 +142,7 @@ def _block_costs(
 
 
 def _fit_seconds(job: Job, statistics: Any) -> float:
-    """Time a fit of as many states as the sample allows; the first run compiles, the second counts."""
+    """Time a fit of as many states as the sample allows, after a first run that compiles."""
     k, rows = job.n_topics, InMemory((statistics,))
 
     def fitted() -> Any:

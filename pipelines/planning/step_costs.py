@@ -46,8 +46,7 @@ class ReadCosts:
 
 @dataclass(frozen=True)
 class BlockCosts:
-    """Seconds for one row block on each thread of a worker, and for steps of a refit that run
-    alone.
+    """Seconds for one row block on each thread, and for steps of a refit that run alone.
 
     Parameters
     ----------

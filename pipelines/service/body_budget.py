@@ -1,4 +1,4 @@
-"""Budget: bytes of bodies that may be held at once, by all calls."""
+"""Budget for the bytes of all request bodies in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Budget:
-    """Bytes that may be held at once; for one thread only.
+    """Bytes that bodies may use at once; for one thread only.
 
     Examples
     --------
@@ -23,12 +23,12 @@ class Budget:
     _held: int = field(default=0, repr=False)
 
     def take(self, nbytes: int) -> bool:
-        """Hold more, if there is room."""
+        """Reserve more bytes, if there is room."""
         if self._held + nbytes > self.nbytes:
             return False
         self._held += nbytes
         return True
 
     def give(self, nbytes: int) -> None:
-        """Hold less."""
+        """Release bytes."""
         self._held -= nbytes

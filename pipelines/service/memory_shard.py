@@ -1,4 +1,4 @@
-"""Lines in the memory of this process, read as a shard of a store would be."""
+"""Lines in the memory of this process, read as a shard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streaming_moments.storage.shards import Shard
 
 @contextmanager
 def as_shard(lines: bytes) -> Iterator[Shard]:
-    """Lines as a shard, for as long as the context lasts."""
+    """Yield lines as a shard, for the duration of the block."""
     files, url = fsspec.filesystem("memory"), f"memory:///read/{uuid.uuid4().hex}.jsonl"
     files.pipe_file(url, lines)
     try:

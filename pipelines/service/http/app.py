@@ -1,4 +1,4 @@
-"""The application: ASGI, of the calls, for a server to run; and what answers those that fail."""
+"""The ASGI application of the calls, and the answers of calls that fail."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PAGE, _DATA = "text/html", ("application/json", "application/problem+json")
-_FRAMES = 12  # of a fault that are told
+_FRAMES = 12  # characters of a fault that are logged
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -63,7 +63,7 @@ _HEADERS = (
 
 
 def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
-    """Make the application of a service, which it closes at its end.
+    """Make the application of a service, and close the service at its end.
 
     `log` gets each call and fault, but no text of a document and no token.
     """
@@ -102,13 +102,13 @@ _Listed: TypeAlias = list[tuple[str, str, Mapping[str, Any]]]
 
 @dataclass
 class _Described:
-    """The calls as OpenAPI and as a list, made again when the store takes other documents."""
+    """The calls as OpenAPI and as a list, made again when the documents of the store change."""
 
     tokens: bool
     _made: tuple[Intake, dict[str, Any], _Listed] | None = None
 
     def of(self, intake: Intake) -> tuple[dict[str, Any], _Listed]:
-        """The OpenAPI document and the calls of its page, for the documents of a store."""
+        """Return the OpenAPI document and the calls of its page, for the documents of a store."""
         if self._made is None or self._made[0] is not intake:
             package = version("streaming-moments")
             texts = intake.takes_texts
@@ -118,7 +118,7 @@ class _Described:
 
 
 def by_path() -> dict[str, dict[str, Call]]:
-    """The calls by their address and method."""
+    """The calls by address and method."""
     found: dict[str, dict[str, Call]] = {}
     for call in CALLS:
         found.setdefault(call.path, {})[call.method] = call
@@ -127,13 +127,13 @@ def by_path() -> dict[str, dict[str, Call]]:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What answers each call that the door lets in, and each that fails."""
+    """Return the handlers of the calls, and of errors."""
 
     door: Door
     log: structlog.stdlib.BoundLogger
 
     def endpoint(self, calls: Mapping[str, Call]) -> Callable[[Request], Awaitable[Response]]:
-        """What answers the calls of an address, by their method."""
+        """Return the handler of an address, by method."""
 
         async def answer(request: Request) -> Response:
             call = calls["GET" if request.method == "HEAD" else request.method]
@@ -155,7 +155,7 @@ class _Answers:
         return answer
 
     async def lost(self, request: Request, error: Exception) -> Response:
-        """What answers an address that is not there, or a method that it does not take."""
+        """Return the answer for an unknown address or method."""
         assert isinstance(error, HTTPException)
         what = {404: "there is no such path", 405: "the path does not allow this method"}
         problem = Problem(
@@ -167,7 +167,7 @@ class _Answers:
         return failed(self.door.service, problem, scope)
 
     def _tell_fault(self, error: Exception, scope: Scope) -> None:
-        # where it was; of what it says some may be of a document
+        # log the place; the message may contain a document
         at = [f"{one.filename}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)]
         self.log.error(
             "fault",
@@ -180,7 +180,7 @@ class _Answers:
 
 @dataclass
 class _Logged:
-    """Names each request, adds the headers of all answers, and writes a line of each."""
+    """Names each request, adds the headers of all answers, and logs a line for each."""
 
     app: App
     service: Service
@@ -205,7 +205,7 @@ class _Logged:
             await send(message)
 
         try:
-            # of two lengths proxies before this server may have believed the other one
+            # with two lengths, a proxy before this server may have used the other one
             if {b"content-length", b"transfer-encoding"} <= {key for key, _ in scope["headers"]}:
                 await failed(self.service, _TWO_LENGTHS, scope)(scope, receive, sent)
             else:
@@ -233,7 +233,7 @@ _TWO_LENGTHS = Problem(
 
 
 def failed(service: Service, problem: Problem, scope: Scope) -> Response:
-    """The answer to a call that cannot be done: a page where a browser asks, else JSON."""
+    """Return the answer to a failed call: a page for browsers, otherwise JSON."""
     content = problem.content(scope["request_id"])
     headers = problem.all_headers()
     if not prefers_page(scope):
@@ -255,7 +255,7 @@ def failed(service: Service, problem: Problem, scope: Scope) -> Response:
 
 
 def prefers_page(scope: Scope) -> bool:
-    """Whether the sender accepts HTML, and JSON not more than it.
+    """Whether the client accepts HTML, and prefers it to JSON.
 
     Examples
     --------

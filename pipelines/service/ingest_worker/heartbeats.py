@@ -1,4 +1,4 @@
-"""Heartbeats: a process that accumulates says through a pipe that it goes on."""
+"""Heartbeats: a process that accumulates reports through a pipe that it is alive."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from time import monotonic
 
 from streaming_moments.pipelines.cluster.progress import StepProgress
 
-_LEAST = 0.2  # seconds between two beats
+_LEAST = 0.2  # seconds between two heartbeats
 
 
 @dataclass
 class Heard:
-    """When a process was heard last.
+    """Time at which a process last reported.
 
     Examples
     --------
@@ -27,17 +27,17 @@ class Heard:
     _last: float = field(default_factory=monotonic)
 
     def beat(self) -> None:
-        """It is heard now."""
+        """Record a report now."""
         self._last = monotonic()
 
     def silence(self) -> float:
-        """Seconds since."""
+        """Seconds since the last report."""
         return monotonic() - self._last
 
 
 @dataclass
 class Beating:
-    """Progress that is also written to a pipe, as is every wait.
+    """Progress that also writes heartbeats to a pipe, as every wait does.
 
     `pipe` is the file descriptor of its write end; `shown` gets the progress, too.
     """
@@ -47,15 +47,15 @@ class Beating:
     _last: float = field(default=0.0)
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Say that it goes on, and pass it on."""
+        """Send a heartbeat, and pass the progress on."""
         self.beat()
         self.shown.advance(step, done, total)
 
     def beat(self) -> None:
-        """Say that it goes on."""
+        """Send a heartbeat."""
         if monotonic() - self._last < _LEAST:
             return
         self._last = monotonic()
-        # who read it is gone: we end by standard input
+        # the reader is gone; this process ends when its standard input closes
         with suppress(OSError):
             os.write(self.pipe, b".")
