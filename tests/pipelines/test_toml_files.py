@@ -58,7 +58,7 @@ def test_an_unknown_key_comes_before_the_missing_one(read, least):
         (
             config_of,
             NIGHT | {"refit": {"topics": 5, "polish": 1, "half_life_days": 3}},
-            "[refit] polish: a pass counts all documents alike",
+            "[refit] polish: passes count all documents equally",
         ),
         (config_of, NIGHT | {"create": {"max_topics": 9, "core": 8}}, "[create] max_topics is 9"),
         (service_of, SERVICE | {"listen": {"certificate": "c"}}, "[listen] certificate needs key"),

@@ -359,8 +359,8 @@ def test_the_death_of_the_scheduler_is_one_line_and_code_2(tmp_path, shards):
         guard.cancel()
     assert (job.returncode, out) == (2, ""), err
     assert err == (
-        f"error: the scheduler at {address} died, or was restarted, while the job ran; every "
-        "commit so far is kept; start the scheduler and run it again\n"
+        f"error: the scheduler at {address} died or restarted while the job ran. Start the "
+        "scheduler and run the job again; all commits so far are stored\n"
     )
     assert store.latest().verify() == []
 

@@ -132,7 +132,7 @@ def test_partitions_that_changed_are_refused_and_nothing_is_counted(empty, plant
     other = dask.bag.from_sequence(planted[:60] + planted[200:230], npartitions=3)
     with pytest.raises(InvalidInput, match="1 partitions were counted with other content: part"):
         store.update(other, source="a", client=client)
-    with pytest.raises(InvalidInput, match="is now sha256:.*put the old content back"):
+    with pytest.raises(InvalidInput, match="is now sha256:.*Put the old content back"):
         store.forget(other, source="a", client=client)
     assert open_store(store.url).version == store.version
     assert store.update(other, source="b", client=client).documents == 180
@@ -388,7 +388,7 @@ def test_texts_without_a_source_are_told_of_it(empty, tmp_path):
     texts = [f"the law of the sea {number} " * 20 for number in range(40)]
     for call in (empty.update, lambda given: create_store(str(tmp_path / "none"), given)):
         for given in (texts, texts[0]):
-            with pytest.raises(InvalidInput, match="name documents by source='NAME'") as caught:
+            with pytest.raises(InvalidInput, match="name documents with source='NAME'") as caught:
                 call(given)
             assert len(str(caught.value)) < 400
     with pytest.raises(InvalidInput, match="a source cannot be named 'a/b'"):

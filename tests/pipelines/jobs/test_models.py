@@ -223,7 +223,7 @@ def test_an_option_that_the_model_has_not_is_refused_by_name(run, options, said)
         ({"model": "independent", "max_alpha0": "much"}, "max_alpha0 is 'much': .* valid number"),
         (
             {"model": "poisson", "topics": [2, 3]},
-            "topics: several are compared",
+            "topics: a list works only for models",
         ),
     ],
 )

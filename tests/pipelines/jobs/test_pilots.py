@@ -79,8 +79,8 @@ def test_a_pilot_goes_on_until_it_has_the_words_asked_for(listed, embedded, tmp_
     assert right > max(before, 0.9 * ASKED)
     assert 0 < drawn["outside_share"] < drawn_of(few)["outside_share"]
     assert advice_of(few, 0.3) == (
-        "without `--pilot-documents` the pilot of `create` or `rebase` would go on for rarer "
-        f"words: it found {few.basis.n_words:,} of the {ASKED:,} that were asked for",
+        "without `--pilot-documents` the pilot of `create` or `rebase` would search for rarer "
+        f"words: it found {few.basis.n_words:,} of {ASKED:,} requested words",
     )
 
 

@@ -209,7 +209,7 @@ BEYOND = 10**400  # no float
         ],
         (
             with_section("refit", polish=1, half_life_days=3),
-            ".*polish: a pass counts all documents",
+            ".*polish: passes count all documents",
         ),
         (with_section("refit", polish=1, model="independent"), ".*no passes over records"),
         (with_section("refit", polish="often"), ".*polish"),
@@ -337,8 +337,8 @@ def test_what_is_auto_is_found_by_halves():
     numbers = config_of({**told, "refit": {"topics": [5, 8], "refine": "auto"}}, "n").refit
     assert (numbers.auto, numbers.topics) == ({"refine": "auto"}, (5, 8))
     for refit, made, problem in (
-        ({"topics": "auto", "model": "poisson"}, {}, "auto is of models 'topics' and 'views'"),
-        ({"topics": "auto", "alpha0": [0.1, 1]}, {}, "auto is with one alpha0"),
+        ({"topics": "auto", "model": "poisson"}, {}, "auto works only for models 'topics' and 'views'"),
+        ({"topics": "auto", "alpha0": [0.1, 1]}, {}, "auto needs one alpha0"),
         (
             {"topics": "predict", "model": "factors"},
             {},

@@ -348,7 +348,7 @@ def test_reports_that_cannot_be_written_fail_the_run_in_the_metrics(tmp_path, em
 
 def test_a_folder_for_metrics_that_is_not_there_stops_the_run_before_it_begins(tmp_path, embedded):
     absent = {"textfile": f"{tmp_path}/absent/moments.prom"}
-    with pytest.raises(StoreError, match="make the folder"):
+    with pytest.raises(StoreError, match="create it"):
         nightly(configured(tmp_path, metrics=absent), embedded, lambda step: None)
     assert list(tmp_path.iterdir()) == []
 

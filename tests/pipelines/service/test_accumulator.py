@@ -169,7 +169,7 @@ def test_what_failed_around_a_shard_is_no_reason_to_drop_it(accumulator, serve, 
         receipt = client.send([{"text": "a b c"}]).json()["receipt"]
         with monkeypatch.context() as patch:
             patch.setattr(counting, "content_of", failing)
-            with pytest.raises(StoreError, match=r"reset\)\), though it can be read"):
+            with pytest.raises(StoreError, match=r"reset\)\), although it is readable"):
                 due(accumulator)
         client.service.current.look()
         assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "accepted"
