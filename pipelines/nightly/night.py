@@ -248,6 +248,7 @@ def _store(
         )
     if not listed:
         return None
+    from streaming_moments.pipelines.jobs.create import language_line
     from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
 
     with journal.step("create") as found:
@@ -261,6 +262,7 @@ def _store(
             options=section.pilot,
             run=replace(run, tell=told.append),
         )
+        told += filter(None, [language_line(section.counting, made.policy)])
         found |= {"kind": made.kind, **sizes_of(made)}
     return journal.fenced(made)
 

@@ -14,7 +14,11 @@ from streaming_moments.pipelines.command_line.shared_options import (
     shards_argument,
     store_argument,
 )
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create import (
+    CountingOptions,
+    PilotOptions,
+    language_line,
+)
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.recognise import recognised
@@ -57,7 +61,7 @@ def with_kind(
     cls=GroupedCommand,
     examples=(
         "streaming-moments create store 'shards/*.parquet'",
-        "streaming-moments create store 'texts/*.txt' --language english --passage-words 200",
+        "streaming-moments create store 'texts/*.txt' --language italian --passage-words 200",
         "streaming-moments create store 'rows/*.parquet' --kind vectors --columns embedding",
     ),
 )
@@ -98,6 +102,7 @@ def create(
                 "kind": made.kind,
                 **sizes_of(made),
                 "pilot": drawn or None,
+                "languages": None if made.policy is None else [*made.policy.languages],
                 "advice": list(advice),
             }
         )
@@ -106,7 +111,7 @@ def create(
     say(
         f"Created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}.",
         drawing or made.commit.message,
-        *filter(None, (read_as,)),
+        *filter(None, (read_as, language_line(counting, made.policy))),
         *advice,
         f"Next: streaming-moments update {made.url} SHARDS...",
     )
