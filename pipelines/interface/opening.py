@@ -15,13 +15,10 @@ from streaming_moments.pipelines.interface.reading import columns_counted
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.interface.running import PACKAGE, running
 from streaming_moments.pipelines.interface.store import Store
-from streaming_moments.pipelines.jobs.create import (
-    CountingOptions,
-    PilotOptions,
-    language_line,
-)
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.reports.outside_words import language_line
 from streaming_moments.progress import reporter
 from streaming_moments.storage.store.store import MomentStore
 
@@ -103,7 +100,7 @@ def create_store(
         if given is None:
             raise InvalidInput("there are no documents to sample; give some")
         made = create_kind(url, given.shards, shape, counting, options, given.on(run))
-        if found := language_line(counting, made.policy):
+        if found := language_line(made):
             report(found)
     return Store(made, storage_options)
 

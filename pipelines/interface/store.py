@@ -104,7 +104,7 @@ class Store:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Languages of documents whose stop words are not counted; empty for ids and records."""
+        """Languages of documents whose stop words are not counted; InvalidInput for other kinds."""
         policy = self.snapshot.policy
         return () if policy is None else policy.languages
 

@@ -199,6 +199,7 @@ class Pilot:
     outside : shares of its tokens that are outside the vocabulary, by why they are
     stopped : why it drew no more passages
     policy : what made its texts into tokens, with the languages that were found
+    sought : whether languages were to be found
     """
 
     vocabulary: Vocabulary
@@ -210,6 +211,7 @@ class Pilot:
     outside: Mapping[str, float] = field(default_factory=dict)
     stopped: str = ""
     policy: TokenPolicy | None = None
+    sought: bool = False
 
     @property
     def drawn(self) -> dict[str, Any]:
@@ -219,6 +221,7 @@ class Pilot:
             "shards": self.shards,
             "stopped": self.stopped,
             **self.outside,
+            **({"languages": [*self.policy.languages]} if self.policy and self.sought else {}),
         }
 
     @property
@@ -311,7 +314,9 @@ def draw_pilot(
     """
     drawn = draw_words(shards, form, policy, options, run)
     pilot = choose([drawn.sample], drawn.policy, options)
-    return replace(pilot, shards=drawn.shards, stopped=drawn.stopped, policy=drawn.policy)
+    sought = policy is not None and policy.seeks_languages
+    origin = {"shards": drawn.shards, "stopped": drawn.stopped, "sought": sought}
+    return replace(pilot, policy=drawn.policy, **origin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,8 +352,6 @@ def draw_words(
         sample, cut = merge_samples(samples), _is_cut(samples, quotas(shards, size, most))
         if policy is not None and policy.seeks_languages:
             policy = policy_found(sample, policy)
-            if cut:
-                continue  # without stop words the memory holds more passages
             sample = without_stop_words(sample, policy)
         following = next_draw(sample, options, asked, (most, len(shards)), cut)
         if isinstance(following, str):
@@ -366,30 +369,6 @@ def draw_words(
 def policy_found(sample: TermSample, policy: TokenPolicy) -> TokenPolicy:
     """A policy with the stop words of the languages that a sample of it shows."""
     return policy.in_languages(languages_of(sample.terms, sample.batch.to_csr()))
-
-
-def language_line(asked: CountingOptions, policy: TokenPolicy | None) -> str:
-    """Which languages were found in texts, and what to do if that is wrong.
-
-    Empty where nothing was sought. `policy` is that of the store, None of ids and records.
-
-    Examples
-    --------
-    >>> language_line(CountingOptions(), TokenPolicy())
-    'Found no language in the sample, so no stop words are removed; otherwise give --language NAME.'
-    """
-    if policy is None or not asked.policy.seeks_languages:
-        return ""
-    if not policy.languages:
-        return (
-            "Found no language in the sample, so no stop words are removed; otherwise give "
-            "--language NAME."
-        )
-    names = " and ".join(name.title() for name in policy.languages)
-    return (
-        f"Found {names} in the sample and removed {len(policy.stop_words):,} stop words; "
-        "`--language none` keeps them."
-    )
 
 
 def next_draw(

@@ -248,8 +248,8 @@ def _store(
         )
     if not listed:
         return None
-    from streaming_moments.pipelines.jobs.create import language_line
     from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
+    from streaming_moments.pipelines.reports.outside_words import language_line
 
     with journal.step("create") as found:
         section, told = config.create, list[str]()
@@ -262,7 +262,7 @@ def _store(
             options=section.pilot,
             run=replace(run, tell=told.append),
         )
-        told += filter(None, [language_line(section.counting, made.policy)])
+        told += filter(None, [language_line(made)])
         found |= {"kind": made.kind, **sizes_of(made)}
     return journal.fenced(made)
 

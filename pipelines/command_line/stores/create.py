@@ -14,11 +14,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     shards_argument,
     store_argument,
 )
-from streaming_moments.pipelines.jobs.create import (
-    CountingOptions,
-    PilotOptions,
-    language_line,
-)
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.recognise import recognised
@@ -28,7 +24,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     sizes_of,
     sizes_text,
 )
-from streaming_moments.pipelines.reports.outside_words import drawn_of, pilot_line
+from streaming_moments.pipelines.reports.outside_words import drawn_of, language_line, pilot_line
 from streaming_moments.pipelines.terminal import detail, note, say, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
@@ -102,7 +98,6 @@ def create(
                 "kind": made.kind,
                 **sizes_of(made),
                 "pilot": drawn or None,
-                "languages": None if made.policy is None else [*made.policy.languages],
                 "advice": list(advice),
             }
         )
@@ -111,7 +106,7 @@ def create(
     say(
         f"Created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}.",
         drawing or made.commit.message,
-        *filter(None, (read_as, language_line(counting, made.policy))),
+        *filter(None, (read_as, language_line(made))),
         *advice,
         f"Next: streaming-moments update {made.url} SHARDS...",
     )
