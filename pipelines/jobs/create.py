@@ -315,8 +315,9 @@ def draw_pilot(
     drawn = draw_words(shards, form, policy, options, run)
     pilot = choose([drawn.sample], drawn.policy, options)
     sought = policy is not None and policy.seeks_languages
-    origin = {"shards": drawn.shards, "stopped": drawn.stopped, "sought": sought}
-    return replace(pilot, policy=drawn.policy, **origin)
+    return replace(
+        pilot, shards=drawn.shards, stopped=drawn.stopped, policy=drawn.policy, sought=sought
+    )
 
 
 @dataclass(frozen=True, eq=False)
