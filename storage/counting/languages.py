@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from stop_words import LANGUAGE_MAPPING, get_stop_words
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.counting.tokeniser.words import words
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+else:
+    sp = LazyModule("scipy.sparse")
 
 # What stands for a language: those that a sample shows, and none at all.
 AUTO, NONE = "auto", "none"
@@ -65,6 +70,7 @@ def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
 
     Examples
     --------
+    >>> import scipy.sparse as sp
     >>> languages_of(["and", "law", "of", "the"], sp.csr_array([[1, 1, 1, 2], [1, 1, 0, 2]]))
     ('english',)
     """

@@ -14,7 +14,7 @@ from streaming_moments.pipelines.service.tokens import Role, add_token
 _SERVICE = """\
 # The service: streaming-moments serve service.toml
 store = "store"              # the first night creates it
-tokens = "tokens.json"       # who may call: streaming-moments token add tokens.json NAME --role writer
+tokens = "tokens.json"       # of callers: streaming-moments token add tokens.json NAME
 
 [listen]
 host = "127.0.0.1"           # "0.0.0.0": other machines may call as well
