@@ -7,11 +7,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from streaming_moments import CountingOptions, KindOptions, PilotOptions, create_store
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.pipelines import (
     Run,
     create,
     rebase,
+    refit,
     update,
 )
 from streaming_moments.pipelines.jobs import create as pilots
@@ -191,3 +192,14 @@ def test_a_plan_removes_the_words_that_create_would(run, place):
         for language in ("auto", "none")
     }
     assert words["auto"] == 8 < words["none"]
+
+
+def test_documents_of_too_few_words_are_refused_with_what_to_do(made, embedded, place):
+    texts = ["the sea and the ship", "a law of the tax"] * 20
+    pq.write_table(pa.table({"text": texts}), place / "short.parquet")
+    store, run = made(["auto"], "short"), Run(embedded)
+    with pytest.raises(NotIdentifiable, match="run `streaming-moments update` first"):
+        refit(store, 1, 0.1, run)
+    store = update(store, list_shards([str(place / "short.parquet")]), run).store
+    with pytest.raises(NotIdentifiable, match="its 40 documents are .* `create --language none`"):
+        refit(store, 1, 0.1, run)

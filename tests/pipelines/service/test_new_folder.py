@@ -36,6 +36,8 @@ def test_from_the_folder_to_a_topic_page_and_the_next_night(run, shop, start):
     assert (code, out) == (0, "published; 1 shards counted, model night-v1\n")
     store = MomentStore.open("store")
     assert store.policy.languages == ("english",)
+    [report] = Path("reports").glob("night-*.json")
+    assert "Found English in the sample and removed" in report.read_text(encoding="utf-8")
     content = tomllib.loads(Path("service.toml").read_text(encoding="utf-8"))
     with start({**content, "listen": {"port": 0}}) as client:
         client.session.headers["Authorization"] = f"Bearer {token}"
