@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moto.server import ThreadedMotoServer
+from s3_server import S3Server
 
 from streaming_moments.errors import (
     BoundExceeded,
@@ -62,7 +62,7 @@ FORM = ShardFormat("text")
 
 @pytest.fixture(scope="module")
 def s3():
-    server = ThreadedMotoServer(port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": SECRET}
@@ -424,7 +424,7 @@ def test_a_store_pickles_without_its_caches(store):
 
 WRITER = """
 import sys, time
-sys.path[:0] = [{tests!r}]
+sys.path[:0] = {paths!r}
 import test_store
 from streaming_moments.storage.store.store import MomentStore
 store = MomentStore.open({url!r})
@@ -437,7 +437,8 @@ store.append(segment)
 
 def test_a_writer_killed_before_its_commit_leaves_the_last_one(store):
     store = append(store, counted(0), "a")
-    script = WRITER.format(tests=str(Path(__file__).parent), url=store.url)
+    paths = [str(Path(__file__).parent), *sys.path]
+    script = WRITER.format(paths=paths, url=store.url)
     with subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
     ) as writer:
