@@ -95,6 +95,8 @@ def open_file_system(
         return fsspec.filesystem("file"), place
     if "::" in url:
         raise ShardError(shard_name(url), "chains file systems; give the URL of the file itself")
+    # `shard_name` names it so, and fsspec knows no other spelling
+    url = re.sub("^https?://", lambda scheme: scheme[0].lower(), url, flags=re.IGNORECASE)
     # Without listings an instance holds nothing that ages, and a new client costs 0.3 s a shard.
     options = {**(storage_options or {}), "use_listings_cache": False}
     try:

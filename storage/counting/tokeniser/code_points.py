@@ -40,7 +40,7 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
     for char in map(chr, np.flatnonzero(marks).tolist()):
         near[char] = unicodedata.combining(char) << token_kernels.CLASS_AT
     for char in filter(_is_composed, changed):
-        first, *others = unicodedata.normalize("NFD", char)
+        first, *others = list(unicodedata.normalize("NFD", char))
         for starter in (char, first):
             near[starter] = near.get(starter, 0) | joined
         for other in others:

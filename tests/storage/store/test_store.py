@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moto.server import ThreadedMotoServer
 
 from streaming_moments.errors import (
     BoundExceeded,
@@ -62,7 +61,10 @@ FORM = ShardFormat("text")
 
 @pytest.fixture(scope="module")
 def s3():
-    server = ThreadedMotoServer(port=0, verbose=False)
+    # not with the module, which a writer in a process of its own loads too
+    from s3_server import S3Server
+
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": SECRET}
