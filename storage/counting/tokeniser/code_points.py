@@ -40,10 +40,10 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
     for char in map(chr, np.flatnonzero(marks).tolist()):
         near[char] = unicodedata.combining(char) << token_kernels.CLASS_AT
     for char in filter(_is_composed, changed):
-        first, *others = list(unicodedata.normalize("NFD", char))
-        for starter in (char, first):
+        parts = unicodedata.normalize("NFD", char)
+        for starter in (char, parts[0]):
             near[starter] = near.get(starter, 0) | joined
-        for other in others:
+        for other in parts[1:]:
             near[other] = near.get(other, 0) | joins
     folding = plain.copy()
     for char, flags in near.items():
