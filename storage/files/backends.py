@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import fsspec
@@ -28,10 +27,10 @@ class Backend:
     buckets : whether paths begin with a bucket, which may not exist
     content_type : how its client is told what a file is, so that a browser shows a page and does
         not store it; empty where it cannot be told
-    in_one_request : what its client is told so that it does not ask for the size of a file before
-        it reads all of it
     in_chunks : whether its client would send a large file in several requests, of which the first
         has the condition
+    parts_at_once : how its client is told the most parts of a file that it reads at a time. Unless
+        it is 1, it asks for the size of each file first, and the parts may be of two contents
     errors : modules and names of errors that are no OSError: the storage cannot be read or written.
         Each raises FileNotFoundError where there is no file, PermissionError where it may not be
         read
@@ -41,14 +40,19 @@ class Backend:
     creates: Literal["link", "step", "condition", "look"] = "look"
     buckets: bool = False
     content_type: str = ""
-    in_one_request: Mapping[str, int] = field(default_factory=dict)
     in_chunks: bool = False
+    parts_at_once: str = ""
     errors: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_local(self) -> bool:
         """Whether files are on this machine's disks."""
         return self.creates == "link"
+
+    @property
+    def in_one_request(self) -> dict[str, int]:
+        """What its client is told so that a whole file is read in one request."""
+        return {self.parts_at_once: 1} if self.parts_at_once else {}
 
 
 BACKENDS = (
@@ -59,7 +63,7 @@ BACKENDS = (
         "condition",
         buckets=True,
         content_type="ContentType",
-        in_one_request={"max_concurrency": 1},
+        parts_at_once="max_concurrency",
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
             ("botocore.exceptions", "ClientError"),
