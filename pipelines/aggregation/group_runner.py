@@ -39,8 +39,10 @@ class Gathered:
 
     Parameters
     ----------
-    segment : Segment or None Segment with the counts of the shards; None if no shard could be read.
-    shards : tuple of Shard Shards of the segment.
+    segment : Segment or None
+        Segment with the counts of the shards; None if no shard could be read.
+    shards : tuple of Shard
+        Shards of the segment.
     bad : tuple of ShardError
         Shards left out.
     """
@@ -64,9 +66,12 @@ def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, tota
 
     Parameters
     ----------
-    gathering : Gathering Options of the job.
-    waiting : deque of Bundle Bundles to read; the group removes its bundles from the front.
-    before, total : int Shards finished before, and all shards, for the progress.
+    gathering : Gathering
+        Options of the job.
+    waiting : deque of Bundle
+        Bundles to read; the group removes its bundles from the front.
+    before, total : int
+        Shards finished before, and all shards, for the progress.
 
     Raises
     ------

@@ -82,7 +82,8 @@ class SchedulerLost(StreamingMomentsError):
 
     Parameters
     ----------
-    address : str Address of the scheduler.
+    address : str
+        Address of the scheduler.
     """
 
     def __init__(self, address: str) -> None:
@@ -102,15 +103,20 @@ class Cluster:
 
     Parameters
     ----------
-    client : distributed.Client Connected client.
-    workers : int Number of worker processes.
-    threads : int Threads of the largest worker.
+    client : distributed.Client
+        Connected client.
+    workers : int
+        Number of worker processes.
+    threads : int
+        Threads of the largest worker.
     memory : int
         Budget of a worker process, in bytes.
-    worker_timeout : float A job fails after this many seconds without a worker.
-    address : str Address of the scheduler.
-    least_limit : int Memory limit of the smallest worker so far, in bytes; 0 if no worker has a
-        limit.
+    worker_timeout : float
+        A job fails after this many seconds without a worker.
+    address : str
+        Address of the scheduler.
+    least_limit : int
+        Memory limit of the smallest worker so far, in bytes; 0 if no worker has a limit.
     """
 
     client: Client
@@ -160,15 +166,17 @@ def connect(
     ----------
     scheduler : str, optional
         Address of a running scheduler, such as tcp://host:8786.
-    workers : int Number of local worker processes if there is no scheduler; 0 runs threads in this
-        process.
+    workers : int
+        Number of local worker processes if there is no scheduler; 0 runs threads in this process.
     memory : int, optional
         Budget of a worker process in bytes; by default 60% of what the worker may use.
     worker_timeout : float
         Seconds to wait for the first worker of a running scheduler, and later for another one.
-    on_wait : callable, optional Called with a line if there is no worker yet.
-    dashboard : bool Whether a new cluster serves the pages of Dask on the loopback interface;
-        otherwise it has no HTTP server.
+    on_wait : callable, optional
+        Called with a line if there is no worker yet.
+    dashboard : bool
+        Whether a new cluster serves the pages of Dask on the loopback interface; otherwise it has
+        no HTTP server.
 
     Raises
     ------

@@ -154,11 +154,14 @@ def plan_reading(
         Threads of the worker.
     memory : int
         Budget in bytes.
-    limits : ReadLimits Limits of documents and row groups; without a limit of row groups, half of
-        the remaining memory bounds them.
-    job : str Name of the job in messages.
-    held, beside : mapping Bytes of arrays by purpose: those of the worker, and those of a task in
-        addition to its input.
+    limits : ReadLimits
+        Limits of documents and row groups; without a limit of row groups, half of the remaining
+        memory bounds them.
+    job : str
+        Name of the job in messages.
+    held, beside : mapping
+        Bytes of arrays by purpose: those of the worker, and those of a task in addition to its
+        input.
 
     Raises
     ------
@@ -194,14 +197,17 @@ def plan_update(
 
     Parameters
     ----------
-    layout : SegmentLayout Layout of the store.
+    layout : SegmentLayout
+        Layout of the store.
     threads : int
         Threads of the worker.
     memory : int
         Budget in bytes.
-    limits : ReadLimits Limits of documents and row groups; without a limit of row groups, half of
-        the remaining memory bounds them.
-    joining : int Bytes that a commit needs to join the counts after the tasks.
+    limits : ReadLimits
+        Limits of documents and row groups; without a limit of row groups, half of the remaining
+        memory bounds them.
+    joining : int
+        Bytes that a commit needs to join the counts after the tasks.
 
     Raises
     ------

@@ -77,15 +77,20 @@ def plan_refit(
 
     Parameters
     ----------
-    layout : SegmentLayout Layout of the store.
+    layout : SegmentLayout
+        Layout of the store.
     model : type
         A class of `MODELS`.
-    options : FitOptions Its `Options`.
-    workers, threads : int Number of worker processes, and of threads in each.
+    options : FitOptions
+        Its `Options`.
+    workers, threads : int
+        Number of worker processes, and of threads in each.
     memory : int
         Budget of a worker in bytes.
-    held : int For documents: number of row blocks in memory while one is read.
-    joining : int For other kinds: bytes to join the segments of a row block while it is read.
+    held : int
+        For documents: number of row blocks in memory while one is read.
+    joining : int
+        For other kinds: bytes to join the segments of a row block while it is read.
 
     Raises
     ------

@@ -30,12 +30,15 @@ class Run:
     ----------
     cluster : Cluster
         Where to run.
-    progress : StepProgress Receives each finished shard and row block.
-    limits : ReadLimits Bounds on documents; the memory bounds how much is read at a time.
-    storage_options : mapping, optional fsspec options of the file systems of the shards and of a
-        new store; never stored.
-    commit_every : float Seconds of counting between two commits; at least a minute, and at least 20
-        times the duration of a commit.
+    progress : StepProgress
+        Receives each finished shard and row block.
+    limits : ReadLimits
+        Bounds on documents; the memory bounds how much is read at a time.
+    storage_options : mapping, optional
+        fsspec options of the file systems of the shards and of a new store; never stored.
+    commit_every : float
+        Seconds of counting between two commits; at least a minute, and at least 20 times the
+        duration of a commit.
     tell : callable
         Prints a line that users should know before the job ends.
     detail : callable

@@ -18,6 +18,7 @@ from streaming_moments.pipelines.interface.store import Store
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.reports.outside_words import language_line
 from streaming_moments.progress import reporter
 from streaming_moments.storage.store.store import MomentStore
 
@@ -41,19 +42,26 @@ def create_store(
 
     Parameters
     ----------
-    url : str fsspec URL or local path that does not exist yet.
+    url : str
+        fsspec URL or local path that does not exist yet.
     documents, source
         As in `Store`; the first 128 MiB of an iterable. An iterable that can be read only once is
         refused.
     client, memory, verbose
         As in `Store.update`.
-    max_topics : int Largest number of topics that the store separates well.
-    shape : KindOptions Kind of data, documents by default, with the columns of views or symbols:
+    max_topics : int
+        Largest number of topics that the store separates well.
+    shape : KindOptions
+        Kind of data, documents by default, with the columns of views or symbols:
         `KindOptions("views", "title:text,author,year")`, `KindOptions("sequences", "steps")`.
-    counting : CountingOptions Options that define a document and its counts; the store records
+    counting : CountingOptions
+        Options that define a document and its counts; the store records them. By default the stop
+        words of the languages that a sample shows are not counted; `languages=("none",)` counts
         them.
-    pilot : PilotOptions Options for choosing words; its `max_topics` is not used.
-    storage_options : mapping, optional Options of fsspec.
+    pilot : PilotOptions
+        Options for choosing words; its `max_topics` is not used.
+    storage_options : mapping, optional
+        Options of fsspec.
 
     Raises
     ------
@@ -64,12 +72,14 @@ def create_store(
 
     Examples
     --------
-    >>> texts = ["the sea and a ship"] * 30 + ["the law of the tax"] * 30
+    >>> texts = ["the sea and a ship in the port"] * 30 + ["a law of the tax on trade"] * 30
     >>> few = PilotOptions(min_documents=2)
     >>> store = create_store("memory://shipping", texts, source="texts", max_topics=2, pilot=few)
     >>> store = store.update(texts, source="texts")
     >>> store.documents, store.update(texts, source="texts").version == store.version
     (60, True)
+    >>> store.languages
+    ('english',)
     """
     known: dict[str, object] = {"max_topics": max_topics, "counting": counting, "pilot": pilot}
     known |= {"source": source, "shape": shape}
@@ -92,6 +102,8 @@ def create_store(
         if given is None:
             raise InvalidInput("there are no documents to sample; give some")
         made = create_kind(url, given.shards, shape, counting, options, given.on(run))
+        if found := language_line(made):
+            report(found)
     return Store(made, storage_options)
 
 

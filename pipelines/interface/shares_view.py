@@ -81,8 +81,8 @@ class SharesOverTime:
 
         Parameters
         ----------
-        figure : matplotlib.figure.Figure, optional Figure to draw on; by default a new one of
-            pyplot.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one of pyplot.
 
         Returns
         -------

@@ -73,9 +73,10 @@ class Store:
 
     Parameters
     ----------
-    snapshot : MomentStore Store at a version.
-    storage_options : mapping, optional Options of fsspec for the store and the shards; never
-        stored.
+    snapshot : MomentStore
+        Store at a version.
+    storage_options : mapping, optional
+        Options of fsspec for the store and the shards; never stored.
     """
 
     snapshot: MomentStore
@@ -100,6 +101,12 @@ class Store:
     def outside_share(self) -> float | None:
         """Share of all read tokens outside the vocabulary; None without tokens."""
         return share_outside(self.snapshot)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Languages of documents whose stop words are not counted; InvalidInput for other kinds."""
+        policy = self.snapshot.policy
+        return () if policy is None else policy.languages
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -130,14 +137,16 @@ class Store:
             As in the class. An iterable above 128 MiB needs several commits.
         client : distributed.Client, optional
             Where to count; by default threads of this process.
-        id_column : str, optional Column or key of the ids, which must not repeat within a call.
-        skip_bad_shards, unique, include_forgotten : bool As in `pipelines.update`.
+        id_column : str, optional
+            Column or key of the ids, which must not repeat within a call.
+        skip_bad_shards, unique, include_forgotten : bool
+            As in `pipelines.update`.
         memory : int, optional
             Budget of a worker process in bytes.
         verbose : int
             1 prints a line for each step, with its seconds; 0 prints none.
-        compact_after : int Merge segments when this many have about one size, so that a refit reads
-            few; 0: never.
+        compact_after : int
+            Merge segments when this many have about one size, so that a refit reads few; 0: never.
 
         Raises
         ------
@@ -192,8 +201,8 @@ class Store:
         ----------
         documents, source, client, memory, verbose
             As in `update`; all partitions of an iterable are in memory at once.
-        allow_again : bool Let updates count them again; also accepts documents that are forgotten
-            already.
+        allow_again : bool
+            Let updates count them again; also accepts documents that are forgotten already.
 
         Raises
         ------
@@ -226,20 +235,24 @@ class Store:
 
         Parameters
         ----------
-        topics : int, "auto" or "predict" Number of topics. "auto" chooses the fewest after which
-            one more improves the held-out score little, and "predict" the fewest that predict best.
-            Without halves "auto" chooses the most coherent number, as in `select`.
-        alpha0 : float or "auto" Sum of the Dirichlet parameters; 0 is one topic for each document.
-            "auto" chooses the best held-out log-likelihood, without halves 0.1.
+        topics : int, "auto" or "predict"
+            Number of topics. "auto" chooses the fewest after which one more improves the held-out
+            score little, and "predict" the fewest that predict best. Without halves "auto" chooses
+            the most coherent number, as in `select`.
+        alpha0 : float or "auto"
+            Sum of the Dirichlet parameters; 0 is one topic for each document. "auto" chooses the
+            best held-out log-likelihood, without halves 0.1.
         method, seed
             As in `pipelines.refit`.
-        refine : int or "auto" Rounds of refinement; "auto" stops when the held-out log-likelihood
-            no longer rises.
-        alpha : {"given", "auto"} Prior for reading documents: `alpha0`, or the sum of alpha with
-            the best held-out log-likelihood.
+        refine : int or "auto"
+            Rounds of refinement; "auto" stops when the held-out log-likelihood no longer rises.
+        alpha : {"given", "auto"}
+            Prior for reading documents: `alpha0`, or the sum of alpha with the best held-out
+            log-likelihood.
         client, memory, verbose
             As in `update`.
-        name : str, optional Save the model in the store under this new name.
+        name : str, optional
+            Save the model in the store under this new name.
 
         Raises
         ------
@@ -306,14 +319,15 @@ class Store:
 
         Parameters
         ----------
-        model : type A class of `streaming_moments.models.registry.MODELS` for the kind of the
-            store.
+        model : type
+            A class of `streaming_moments.models.registry.MODELS` for the kind of the store.
         client, memory, verbose
             As in `update`.
-        name : str, optional Save the model in the store under this new name.
-        **options : object Fields of `model.Options`: `topics` is the number of states. If numbers
-            of the model are compared, `topics` may be "auto" or "predict", as in the command
-            `refit`.
+        name : str, optional
+            Save the model in the store under this new name.
+        **options : object
+            Fields of `model.Options`: `topics` is the number of states. If numbers of the model are
+            compared, `topics` may be "auto" or "predict", as in the command `refit`.
 
         Raises
         ------
@@ -398,9 +412,11 @@ class Store:
             As in `forget`; the documents need not be counted.
         output : str
             fsspec URL of a folder.
-        model : str, optional Name or tag of a stored model; by default the latest.
-        id_column : str, optional Column or key of the ids in tables, mappings and shards. Without
-            one the id is the first of a pair, or the index in pandas.
+        model : str, optional
+            Name or tag of a stored model; by default the latest.
+        id_column : str, optional
+            Column or key of the ids in tables, mappings and shards. Without one the id is the first
+            of a pair, or the index in pandas.
         passages, top_documents, foreign_below, replace
             As in `pipelines.transform`.
 
@@ -500,9 +516,10 @@ class Store:
         ----------
         output : str
             Path or fsspec URL of an HTML file.
-        model : str, optional Name or tag; by default the latest.
-        documents : bool Whether to show a few lines of a document about each topic, from some of
-            the shards.
+        model : str, optional
+            Name or tag; by default the latest.
+        documents : bool
+            Whether to show a few lines of a document about each topic, from some of the shards.
 
         Raises
         ------

@@ -38,13 +38,16 @@ class Topics:
 
     Parameters
     ----------
-    model : TopicModel Model of n words and k topics.
+    model : TopicModel
+        Model of n words and k topics.
     vocabulary : Vocabulary
         Its words.
-    policy : TokenPolicy or None How a text becomes tokens; None for token ids. Texts are not split
-        into passages.
-    labels : mapping Names of topics, by number.
-    stale : Staleness, optional For a stored model: documents counted and forgotten since the fit.
+    policy : TokenPolicy or None
+        How a text becomes tokens; None for token ids. Texts are not split into passages.
+    labels : mapping
+        Names of topics, by number.
+    stale : Staleness, optional
+        For a stored model: documents counted and forgotten since the fit.
     """
 
     model: TopicModel
@@ -62,7 +65,8 @@ class Topics:
 
         Parameters
         ----------
-        number : int Number of words.
+        number : int
+            Number of words.
         weight : float
             lambda of `numerics.relevance`: 1 ranks by probability, 0 by lift.
 
@@ -113,7 +117,8 @@ class Topics:
 
         Parameters
         ----------
-        texts : iterable of str Whole documents; errors as in `transform`.
+        texts : iterable of str
+            Whole documents; errors as in `transform`.
 
         Examples
         --------
@@ -139,7 +144,8 @@ class Topics:
 
         Parameters
         ----------
-        texts : iterable of str Whole documents; errors as in `transform`.
+        texts : iterable of str
+            Whole documents; errors as in `transform`.
 
         Examples
         --------
@@ -181,8 +187,8 @@ class Topics:
         ----------
         number : int
             Words of each topic.
-        figure : matplotlib.figure.Figure, optional Figure to draw on; by default a new one of
-            pyplot.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one of pyplot.
 
         Returns
         -------
@@ -203,8 +209,8 @@ class Topics:
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional Axes to draw on; by default those of a new figure of
-            pyplot.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; by default those of a new figure of pyplot.
 
         Returns
         -------
@@ -226,7 +232,8 @@ class Topics:
 
         Parameters
         ----------
-        texts : iterable of str Documents to show, counted or not.
+        texts : iterable of str
+            Documents to show, counted or not.
 
         Returns
         -------

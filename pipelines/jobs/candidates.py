@@ -126,8 +126,8 @@ class Selection:
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional Axes to draw on; by default those of a new figure of
-            pyplot.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; by default those of a new figure of pyplot.
 
         Returns
         -------

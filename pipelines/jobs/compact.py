@@ -48,8 +48,10 @@ def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
     ----------
     store : MomentStore
         Its latest version is extended.
-    run : Run Cluster and options.
-    by : {"day", "month", "year", "all"} Period whose days are added up.
+    run : Run
+        Cluster and options.
+    by : {"day", "month", "year", "all"}
+        Period whose days are added up.
 
     Returns
     -------
@@ -81,8 +83,9 @@ def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "da
     ----------
     store : MomentStore
         Its latest version is extended.
-    after : int Number of segments of about the same size at which they are merged; 0: never; 1: all
-        of the same days, as in `compact`.
+    after : int
+        Number of segments of about the same size at which they are merged; 0: never; 1: all of the
+        same days, as in `compact`.
     run, by
         As in `compact`.
 

@@ -69,11 +69,14 @@ def forget(
     ----------
     store : MomentStore
         Its latest version is extended.
-    shards : sequence of Shard Counted shards with unchanged content.
-    run : Run Cluster and options.
-    message : str Message for the log.
-    allow_again : bool Let updates count them again; this also accepts shards that are forgotten
-        already.
+    shards : sequence of Shard
+        Counted shards with unchanged content.
+    run : Run
+        Cluster and options.
+    message : str
+        Message for the log.
+    allow_again : bool
+        Let updates count them again; this also accepts shards that are forgotten already.
 
     Raises
     ------

@@ -43,10 +43,14 @@ def grow(
     ----------
     store : MomentStore
         Its latest version is extended.
-    shards : sequence of Shard Shards to find words in, counted or not.
-    run : Run Cluster and options.
-    words : int Largest number of words; the most frequent are added.
-    message : str Message for the log.
+    shards : sequence of Shard
+        Shards to find words in, counted or not.
+    run : Run
+        Cluster and options.
+    words : int
+        Largest number of words; the most frequent are added.
+    message : str
+        Message for the log.
 
     Raises
     ------

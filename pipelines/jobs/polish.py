@@ -107,17 +107,23 @@ def polish(
 
     Parameters
     ----------
-    source : MomentStore or WindowedStore Store with the words of the model; see
-        `storage.operations.lineages.store_for`. A window reads its own shards by default.
-    model : Model Model of a family in `models.passes`.
-    run : Run Cluster and options.
-    shards : sequence of Shard, optional Shards to read, counted or not; by default those of the
-        ledger, as they were counted.
+    source : MomentStore or WindowedStore
+        Store with the words of the model; see `storage.operations.lineages.store_for`. A window
+        reads its own shards by default.
+    model : Model
+        Model of a family in `models.passes`.
+    run : Run
+        Cluster and options.
+    shards : sequence of Shard, optional
+        Shards to read, counted or not; by default those of the ledger, as they were counted.
     passes : int or "auto"
         At least 1, or "auto", as for `streaming_moments.polished`.
-    alpha : bool Learn alpha as well.
-    parent : str Name of the model in the store.
-    skip_bad_shards : bool Leave out unreadable shards; otherwise they stop the job.
+    alpha : bool
+        Learn alpha as well.
+    parent : str
+        Name of the model in the store.
+    skip_bad_shards : bool
+        Leave out unreadable shards; otherwise they stop the job.
     allow_missing : bool
         Leave out shards of the ledger that are gone or have new content.
 

@@ -89,12 +89,14 @@ def rebase(
     ----------
     store : MomentStore
         Its latest version is extended.
-    run : Run Cluster and options.
-    options : PilotOptions, optional As in `create`; by default the options of the current
-        vocabulary and basis.
-    allow_missing : bool Leave out shards that are gone, changed or unreadable; otherwise they are
-        an error.
-    halves : bool, optional Whether to count half of the documents separately; by default as before.
+    run : Run
+        Cluster and options.
+    options : PilotOptions, optional
+        As in `create`; by default the options of the current vocabulary and basis.
+    allow_missing : bool
+        Leave out shards that are gone, changed or unreadable; otherwise they are an error.
+    halves : bool, optional
+        Whether to count half of the documents separately; by default as before.
 
     Raises
     ------

@@ -106,11 +106,14 @@ def refit(
         k.
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is the single-topic model.
-    run : Run Cluster and options.
+    run : Run
+        Cluster and options.
     method : str
         Decomposition, as in `streaming_moments.fit_by`.
-    seed : int Seed of random directions and starts of some methods.
-    refine : int Rounds of refinement, as in `streaming_moments.fit_by`.
+    seed : int
+        Seed of random directions and starts of some methods.
+    refine : int
+        Rounds of refinement, as in `streaming_moments.fit_by`.
 
     Raises
     ------
@@ -210,9 +213,15 @@ def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
     """
     lengths = store.row_lengths()
     if not lengths.whole.C3:
+        counted = lengths.whole.n_documents
         raise NotIdentifiable(
             f"version {store.version} of the store has no document with three vocabulary words; "
-            "run `streaming-moments update` first"
+            + (
+                f"its {counted:,} documents are too short for topics, or count stop words as well "
+                "by `create --language none`"
+                if counted
+                else "run `streaming-moments update` first"
+            )
         )
     return lengths
 

@@ -93,15 +93,18 @@ def select(
         The version to fit, or a window of it.
     topics : sequence of int
         Numbers of topics.
-    alphas : sequence of float or "auto" Sums of the Dirichlet parameters. "auto" has the best
-        held-out log-likelihood with the middle number of topics, because a wrong number hardly
-        affects it.
-    run : Run Cluster and options.
+    alphas : sequence of float or "auto"
+        Sums of the Dirichlet parameters. "auto" has the best held-out log-likelihood with the
+        middle number of topics, because a wrong number hardly affects it.
+    run : Run
+        Cluster and options.
     method : str
         Decomposition, as in `streaming_moments.fit_by`.
-    seed : int Seed of random directions and starts of some methods.
-    refine : int or "auto" Rounds of refinement of each model. "auto" stops for each when the
-        held-out log-likelihood no longer rises.
+    seed : int
+        Seed of random directions and starts of some methods.
+    refine : int or "auto"
+        Rounds of refinement of each model. "auto" stops for each when the held-out log-likelihood
+        no longer rises.
 
     Returns
     -------

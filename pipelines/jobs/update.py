@@ -80,20 +80,26 @@ def update(
     ----------
     store : MomentStore
         The store; its latest version is extended.
-    shards : sequence of Shard Shards from `list_shards`.
-    run : Run Cluster and options.
-    skip_bad_shards : bool Leave out and record bad shards, and commit the others; otherwise stop. A
-        shard is bad if it is unreadable, would make a sum overflow, or has pieces of sequences that
-        overlap counted ones.
-    plan : UpdatePlan, optional How memory is divided; by default from the budget of the cluster.
-    old : sequence of Shard, optional Old content of changed shards, which new content replaces in
-        one commit. It is not needed if a segment of any version holds the shard alone. With None
-        changed shards are an error.
-    unique : bool Whether a shard whose content is counted under another name is bad.
-    include_forgotten : bool Count forgotten and purged shards as well, and remove them from the
-        list of forgotten ones.
-    others_again : bool Whether to recount all other shards of a segment if there is no other way to
-        find old content; otherwise that is an error.
+    shards : sequence of Shard
+        Shards from `list_shards`.
+    run : Run
+        Cluster and options.
+    skip_bad_shards : bool
+        Leave out and record bad shards, and commit the others; otherwise stop. A shard is bad if it
+        is unreadable, would make a sum overflow, or has pieces of sequences that overlap counted
+        ones.
+    plan : UpdatePlan, optional
+        How memory is divided; by default from the budget of the cluster.
+    old : sequence of Shard, optional
+        Old content of changed shards, which new content replaces in one commit. It is not needed if
+        a segment of any version holds the shard alone. With None changed shards are an error.
+    unique : bool
+        Whether a shard whose content is counted under another name is bad.
+    include_forgotten : bool
+        Count forgotten and purged shards as well, and remove them from the list of forgotten ones.
+    others_again : bool
+        Whether to recount all other shards of a segment if there is no other way to find old
+        content; otherwise that is an error.
 
     Raises
     ------

@@ -174,23 +174,27 @@ class NightlyConfig:
     ----------
     store : str
         URL of the store.
-    shards : tuple of str Patterns of shards; a pattern without matches is no error.
+    shards : tuple of str
+        Patterns of shards; a pattern without matches is no error.
     output : str
         URL of the folder for reports.
     refit : RefitSection
         Topics, alpha0 and method.
-    create : CreateSection, optional Options for creating the store; without them a missing store is
-        an error.
-    update, rebase, gates, cluster : sections Options of the other steps; without [rebase] no night
-        rebases.
-    growth : GrowthSection, optional When words are added. Without [growth]: if the share of tokens
-        outside the vocabulary is above 5% and has risen by 2 points, up to twice the requested
-        vocabulary size.
-    metrics : MetricsSection, optional File for the metrics; without [metrics] there is none.
-    tag : str Tag of the published model.
-    lock_expiry : timedelta A run without a sign of life for this time counts as dead, and the next
-        run takes over.
-    wait : timedelta How long to wait for another run, such as a counting cycle of a service.
+    create : CreateSection, optional
+        Options for creating the store; without them a missing store is an error.
+    update, rebase, gates, cluster : sections
+        Options of the other steps; without [rebase] no night rebases.
+    growth : GrowthSection, optional
+        When words are added. Without [growth]: if the share of tokens outside the vocabulary is
+        above 5% and has risen by 2 points, up to twice the requested vocabulary size.
+    metrics : MetricsSection, optional
+        File for the metrics; without [metrics] there is none.
+    tag : str
+        Tag of the published model.
+    lock_expiry : timedelta
+        A run without a sign of life for this time counts as dead, and the next run takes over.
+    wait : timedelta
+        How long to wait for another run, such as a counting cycle of a service.
     sample_documents : bool
         Whether report and page show a few lines of a document of each topic.
     storage_options : mapping

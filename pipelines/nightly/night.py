@@ -60,11 +60,14 @@ def nightly(
 
     Parameters
     ----------
-    config : NightlyConfig Result of `read_config`.
+    config : NightlyConfig
+        Result of `read_config`.
     cluster : Cluster
         Where to run.
-    tell : callable Called with each finished step.
-    progress : StepProgress, optional Receives finished shards and row blocks.
+    tell : callable
+        Called with each finished step.
+    progress : StepProgress, optional
+        Receives finished shards and row blocks.
 
     Raises
     ------
@@ -246,6 +249,7 @@ def _store(
     if not listed:
         return None
     from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
+    from streaming_moments.pipelines.reports.outside_words import language_line
 
     with journal.step("create") as found:
         section, told = config.create, list[str]()
@@ -258,6 +262,7 @@ def _store(
             options=section.pilot,
             run=replace(run, tell=told.append),
         )
+        told += filter(None, [language_line(made)])
         found |= {"kind": made.kind, **sizes_of(made)}
     return journal.fenced(made)
 

@@ -35,33 +35,49 @@ class NightReport:
         URL.
     started, finished : str
         ISO 8601, UTC.
-    filed : str Time in the names of its files, ISO 8601: the start, or a microsecond after the
-        latest report if the clock was set back. So names sort by night.
+    filed : str
+        Time in the names of its files, ISO 8601: the start, or a microsecond after the latest
+        report if the clock was set back. So names sort by night.
     outcome : {"published", "refused", "nothing new", "failed"}
         How it ended.
-    exit_code : int Exit code of the command.
-    version : int or None Version of the store at the end; None without a store.
-    steps : tuple of StepReport Steps in their order.
-    counted, documents : int Shards and documents that this night counted.
-    bad : tuple of (str, str) Left-out shards, each with the reason.
-    drift : Drift, optional Drift, measured before a rebase.
-    rebase_reasons : tuple of str Why the night rebased; empty if it did not.
-    words_added : int Number of words added to the vocabulary.
-    growth : str Why words were added, or why not although many tokens are outside; empty if few are
-        outside.
+    exit_code : int
+        Exit code of the command.
+    version : int or None
+        Version of the store at the end; None without a store.
+    steps : tuple of StepReport
+        Steps in their order.
+    counted, documents : int
+        Shards and documents that this night counted.
+    bad : tuple of (str, str)
+        Left-out shards, each with the reason.
+    drift : Drift, optional
+        Drift, measured before a rebase.
+    rebase_reasons : tuple of str
+        Why the night rebased; empty if it did not.
+    words_added : int
+        Number of words added to the vocabulary.
+    growth : str
+        Why words were added, or why not although many tokens are outside; empty if few are outside.
     candidates : tuple of Candidate
         Models that were tried.
-    gates : tuple of Gate Bounds for publishing.
-    reasons : tuple of str Why the model was rejected; empty if it was not.
+    gates : tuple of Gate
+        Bounds for publishing.
+    reasons : tuple of str
+        Why the model was rejected; empty if it was not.
     model, published, published_before : str, optional
         Names of the night's model, and of those published after and before it.
-    last_published : str, optional When this run or an earlier one last published a model, ISO 8601.
-    topics : tuple of TopicReport Topics of the model of the night.
-    matching : TopicMatching, optional Its topics matched with those published before.
-    spectrum, exact_spectrum : tuple of float Eigenvalues through the basis, and exact ones.
-    status : Status or mapping, optional Status of the store at the end; for kinds other than
-        documents its facts.
-    error : str Error that stopped it.
+    last_published : str, optional
+        When this run or an earlier one last published a model, ISO 8601.
+    topics : tuple of TopicReport
+        Topics of the model of the night.
+    matching : TopicMatching, optional
+        Its topics matched with those published before.
+    spectrum, exact_spectrum : tuple of float
+        Eigenvalues through the basis, and exact ones.
+    status : Status or mapping, optional
+        Status of the store at the end; for kinds other than documents its facts.
+    error : str
+        Error that stopped it.
     """
 
     store: str

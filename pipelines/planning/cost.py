@@ -36,8 +36,10 @@ class ClusterCost:
 
     Parameters
     ----------
-    workers : int Worker processes, each with as many threads as in the measurement.
-    create, update, refit : float Seconds of each job.
+    workers : int
+        Worker processes, each with as many threads as in the measurement.
+    create, update, refit : float
+        Seconds of each job.
     """
 
     workers: int
@@ -57,8 +59,10 @@ class MemoryNeed:
 
     Parameters
     ----------
-    budget : int Value of `--memory`.
-    create, update, refit : int Projected peaks of the jobs.
+    budget : int
+        Value of `--memory`.
+    create, update, refit : int
+        Projected peaks of the jobs.
     """
 
     budget: int

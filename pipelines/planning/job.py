@@ -18,9 +18,12 @@ class CorpusSize:
 
     Parameters
     ----------
-    nbytes : int Stored bytes.
-    shards : int Number of shards.
-    largest : int Bytes of the largest shard.
+    nbytes : int
+        Stored bytes.
+    shards : int
+        Number of shards.
+    largest : int
+        Bytes of the largest shard.
     """
 
     nbytes: int
@@ -40,13 +43,20 @@ class Job:
 
     Parameters
     ----------
-    corpus : CorpusSize Size of the shards.
-    foundation : Foundation Foundation of the store.
-    row_blocks : int Number of row blocks.
-    n_topics : int Number of topics of the refit.
-    pilot_documents : int Number of passages that create samples.
-    room : int Number of such documents that the store can hold.
-    model : type Model of the refit.
+    corpus : CorpusSize
+        Size of the shards.
+    foundation : Foundation
+        Foundation of the store.
+    row_blocks : int
+        Number of row blocks.
+    n_topics : int
+        Number of topics of the refit.
+    pilot_documents : int
+        Number of passages that create samples.
+    room : int
+        Number of such documents that the store can hold.
+    model : type
+        Model of the refit.
     """
 
     corpus: CorpusSize

@@ -28,12 +28,16 @@ class ReadCosts:
 
     Parameters
     ----------
-    sampled_bytes : float Stored bytes that were read for the measurement.
-    read : float Seconds of one thread to count and project a stored byte, while the others read,
-        too.
-    open_shard : float Seconds of one thread for the smallest shard.
-    counts : float Bytes of projected counts for each stored byte.
-    passages, tokens : float Passages and tokens for each stored byte.
+    sampled_bytes : float
+        Stored bytes that were read for the measurement.
+    read : float
+        Seconds of one thread to count and project a stored byte, while the others read, too.
+    open_shard : float
+        Seconds of one thread for the smallest shard.
+    counts : float
+        Bytes of projected counts for each stored byte.
+    passages, tokens : float
+        Passages and tokens for each stored byte.
     """
 
     sampled_bytes: float

@@ -24,12 +24,16 @@ class Timed:
     ----------
     basis : Basis
         Q.
-    lengths : RowLengths Rows by which documents count.
-    blocks : sequence of MomentStatistics The first row blocks, one for each thread.
-    pool : ThreadPoolExecutor Threads that work on the blocks in parallel.
-    known : mapping Results of steps for all blocks, if the first blocks cannot represent the
-        others.
-    seconds : dict Seconds of each step so far: of the slowest block, or of the sum.
+    lengths : RowLengths
+        Rows by which documents count.
+    blocks : sequence of MomentStatistics
+        The first row blocks, one for each thread.
+    pool : ThreadPoolExecutor
+        Threads that work on the blocks in parallel.
+    known : mapping
+        Results of steps for all blocks, if the first blocks cannot represent the others.
+    seconds : dict
+        Seconds of each step so far: of the slowest block, or of the sum.
     """
 
     basis: Basis

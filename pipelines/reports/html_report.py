@@ -33,7 +33,8 @@ def html_report(page: ReportPage) -> str:
 
     Parameters
     ----------
-    page : ReportPage Content of the page.
+    page : ReportPage
+        Content of the page.
 
     Raises
     ------

@@ -23,14 +23,18 @@ class RunMetrics:
     ----------
     store : str
         URL; a label of every metric.
-    version : int or None Version of the store.
-    documents, tokens, shards : int or None Numbers in the store.
-    state_bytes : int or None Bytes of its statistics.
-    commit_time : float or None Time of the latest commit in Unix seconds; its age is `time()` minus
-        it.
+    version : int or None
+        Version of the store.
+    documents, tokens, shards : int or None
+        Numbers in the store.
+    state_bytes : int or None
+        Bytes of its statistics.
+    commit_time : float or None
+        Time of the latest commit in Unix seconds; its age is `time()` minus it.
     finished : float
         When the run ended, in Unix seconds.
-    exit_code : int Exit code of the run.
+    exit_code : int
+        Exit code of the run.
     last_success : float, optional
         When a run last published a model, in Unix seconds.
     step_seconds : mapping
@@ -119,9 +123,11 @@ def write_metrics(path: str | Path, metrics: RunMetrics) -> None:
 
     Parameters
     ----------
-    path : str or Path File in the folder that the node exporter reads
-        (--collector.textfile.directory); its name ends in .prom.
-    metrics : RunMetrics Metrics to write.
+    path : str or Path
+        File in the folder that the node exporter reads (--collector.textfile.directory); its name
+        ends in .prom.
+    metrics : RunMetrics
+        Metrics to write.
 
     Raises
     ------

@@ -21,11 +21,16 @@ class StateLine:
 
     Parameters
     ----------
-    state : int Number of the state.
-    weight : float Share of the state.
-    words : mapping Most probable words of each view, in decreasing order.
-    probabilities : mapping Probabilities of these words.
-    label : str, optional Name given by people.
+    state : int
+        Number of the state.
+    weight : float
+        Share of the state.
+    words : mapping
+        Most probable words of each view, in decreasing order.
+    probabilities : mapping
+        Probabilities of these words.
+    label : str, optional
+        Name given by people.
     """
 
     state: int
@@ -97,8 +102,10 @@ def no_bars(model: Any, halves: bool) -> str:
 
     Parameters
     ----------
-    model : Model Fitted model.
-    halves : bool Whether the statistics have halves of the records, which bars need.
+    model : Model
+        Fitted model.
+    halves : bool
+        Whether the statistics have halves of the records, which bars need.
 
     Examples
     --------

@@ -43,15 +43,20 @@ def write_page(
 
     Parameters
     ----------
-    store : MomentStore Store at a version.
+    store : MomentStore
+        Store at a version.
     output : str
         Path or fsspec URL of a file.
-    name : str, optional Name or tag of the model; by default the latest.
-    documents : bool Whether to show a document about each topic.
-    top_documents : str, optional URL of a folder to which `transform` wrote documents of topics, or
-        rows nearest to means; the first are shown. By default documents come from some of the
-        shards; see `sample_documents`.
-    storage_options : mapping, optional Options of fsspec for the shards and the file.
+    name : str, optional
+        Name or tag of the model; by default the latest.
+    documents : bool
+        Whether to show a document about each topic.
+    top_documents : str, optional
+        URL of a folder to which `transform` wrote documents of topics, or rows nearest to means;
+        the first are shown. By default documents come from some of the shards; see
+        `sample_documents`.
+    storage_options : mapping, optional
+        Options of fsspec for the shards and the file.
 
     Raises
     ------

@@ -45,10 +45,12 @@ class Answering:
 
     Parameters
     ----------
-    store : MomentStore Store at a version that counts the words of the model.
+    store : MomentStore
+        Store at a version that counts the words of the model.
     model : Model
         The model.
-    reader : ShardReader Reader of the store.
+    reader : ShardReader
+        Reader of the store.
     """
 
     store: MomentStore

@@ -18,16 +18,22 @@ class Receipt:
 
     Parameters
     ----------
-    receipt : str Id of the receipt, to ask again.
-    state : str "accepted": stored, and will be counted. "counted": the latest version counts them.
+    receipt : str
+        Id of the receipt, to ask again.
+    state : str
+        "accepted": stored, and will be counted. "counted": the latest version counts them.
         "uncounted": an earlier version counted them, and a rollback removed them. "set_aside": the
         store cannot count their shard; it tries again when an admin requests it, or when documents
         of the shard are deleted. "refused": not counted, for the given reason. "forgotten": all
         were deleted on request, and no later version counts them.
-    documents : int or None Number of documents; None if it is not looked up.
-    version : int or None Version of the store that counts them.
-    reason : str Reason if they are refused, set aside or uncounted.
-    left_out : list Documents that were not accepted, if the call allowed that.
+    documents : int or None
+        Number of documents; None if it is not looked up.
+    version : int or None
+        Version of the store that counts them.
+    reason : str
+        Reason if they are refused, set aside or uncounted.
+    left_out : list
+        Documents that were not accepted, if the call allowed that.
     """
 
     receipt: str
@@ -44,12 +50,14 @@ class Forgetting:
 
     Parameters
     ----------
-    deletion : str Id of the deletion, to ask again.
+    deletion : str
+        Id of the deletion, to ask again.
     state : str
         "accepted": it will be done. "done": no later version counts the documents.
-    documents : int or None Number of deleted documents; None until it is done.
-    version : int or None First version of the store without them; None until then, or without any
-        document.
+    documents : int or None
+        Number of deleted documents; None until it is done.
+    version : int or None
+        First version of the store without them; None until then, or without any document.
     """
 
     deletion: str
@@ -64,10 +72,12 @@ class TextTopics:
 
     Parameters
     ----------
-    proportions : list of float Share of each topic, by its number; the shares add up to 1.
-    words, known : int Words of the text without stop words, and those in the vocabulary of the
-        model.
-    foreign : bool Whether fewer than a fifth are known; the topics then mean little.
+    proportions : list of float
+        Share of each topic, by its number; the shares add up to 1.
+    words, known : int
+        Words of the text without stop words, and those in the vocabulary of the model.
+    foreign : bool
+        Whether fewer than a fifth are known; the topics then mean little.
     """
 
     proportions: tuple[float, ...]
@@ -84,8 +94,10 @@ class Transformed:
     ----------
     model : str
         Name of the model that answered.
-    version : int Version of the store at which the model was loaded.
-    texts : list Answers in the order of the texts.
+    version : int
+        Version of the store at which the model was loaded.
+    texts : list
+        Answers in the order of the texts.
     """
 
     model: str
@@ -99,9 +111,10 @@ class DocumentsToForget:
 
     Parameters
     ----------
-    receipts : list of str Receipts whose documents are deleted.
-    ids : list of str or int Ids of documents to delete, as they were sent; give one of the two
-        lists.
+    receipts : list of str
+        Receipts whose documents are deleted.
+    ids : list of str or int
+        Ids of documents to delete, as they were sent; give one of the two lists.
     """
 
     receipts: Annotated[list[str], Field(max_length=1000)] = field(default_factory=list)
@@ -115,7 +128,8 @@ class TextsToRead:
 
     Parameters
     ----------
-    texts : list of str Texts; each is a document.
+    texts : list of str
+        Texts; each is a document.
     """
 
     texts: Annotated[list[str], Field(min_length=1)]
@@ -128,19 +142,24 @@ class DocumentRead:
 
     Parameters
     ----------
-    proportions : list of float Shares of topics, states, components or communities; they add up to
-        1.
-    words, known : int Words or values, and those that the model contains.
+    proportions : list of float
+        Shares of topics, states, components or communities; they add up to 1.
+    words, known : int
+        Words or values, and those that the model contains.
     foreign : bool
         Whether fewer than a fifth are known.
-    log_likelihood : float Log-likelihood of the known values, in nats.
+    log_likelihood : float
+        Log-likelihood of the known values, in nats.
     factors : list of float
         Values of independent factors.
-    states : list of int Most likely sequence of states, one for each symbol.
-    probabilities : list of float Probability of each of these states, or of each completed value of
-        a row.
-    completed : mapping Row with its missing values filled in.
-    memberships : mapping Memberships of both ends of an edge; null for an unknown node.
+    states : list of int
+        Most likely sequence of states, one for each symbol.
+    probabilities : list of float
+        Probability of each of these states, or of each completed value of a row.
+    completed : mapping
+        Row with its missing values filled in.
+    memberships : mapping
+        Memberships of both ends of an edge; null for an unknown node.
     """
 
     proportions: tuple[float, ...] | None = None
@@ -163,8 +182,10 @@ class DocumentsRead:
     ----------
     model : str
         Name of the model that answered.
-    version : int Version of the store at which the model was loaded.
-    documents : list Answers in the order of the documents.
+    version : int
+        Version of the store at which the model was loaded.
+    documents : list
+        Answers in the order of the documents.
     """
 
     model: str
@@ -178,7 +199,8 @@ class TextTried:
 
     Parameters
     ----------
-    text : str The whole text.
+    text : str
+        The whole text.
     """
 
     text: str
@@ -190,7 +212,8 @@ class Confirmed:
 
     Parameters
     ----------
-    token : str Token from the page, made for the caller who asked for it.
+    token : str
+        Token from the page, made for the caller who asked for it.
     """
 
     token: str
@@ -202,8 +225,10 @@ class ReturnConfirmed(Confirmed):
 
     Parameters
     ----------
-    token : str As in `Confirmed`.
-    head : str Latest version when the page was made.
+    token : str
+        As in `Confirmed`.
+    head : str
+        Latest version when the page was made.
     """
 
     head: str
@@ -215,8 +240,10 @@ class LabelGiven(Confirmed):
 
     Parameters
     ----------
-    token : str As in `Confirmed`.
-    label : str Up to 100 characters on one line; empty to remove the label.
+    token : str
+        As in `Confirmed`.
+    label : str
+        Up to 100 characters on one line; empty to remove the label.
     """
 
     label: str = ""
@@ -228,10 +255,12 @@ class DocumentSent:
 
     Parameters
     ----------
-    text : str The whole text.
-    id : str, int or None Id of the document.
-    date : str or None Text that begins with a date, such as 2026-11-23; by default the day of
-        arrival.
+    text : str
+        The whole text.
+    id : str, int or None
+        Id of the document.
+    date : str or None
+        Text that begins with a date, such as 2026-11-23; by default the day of arrival.
     """
 
     text: str
@@ -245,7 +274,8 @@ class DocumentsToRead:
 
     Parameters
     ----------
-    documents : list Documents to read.
+    documents : list
+        Documents to read.
     """
 
     documents: Annotated[list[DocumentSent], Field(min_length=1)]
@@ -258,12 +288,18 @@ class ProblemDetails:
 
     Parameters
     ----------
-    type, title : str "about:blank", and the meaning of the status.
-    status : int Status code of HTTP.
-    detail : str Error of this call, and the remedy.
-    request_id : str Id of the call in the log of the service.
-    field : str Affected field, parameter or header.
-    document : int Position of the affected document, from 0.
+    type, title : str
+        "about:blank", and the meaning of the status.
+    status : int
+        Status code of HTTP.
+    detail : str
+        Error of this call, and the remedy.
+    request_id : str
+        Id of the call in the log of the service.
+    field : str
+        Affected field, parameter or header.
+    document : int
+        Position of the affected document, from 0.
     """
 
     type: str
@@ -281,10 +317,12 @@ class Models:
 
     Parameters
     ----------
-    answering : str or None Name of the model that answers.
+    answering : str or None
+        Name of the model that answers.
     tags : mapping
         Models by tag.
-    models : list Names, the latest last, each with the version it was fitted to, and its type.
+    models : list
+        Names, the latest last, each with the version it was fitted to, and its type.
     """
 
     answering: str | None
@@ -298,9 +336,11 @@ class Versions:
 
     Parameters
     ----------
-    store : str URL of the store.
-    versions : list Commits, the latest first: version, time, operation, documents, shards, message,
-        and skipped shards.
+    store : str
+        URL of the store.
+    versions : list
+        Commits, the latest first: version, time, operation, documents, shards, message, and skipped
+        shards.
     """
 
     store: str
@@ -313,11 +353,13 @@ class Shares:
 
     Parameters
     ----------
-    model : str Name of the model.
+    model : str
+        Name of the model.
     by : str
         "day", "week" or "month".
-    periods : list Periods, the earliest first: first and last day, tokens, shares of the topics,
-        and their errors.
+    periods : list
+        Periods, the earliest first: first and last day, tokens, shares of the topics, and their
+        errors.
     """
 
     model: str
@@ -331,14 +373,17 @@ class Readiness:
 
     Parameters
     ----------
-    ready : bool Whether all following values are true. A store without models needs no model, and
-        counting may pause for `inbox_age`.
-    store, inbox, model : bool The store is readable, the inbox is readable and writable, a model is
-        loaded.
-    counting : bool Sealed documents are being counted; set-aside shards do not matter.
-    problems : list of str Problems. `store`, `inbox`, `seals`, `model`, `tokens` or `documents`
-        cannot be read or used. `counting`: documents are not counted. `owner`: the inbox belongs to
-        another store. `storage`: no answer for a minute. The log has the reasons.
+    ready : bool
+        Whether all following values are true. A store without models needs no model, and counting
+        may pause for `inbox_age`.
+    store, inbox, model : bool
+        The store is readable, the inbox is readable and writable, a model is loaded.
+    counting : bool
+        Sealed documents are being counted; set-aside shards do not matter.
+    problems : list of str
+        Problems. `store`, `inbox`, `seals`, `model`, `tokens` or `documents` cannot be read or
+        used. `counting`: documents are not counted. `owner`: the inbox belongs to another store.
+        `storage`: no answer for a minute. The log has the reasons.
     """
 
     ready: bool

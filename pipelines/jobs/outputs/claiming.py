@@ -76,11 +76,14 @@ def claimed(
 
     Parameters
     ----------
-    folder : Folder Folder of the files.
+    folder : Folder
+        Folder of the files.
     by : WrittenBy
         The model.
-    replace : bool Delete files of another model first; otherwise they are an error.
-    tell : callable Called with a line if files do not name their model.
+    replace : bool
+        Delete files of another model first; otherwise they are an error.
+    tell : callable
+        Called with a line if files do not name their model.
 
     Raises
     ------

@@ -41,10 +41,12 @@ class NeighbourLists:
     ----------
     files : tuple of str
         URLs of the Parquet files, of columns `node` and `neighbours`.
-    nodes : int Number of lists.
-    edges : int Number of different edges.
-    duplicates, loops : int Number of repeated edges, and of edges from a node to itself; both were
-        left out.
+    nodes : int
+        Number of lists.
+    edges : int
+        Number of different edges.
+    duplicates, loops : int
+        Number of repeated edges, and of edges from a node to itself; both were left out.
     """
 
     files: tuple[str, ...]
@@ -72,16 +74,20 @@ def neighbours(
 
     Parameters
     ----------
-    shards : sequence of Shard Shards of edges (Parquet, CSV or TSV, also compressed) of the whole
-        graph.
+    shards : sequence of Shard
+        Shards of edges (Parquet, CSV or TSV, also compressed) of the whole graph.
     output : str
         fsspec URL of a folder that all workers reach; a file appears whole or not at all.
-    run : Run Cluster and options.
-    columns : EdgeColumns Columns of the ends of an edge.
-    form : ShardFormat Format of the shards.
-    parts : int, optional Number of files for the nodes; by default from the bytes of the shards.
-        With the same number, a node stays in its file when edges are added, and `update --replace`
-        counts the changed files. Files from another number of parts are deleted.
+    run : Run
+        Cluster and options.
+    columns : EdgeColumns
+        Columns of the ends of an edge.
+    form : ShardFormat
+        Format of the shards.
+    parts : int, optional
+        Number of files for the nodes; by default from the bytes of the shards. With the same
+        number, a node stays in its file when edges are added, and `update --replace` counts the
+        changed files. Files from another number of parts are deleted.
 
     Raises
     ------

@@ -27,7 +27,8 @@ class Whole:
 
     Parameters
     ----------
-    index : pandas.Index Index in the order of the documents.
+    index : pandas.Index
+        Index in the order of the documents.
     """
 
     index: pd.Index
@@ -71,8 +72,10 @@ class Typed:
 
     Parameters
     ----------
-    dtype : object Type of the index in pandas.
-    name : hashable Name of the index.
+    dtype : object
+        Type of the index in pandas.
+    name : hashable
+        Name of the index.
     """
 
     dtype: Any

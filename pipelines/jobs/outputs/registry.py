@@ -45,9 +45,12 @@ class Output:
 
     Parameters
     ----------
-    made : callable Writes a file for each shard, on a cluster.
-    methods : tuple of str Names of its methods, the default first; empty if there is only one way.
-    takes : frozenset of str Options that have an effect, besides the method.
+    made : callable
+        Writes a file for each shard, on a cluster.
+    methods : tuple of str
+        Names of its methods, the default first; empty if there is only one way.
+    takes : frozenset of str
+        Options that have an effect, besides the method.
     """
 
     made: Callable[[OutputJob], Written | TransformResult]

@@ -46,17 +46,24 @@ class TransformResult:
     ----------
     files : tuple of str
         URLs of the Parquet files, one a shard, in the order of the shards.
-    documents : int Number of documents.
+    documents : int
+        Number of documents.
     weights : (shards, k) tuple of tuples of float
         Token-weighted mean proportions of each shard.
-    tokens, unknown : int Words of the documents in the vocabulary, and other words.
-    foreign, empty : int Documents with too few known words, and documents without any; they have no
-        topic.
-    kept : int Files that existed already with the same content.
-    representatives : Representatives Documents that show each topic most clearly.
-    storage_options : mapping, optional Options to read the files.
-    foreign_below : float Share of known words below which a document counts as foreign.
-    own_index : OwnIndex, optional Names of the caller for documents that are not files.
+    tokens, unknown : int
+        Words of the documents in the vocabulary, and other words.
+    foreign, empty : int
+        Documents with too few known words, and documents without any; they have no topic.
+    kept : int
+        Files that existed already with the same content.
+    representatives : Representatives
+        Documents that show each topic most clearly.
+    storage_options : mapping, optional
+        Options to read the files.
+    foreign_below : float
+        Share of known words below which a document counts as foreign.
+    own_index : OwnIndex, optional
+        Names of the caller for documents that are not files.
     """
 
     files: tuple[str, ...]
@@ -160,25 +167,34 @@ def transform(
 
     Parameters
     ----------
-    store : MomentStore Store with the vocabulary and token policy.
-    model : TopicModel Model with that vocabulary.
-    shards : sequence of Shard Shards to read, counted in the store or not.
+    store : MomentStore
+        Store with the vocabulary and token policy.
+    model : TopicModel
+        Model with that vocabulary.
+    shards : sequence of Shard
+        Shards to read, counted in the store or not.
     output : str
         fsspec URL of a folder; a file appears whole or not at all.
-    run : Run Cluster and options.
+    run : Run
+        Cluster and options.
     method, seed : str, int or None
         As in `TopicModel.transform`; each shard draws from its own stream of the seed.
-    id_column : str, optional Column or JSON field with the ids of documents. Without one the id is
-        the name of a file in a folder, otherwise the name of the shard and the number of the
-        document.
-    passages : bool Write a row for each passage. Otherwise passages of a document are added up,
-        weighted by their tokens.
-    top_documents : int Number of documents to find for each topic, those that show it most clearly,
-        up to 100. They are also written to `_top_documents.json` in the output, with the first 200
-        characters of each.
-    foreign_below : float A text with a smaller share of known words is marked, and has no topic.
-    name, labels : str, mapping Name of a stored model, and labels of its topics.
-    replace : bool Delete files of another model in the folder first.
+    id_column : str, optional
+        Column or JSON field with the ids of documents. Without one the id is the name of a file in
+        a folder, otherwise the name of the shard and the number of the document.
+    passages : bool
+        Write a row for each passage. Otherwise passages of a document are added up, weighted by
+        their tokens.
+    top_documents : int
+        Number of documents to find for each topic, those that show it most clearly, up to 100. They
+        are also written to `_top_documents.json` in the output, with the first 200 characters of
+        each.
+    foreign_below : float
+        A text with a smaller share of known words is marked, and has no topic.
+    name, labels : str, mapping
+        Name of a stored model, and labels of its topics.
+    replace : bool
+        Delete files of another model in the folder first.
 
     Raises
     ------

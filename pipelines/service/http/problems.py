@@ -61,11 +61,16 @@ class Problem(Exception):
 
     Parameters
     ----------
-    status : int Status code of HTTP.
-    detail : str Error of this call, and the remedy.
-    field : str Name of the affected field, parameter or header.
-    place : int, optional Position of the document in the body, from 0.
-    retry_after : int, optional Seconds until another try.
+    status : int
+        Status code of HTTP.
+    detail : str
+        Error of this call, and the remedy.
+    field : str
+        Name of the affected field, parameter or header.
+    place : int, optional
+        Position of the document in the body, from 0.
+    retry_after : int, optional
+        Seconds until another try.
     headers : mapping, optional
         Further headers.
     """
