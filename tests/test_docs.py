@@ -49,6 +49,9 @@ RUN_ELSEWHERE = {"guides/s3", "guides/service", "operation/service_details"}
 ADDRESSES = 4  # of a decade, so that pages take seconds
 MOST_WORDS = 30
 
+# a link to the glossary: {term}`shards <shard>`
+TERM = re.compile(r"\{term\}`([^`<]*?)(?: <([^`>]*)>)?`")
+
 # Words that pages and messages have given up, as patterns, and what to write in their place.
 GIVEN_UP = {
     r"told|tells|told apart": "names who says what: 'prints', 'reports', 'separable'",
@@ -70,7 +73,8 @@ GIVEN_UP_IN_CODE = {
     r"\blikeliest\b|\bpairs held out\b": "'most likely', 'held-out'",
     r"\bfalling\b": "'decreasing'",
 }
-PLAIN = ROOT / "streaming_moments"
+# Folders whose docstrings and errors are held to that.
+PLAIN = (ROOT / "streaming_moments", ROOT / "pipelines")
 
 
 # Runs the blocks.
@@ -224,6 +228,7 @@ def prose(page):
     page = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
     page = re.sub(r"^:::.*$", "", page, flags=re.MULTILINE)
     page = re.sub(r"\]\([^)]*\)", "]", page)
+    page = TERM.sub(r"\1", page)
     page = re.sub(r"`[^`]*`", "CODE", page)
     blocks = re.split(r"\n\s*\n|\n(?=[-#|]|\d\. )|\|", page)
     return [
@@ -298,7 +303,8 @@ def test_no_word_that_was_given_up_in_docstrings_and_errors():
     given_up = re.compile("|".join(GIVEN_UP_IN_CODE), re.IGNORECASE)
     found = [
         f"{path.relative_to(ROOT)}: {match[0]!r} in {text[:90]!r}"
-        for path in sorted(PLAIN.rglob("*.py"))
+        for folder in PLAIN
+        for path in sorted(folder.rglob("*.py"))
         for text in said_by_code(path.read_text(encoding="utf-8"))
         if (match := given_up.search(text))
     ]
@@ -380,6 +386,21 @@ def test_links_and_tables_of_contents_lead_to_pages(tmp_path):
             assert target in known, f"{name}: {link}"
     listed = {os.path.relpath(DOCS / name, DOCS) for name in generated}
     assert all(one.removeprefix("reference/") in PAGES["reference/index"] for one in listed)
+
+
+def test_links_to_terms_lead_to_the_glossary():
+    [glossary] = re.findall(r"```\{glossary\}\n(.*?)```", PAGES["concepts/glossary"], re.DOTALL)
+    terms = re.findall(r"^(\S.*)$", glossary, re.MULTILINE)
+    assert terms == sorted(set(terms), key=str.lower)
+    linked = [
+        (name, target or text)
+        for name, page in PAGES.items()
+        for text, target in TERM.findall(page)
+    ]
+    assert [one for one in linked if one[1] not in terms] == []
+    assert {*PAGES} - {name for name, _ in linked} <= {"index", "concepts/glossary"} | {
+        name for name in PAGES if name.endswith("/index")
+    }
 
 
 def test_each_exported_name_is_described_once():

@@ -66,8 +66,8 @@ def test_options_that_pages_name_are_there(page):
                 walk(command.get_command(context, name))
 
     walk(cli)
-    # blocks of text show other programs as well; those of commands run in tests
-    text = re.sub(r"```text.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
-    text = re.sub(r"`(?:pip|dask|pipx|docker|uv|podman|docker compose|kubectl) [^`]*`", "", text)
+    # blocks show other programs as well; those of commands run in tests
+    text = re.sub(r"```(?:text|sh).*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
+    text = re.sub(r"`(?:pip|dask|pipx|docker|uv|podman|kubectl|python) [^`]*`", "", text)
     named = {*re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z0-9]", text)}
     assert named - known == set()

@@ -132,7 +132,7 @@ def plan_of(store: MomentStore, run: Run) -> UpdatePlan:
 
 
 def _give_up_those_of_the_dead(client: Client) -> None:
-    """Free the sums of jobs whose client was killed, because no one else tells the workers."""
+    """Free the sums of jobs whose client was killed, because no one else frees them."""
     # cloudpickle sends a lambda by value, because the scheduler may lack this package
     clients: Any = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
     ask_workers(client, keep_only_here, frozenset(clients))

@@ -228,7 +228,7 @@ class ProcessSums(WorkerPlugin):
     def freeze(self, owner: str, group: int, epoch: int) -> Frozen | None:
         """Freeze the sums: refuse tasks before `epoch`, and readers of an earlier freeze.
 
-        Returns None if there are no sums of the group. Deletes sums to which an abandoned task is
+        Returns None if the group has no sums. Deletes sums to which an abandoned task is
         adding at this moment.
         """
         with self._lock:

@@ -131,7 +131,7 @@ class LateGroup(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, none of which is imported."""
+        """Write the list of commands without importing any."""
         for folder, own in _COMMANDS.items():
             with formatter.section(_HEADINGS[folder]):
                 formatter.write_dl(sorted(own.items()), col_max=14)

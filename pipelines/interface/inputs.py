@@ -53,7 +53,7 @@ class Given:
 
     @classmethod
     def joined(cls, several: Iterator[Given]) -> Given:
-        """Collect all at once; raises InvalidInput if there are none."""
+        """Collect all at once; raises InvalidInput without documents."""
         listed = list(several)
         if len(listed) == 1:
             return listed[0]

@@ -236,7 +236,7 @@ def _line(
 
 
 def _plain(value: Any, column: str, name: str, where: str) -> Any:
-    """Value of a column in JSON; a missing one is None."""
+    """Value of a column in JSON; None for a missing one."""
     if isinstance(value, np.datetime64) and not np.isnat(value):
         value = _time(value)
     elif isinstance(value, np.ndarray) and value.dtype.kind == "M" and value.ndim:

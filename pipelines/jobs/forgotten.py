@@ -25,8 +25,8 @@ def without_forgotten(
     """Return new shards without forgotten and purged ones, and the reasons for those.
 
     Content without a mark of the storage is read if a forgotten shard has the same size. The commit
-    refuses the remaining cases: shards forgotten meanwhile, and shards of which only a hash is
-    stored. `forgotten` is the list of the latest version.
+    refuses the remaining cases: shards forgotten meanwhile, and shards recorded only by a hash.
+    `forgotten` is the list of the latest version.
     """
     if not forgotten:
         return new, ()

@@ -114,7 +114,7 @@ class _Group:
 
     sources : all segments, with the segments subtracted from them
     dropped : segments with these shards alone
-    purged, kept : records in the other segments: those to read and subtract, and those that stay
+    `purged`, `kept` : records in the other segments: those to subtract, and those that stay
     """
 
     sources: tuple[SegmentReference, ...]

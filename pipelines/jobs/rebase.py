@@ -178,8 +178,7 @@ def present_shards(
 ) -> tuple[list[Shard], dict[str, str]]:
     """Return the counted shards that exist unchanged, and why the others do not.
 
-    Raises ShardsMissing if some do not and `allow_missing` is False, and InvalidInput if there are
-    none.
+    Raises ShardsMissing if some do not and `allow_missing` is False, and InvalidInput without any.
     """
     records = list(source.ledger())
     found = looked_for(records, run)

@@ -282,7 +282,7 @@ def _stopped(
 
 
 def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -> None:
-    """Raise an error for shards of which the other writer counted other content."""
+    """Raise an error for shards that the other writer counted with other content."""
     records = gathered.segment.shards if gathered.segment else ()
     mine = {record.url: record.fingerprint for record in records}
     # of a growing file the other writer may have counted less or more; the next update continues

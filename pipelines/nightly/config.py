@@ -188,7 +188,7 @@ class NightlyConfig:
         When words are added. Without [growth]: if the share of tokens outside the vocabulary is
         above 5% and has risen by 2 points, up to twice the requested vocabulary size.
     metrics : MetricsSection, optional
-        File for the metrics; without [metrics] there is none.
+        File for the metrics; without [metrics] no file is written.
     tag : str
         Tag of the published model.
     lock_expiry : timedelta
@@ -260,7 +260,7 @@ class NightlyConfig:
         held_out = ", ".join(self.gates.held_out)
         if held_out and not made.halves:
             raise ValueError(
-                f"[gates] {held_out} needs held-out data; leave it out, or [create] halves = false"
+                f"[gates] {held_out}: needs held-out data; leave it out, or [create] halves = false"
             )
         whole = refit.family.holds_out in ("triples", "edges")
         if (held_out or several) and whole and made.sketches:
@@ -277,7 +277,7 @@ class NightlyConfig:
             )
         if not made.codocuments and self.gates.coherences:
             raise ValueError(
-                f"[gates] {', '.join(self.gates.coherences)} needs co-document counts; leave it "
+                f"[gates] {', '.join(self.gates.coherences)}: needs co-document counts; leave it "
                 "out, or [create] codocuments = false"
             )
         dated = refit.window_days is not None or refit.half_life_days is not None

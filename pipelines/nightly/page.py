@@ -39,7 +39,7 @@ _SHARES = (
 def night_page(report: NightReport, store: MomentStore | None, history: NightHistory) -> ReportPage:
     """Return the page of a run, with the model of the night or else the published model.
 
-    `store` is at the version of the report, or None if there is none or the run ended early.
+    `store` is at the version of the report, or None without a store or if the run ended early.
 
     Examples
     --------

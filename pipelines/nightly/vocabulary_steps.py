@@ -134,7 +134,7 @@ def grown(
 
 
 def last_night(store: MomentStore) -> MomentStore | None:
-    """Return the version of the model of the last night; None if there is none now."""
+    """Return the version of the model of the last night; None without one."""
     nights = [name for name in store.models if name.startswith(PREFIX)]
     version = store.models[nights[-1]].version if nights else -1
     return store.at(version) if store.commit.keeps(version) else None

@@ -11,10 +11,9 @@ class PilotCosts:
 
     Parameters
     ----------
-    read, cut : float
-        Of one thread a passage: to read it, and to cut one that is drawn into words.
-    choose : float
-        To make vocabulary and basis of a pilot of the size that create draws.
+    read, cut : float Seconds of one thread for a passage: to read it, and to split a sampled one
+        into words.
+    choose : float Seconds to make vocabulary and basis from a pilot of the usual size.
     """
 
     read: float
@@ -54,20 +53,16 @@ class BlockCosts:
 
     Parameters
     ----------
-    add : float
-        To add up a byte of projected counts.
-    write, load : float
-        To zero, pack and write a row block, or to read one.
+    add : float Seconds to add up a byte of projected counts.
+    write, load : float Seconds to zero, pack and write a row block, or to read one.
     disk_bytes : float
         Bytes on disk of a row block of a segment.
     core_rows, evidence, topic_rows : float
         Steps of a refit.
     whitening, rotation, finish : float
         Steps of a refit that run alone.
-    pairs : float
-        To make pair counts ready for refinement.
-    refinement, renewal : float
-        A round of it, and its step that runs alone.
+    pairs : float Seconds to prepare pair counts for refinement.
+    refinement, renewal : float Seconds of a round of refinement, and of its step that runs alone.
     """
 
     add: float

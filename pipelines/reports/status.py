@@ -40,7 +40,7 @@ class Status:
     """A version of a store in numbers.
 
     With probability `1 - error_delta` each, M2 and M3 err by less than their radius in the
-    Frobenius norm (Ruffini et al. 2018, Theorem 2). The radius is None without long enough
+    Frobenius norm (Ruffini et al. 2018, Theorem 2). A radius needs long enough
     documents. `warning` explains why topics may be poor, with the remedy, or is empty.
 
     `stale_models` are the latest and tagged models that lack counted documents or still contain

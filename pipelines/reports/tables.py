@@ -206,7 +206,7 @@ def scores_line(model: TopicModel) -> str:
 
 
 def together_line(model: TopicModel) -> str:
-    """Format the most correlated topics for people; empty if there are none.
+    """Format the most correlated topics for people; empty without any.
 
     Examples
     --------

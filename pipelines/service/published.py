@@ -47,7 +47,7 @@ class Published:
 
     @classmethod
     def of(cls, store: MomentStore, tag: str) -> Published | None:
-        """Return the model of a tag, or without a tag the latest; None if there is none."""
+        """Return the model of a tag, or without a tag the latest; None without one."""
         name = answering(store, tag)
         if name is None:
             return None

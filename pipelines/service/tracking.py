@@ -113,9 +113,9 @@ class Tracker:
 def receipt_of(
     receipt: str, sealed: Seal, shards: Sequence[SealedShard], store: MomentStore, inbox: Inbox
 ) -> Receipt:
-    """What became of a receipt that is in a seal, and of which there is something in some shards.
+    """Return the state of a receipt that is in a seal, with documents in some shards.
 
-    What is noted was so in its version; whether it still is the ledger tells.
+    The note holds for its version; the ledger shows whether it still does.
     """
     documents = sealed.documents_of(receipt)
     noted = read_counted(inbox, sealed.number)

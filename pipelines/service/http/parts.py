@@ -183,7 +183,7 @@ def _known(service: Service, view: View, published: Published) -> _Known:
 
 
 def _found(service: Service, view: View, published: Published) -> tuple[Mapping[int, Any], str]:
-    """Documents or rows by number, with the reason if there are none."""
+    """Documents or rows by number, with the reason if these are missing."""
     config = service.config
     storage_options = config.storage_options or None
     try:

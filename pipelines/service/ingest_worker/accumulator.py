@@ -283,7 +283,7 @@ class Accumulator:
         return both, whole
 
     def _forgotten(self, asked: Mapping[str, Deletion], journal: Journal) -> int:
-        """Carry out deletions, each of which may fail alone; return how many documents."""
+        """Carry out deletions, which may fail alone; return the number of documents."""
         deleting, steps, documents = self._deleting(journal), self.steps, 0
         for identity, deletion in asked.items():
             act = partial(deleting.delete, identity, deletion)

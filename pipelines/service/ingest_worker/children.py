@@ -57,8 +57,8 @@ def watched(
 ) -> int:
     """Run this program with other arguments until it ends or is asked to; returns its exit code.
 
-    A child that is silent for too long is killed. A killed child, whoever killed it, is restarted.
-    One that ends by itself has a reason, which its exit code tells the caller; below 0 it is the
+    A child that is silent for too long is killed. A killed child is always restarted.
+    The exit code gives the reason of one that ends by itself; below 0 it is the
     signal, as of `subprocess`. When `over` is true, it is asked to end, and completes its cycle.
     Other arguments as of `kept_running`.
     """

@@ -53,7 +53,7 @@ _FAILING: TypeAdapter[tuple[FailingStep, ...]] = TypeAdapter(tuple[FailingStep, 
 
 @dataclass
 class Steps:
-    """Tries steps, each of which may fail alone.
+    """Tries steps; each may fail alone.
 
     inbox : holds the notes of failing steps
     tell : called with a line for each failure

@@ -337,7 +337,11 @@ def test_what_is_auto_is_found_by_halves():
     numbers = config_of({**told, "refit": {"topics": [5, 8], "refine": "auto"}}, "n").refit
     assert (numbers.auto, numbers.topics) == ({"refine": "auto"}, (5, 8))
     for refit, made, problem in (
-        ({"topics": "auto", "model": "poisson"}, {}, "auto works only for models 'topics' and 'views'"),
+        (
+            {"topics": "auto", "model": "poisson"},
+            {},
+            "auto works only for models 'topics' and 'views'",
+        ),
         ({"topics": "auto", "alpha0": [0.1, 1]}, {}, "auto needs one alpha0"),
         (
             {"topics": "predict", "model": "factors"},

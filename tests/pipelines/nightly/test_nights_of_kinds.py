@@ -175,21 +175,21 @@ def test_nights_make_publish_follow_and_refuse(run, place):
                 "create": {"kind": "sequences", "halves": False},
                 "gates": {"max_perplexity": 9, "max_held_out_drop": 0.1},
             },
-            "[gates] max_held_out_drop, max_perplexity: needs held-out data; leave it out, or [create] halves",
+            "[gates] max_held_out_drop, max_perplexity: needs held-out data",
         ),
         (
             {
                 "create": {"kind": "sequences", "sketch_columns": 6},
                 "gates": {"max_perplexity": 9},
             },
-            "[gates] max_perplexity: no triples are held out of sketches; leave out",
+            "[gates] max_perplexity: sketches have no held-out triples; leave out",
         ),
         (
             {
                 "create": {"kind": "sequences", "sketch_columns": 6},
                 "refit": {"model": "hmm", "topics": [2, 3]},
             },
-            "[refit] topics and alpha0: no triples are held out of sketches; leave out",
+            "[refit] topics and alpha0: sketches have no held-out triples; leave out",
         ),
         (
             {
