@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from streaming_moments.decompositions.methods import METHODS
 from streaming_moments.models.registry import MODELS
 from streaming_moments.pipelines.quantities import Count, alpha0_of, size_of, time_of
-from streaming_moments.statistics.weights_by_age import LONGEST_HALF_LIFE
+from streaming_moments.statistics.half_life import LONGEST_HALF_LIFE
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
