@@ -17,17 +17,10 @@ from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes import polishing
+from streaming_moments.models.passes.stopping import OF_DOCUMENTS, OF_EM
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import row_of
-from streaming_moments.models.states import Clusters, States, states_of
 from streaming_moments.models.topics import TopicModel
-
-AUTO = "auto"
-"""Number of passes for "auto": until one changes the model by less than its error bars allow."""
-MOST_PASSES = 20
-"""Of "auto"."""
-_OF_EM = 0.05  # share of the error bars; these passes come nearer until they settle
-_MOVED = 0.01  # that a pass may change at most where there are no error bars
 
 
 class ExpectedSums(Protocol):
@@ -66,8 +59,7 @@ class Passes:
     rules : rules by which records are read
     shape : (rows, columns) of the tables of a model, for memory plans
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
-    settles : share of the error bars that the last pass of "auto" may change: large for documents,
-        as topics are nearest to the planted ones after one or two passes
+    settles : share of the error bars that the last pass of "auto" may change, as of `settled`
     of_counts : whether records are documents or sets, which need no foundation
     """
 
@@ -95,7 +87,7 @@ _OF_DOCUMENTS = Passes(
     polishing.RULES,
     lambda model: (model.n_words, model.n_topics),
     polishing.require_alpha,
-    0.5,
+    OF_DOCUMENTS,
     of_counts=True,
 )
 _OF_ROWS = Passes(
@@ -108,7 +100,7 @@ _OF_ROWS = Passes(
     mixture_passes.RULES,
     mixture_passes.shape_of,
     _refuse_alpha,
-    _OF_EM,
+    OF_EM,
 )
 _OF_SETS = Passes(
     set_passes.ExpectedSets,
@@ -118,7 +110,7 @@ _OF_SETS = Passes(
     set_passes.RULES,
     lambda model: (model.n_features, model.n_topics),
     _refuse_alpha,
-    _OF_EM,
+    OF_EM,
     of_counts=True,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
@@ -130,33 +122,6 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
         BernoulliMixture.name: _OF_SETS,
     }
 )
-
-
-def settled(before: Any, after: Any) -> bool:
-    """Whether a pass changed a model by little of its error bars on average: `Passes.settles`.
-
-    Without bars the limit is a hundredth: of L1 of a distribution, of the spread of a cluster.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> model = TopicModel.from_topics(np.array([[0.5], [0.5]]), np.ones(1))
-    >>> other = replace(model, topics=np.array([[0.51], [0.49]]))
-    >>> settled(model, other), settled(model, replace(other, topic_bars=np.ones(1)))
-    (False, True)
-    """
-    old, new = states_of(before), states_of(after)
-    if isinstance(old, Clusters) and isinstance(new, Clusters):
-        moved = np.linalg.norm(new.means - old.means, axis=1)
-        unit = np.sqrt(new.variances.mean(axis=1) * new.means.shape[1])
-    else:
-        assert isinstance(old, States)
-        assert isinstance(new, States)
-        moved = np.abs(new.columns - old.columns).sum(axis=0)
-        unit = np.ones(new.number)
-    share = passes_of(type(after)).settles
-    bound = _MOVED * unit if new.bars is None else share * new.bars
-    return bool(moved.mean() <= bound.mean())
 
 
 def passes_of(model: type[Any]) -> Passes:
