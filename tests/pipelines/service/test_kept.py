@@ -7,10 +7,10 @@ from time import monotonic
 import fsspec
 import pytest
 
-from streaming_moments.pipelines.service.body_budget import Budget
 from streaming_moments.pipelines.service.counting_progress import Counting
 from streaming_moments.pipelines.service.gauges import Gauges
 from streaming_moments.pipelines.service.ingest_worker.steps import NAMES, FailingStep
+from streaming_moments.pipelines.service.limits import Budget
 from streaming_moments.pipelines.service.memory_shard import as_shard
 from streaming_moments.pipelines.service.page_cache import PageCache
 from streaming_moments.pipelines.service.recent_counts import MINUTES, Rates
