@@ -33,7 +33,7 @@ SIGNED = frozenset({"triple_sketch"})  # names of arrays whose entries may be be
 
 @dataclass(frozen=True, eq=False)
 class WordArrays(Generic[L, Number]):
-    """What is kept of each word of a row block, in whole numbers or weighted.
+    """Arrays of one row for each word of a row block, in whole numbers or weighted.
 
     `MomentStatistics` says what each array is, `statistic_shapes` its shape and when it is there.
     """
