@@ -12,7 +12,7 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.base import Model
 from streaming_moments.models.passes.families import Passes, passes_of
 from streaming_moments.models.passes.polishing import PASSES
-from streaming_moments.models.passes.stopping import AUTO, MOST_PASSES, settled
+from streaming_moments.models.passes.stopping import AUTO
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
@@ -107,14 +107,13 @@ def polish(
         With the words of the model: see `storage.operations.lineages.store_for`. Of a window, its
         shards are taken by default.
     model : Model
-        Of a family of `models.passes`: topics, mixtures of Poissons or of Gaussians.
+        Of a family of `models.passes`.
     run : Run
         Where to run, and what its steps are told.
     shards : sequence of Shard, optional
         They need not be counted; by default those of the ledger, as they were counted.
     passes : int or "auto"
-        At least 1; "auto" makes them until one changes less than half of the error bars, of rows
-        and sets a twentieth, 20 at most.
+        At least 1, or "auto", as for `streaming_moments.polished`.
     alpha : bool
         Whether alpha is learned as well.
     parent : str
@@ -138,7 +137,7 @@ def polish(
     """
     family = passes_of(type(model))
     family.require(model, alpha)
-    most = MOST_PASSES if passes == AUTO else passes
+    most = family.number(passes)
     if isinstance(most, str) or most < 1:
         raise InvalidInput(f"--passes is {passes}; give at least 1")
     store, window = _store_of(source)
@@ -159,6 +158,7 @@ def polish(
     client = run.cluster.client
     reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
     total: PassSums | None = None
+    model = family.start(model)
     for number in range(1, most + 1):
         context = client.submit(
             PassContext.of, reading, model, work, number, skip_bad_shards, pure=False
@@ -175,7 +175,7 @@ def polish(
                 "store"
             )
         before, model = model, family.improved(model, total.expected, store.foundation, alpha)
-        if passes == AUTO and settled(before, model, family.settles):
+        if passes == AUTO and family.settled(before, model):
             break
     assert total is not None
     expected = total.expected
@@ -237,8 +237,9 @@ def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
     content = content_of(shard, reading.storage_options)
     if content.mark != mark:
         raise changed(shard.url)
-    for read in reading.read(shard, START, content):
-        total = reader.add(read.batch, total)
+    batches = (read.batch for read in reading.read(shard, START, content))
+    for batch in passes_of(type(reader.model)).cut(batches):
+        total = reader.add(batch, total)
     return PassSums(total, 1)
 
 

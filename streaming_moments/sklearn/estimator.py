@@ -190,15 +190,19 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _finish(self, records: Any) -> None:
-        """Finish a `fit`, which has all its records."""
-
-    def _polished(self, records: Any) -> Any:
-        """The model after `polish` passes over a batch of records, by all threads."""
+        """Finish a `fit`, which has all its records, by `polish` passes with all threads."""
         own, foundation = cast("Any", self), getattr(self, "_foundation", None)
-        threads, report = get_num_threads(), self._reporter()
-        return passes_over(
-            own.model_, foundation, [records], own.polish, threads=threads, report=report
-        )
+        passes = getattr(self, "polish", 0)
+        if passes:
+            threads, report = get_num_threads(), self._reporter()
+            batches = [self._read_by_passes(records)]
+            own._shown(
+                passes_over(own.model_, foundation, batches, passes, threads=threads, report=report)
+            )
+
+    def _read_by_passes(self, records: Any) -> Any:
+        """Batch of all records, as passes read them."""
+        return records
 
     def _read(self, X: Any) -> Any:
         check_is_fitted(self, "model_")

@@ -95,9 +95,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     def _begin(self, records: NDArray[Any]) -> None:
         self._foundation = self._foundation_of(records, squares=self.covariance_type == "diag")
 
-    def _finish(self, records: NDArray[Any]) -> None:
-        if self.polish:
-            self._shown(self._polished(VectorBatch(records)))
+    def _read_by_passes(self, records: NDArray[Any]) -> VectorBatch:
+        return VectorBatch(records)
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)

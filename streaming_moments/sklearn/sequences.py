@@ -37,6 +37,10 @@ class MomentHMM(MomentEstimator):
         Number of symbols n; by default from the fitted sequences.
     refine : int
         Rounds of expectation maximisation on the table of windows, for up to 128 symbols.
+    polish : int or "auto"
+        Passes of Baum-Welch over the sequences after the fit; "auto": until one changes the states
+        by less than a fiftieth of their error bars, at most 100. Only in `fit`, as `partial_fit`
+        does not have all sequences.
     sketch_columns : int, optional
         Columns of the sketch; as in `sketch_of`.
     random_state : int
@@ -73,6 +77,8 @@ class MomentHMM(MomentEstimator):
     """
 
     _seen = "sequences"
+    # pickles of earlier versions lack it
+    polish: int | Literal["auto"] = 0
 
     def __init__(
         self,
@@ -80,6 +86,7 @@ class MomentHMM(MomentEstimator):
         n_features: int | None = None,
         *,
         refine: int = 200,
+        polish: int | Literal["auto"] = 0,
         sketch_columns: int | None = None,
         random_state: int = 0,
         keep_statistics: bool = False,
@@ -88,6 +95,7 @@ class MomentHMM(MomentEstimator):
         self.n_components = n_components
         self.n_features = n_features
         self.refine = refine
+        self.polish = polish
         self.sketch_columns = sketch_columns
         self.random_state = random_state
         self.keep_statistics = keep_statistics
@@ -169,8 +177,11 @@ class MomentHMM(MomentEstimator):
         told: dict[str, Any] = {"refine": self.refine, "seed": self.random_state}
         k = self._number(statistics, HiddenMarkovModel, **told)
         options = MarkovOptions(topics=k, **told)
-        self.model_ = HiddenMarkovModel.fit(InMemory((statistics,)), options)
         self.statistics_ = statistics
+        return self._shown(HiddenMarkovModel.fit(InMemory((statistics,)), options))
+
+    def _shown(self, model: HiddenMarkovModel) -> Self:
+        self.model_ = model
         self.startprob_ = self.model_.start.copy()
         self.transmat_ = np.ascontiguousarray(self.model_.transition.T)
         self.emissionprob_ = np.ascontiguousarray(self.model_.emission.T)

@@ -92,6 +92,8 @@ class HiddenMarkovModel(TripleModel):
         entries, if the statistics have halves of the sequences.
     documents : int
         Number of sequences in the fit.
+    polishing : Polishing, optional
+        How it was polished; error bars, scores and operators are of the fit before that.
     since, until, half_life
         As for any model.
 
@@ -313,6 +315,7 @@ class HiddenMarkovModel(TripleModel):
             said.append(said_of_turned(self.turned))
         if self.rare:
             said.append("symbols are rare, so operators are mostly noise: use the parameters")
+        said += self.said_of_polishing(facts)
         return Description(facts, columns, "; ".join(said))
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:

@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.bernoullis import passes as set_passes
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
+from streaming_moments.models.chains import passes as chain_passes
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.latent_trees import passes as tree_passes
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes import polishing
-from streaming_moments.models.passes.stopping import OF_DOCUMENTS, OF_EM
+from streaming_moments.models.passes.stopping import (
+    AUTO,
+    MOST_OF_CHAINS,
+    MOST_PASSES,
+    OF_CHAINS,
+    OF_DOCUMENTS,
+    OF_EM,
+    settled,
+)
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import row_of
+from streaming_moments.models.states import states_of
+from streaming_moments.models.three_view import passes as view_passes
+from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
 
 
-class ExpectedSums(Protocol):
-    """Expected sums of a pass over records, in integers, so that they are exact in any order."""
-
-    @property
-    def documents(self) -> int:
-        """Number of records read, and of tokens or the like in them."""
-
-    @property
-    def tokens(self) -> int: ...
-
-    @classmethod
-    def zero(cls, model: Any) -> Self:
-        """Empty sums."""
-
-    def add(self, other: Self) -> Self:
-        """Sums including those of another, which are added in place."""
-
-    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
-
-    @classmethod
-    def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
-        """Sums from their `parts`."""
+def _as_it_is(given: Any) -> Any:
+    return given
 
 
 @dataclass(frozen=True)
 class Passes:
     """How passes polish the models of a family.
 
-    sums : class of the expected sums, `ExpectedSums`
+    sums : class of the expected sums, `expected_sums.ExpectedSums`
     reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
     improved : `improved(model, sums, foundation, alpha)` is the model after a pass
     arrays : names of the arrays of a model that the sums depend on
@@ -60,7 +51,11 @@ class Passes:
     shape : (rows, columns) of the tables of a model, for memory plans
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
     settles : share of the error bars that the last pass of "auto" may change, as of `settled`
-    of_counts : whether records are documents or sets, which need no foundation
+    of_rows : whether records are rows of numbers, which need the grid of a foundation
+    states : `states(model)` are what a pass of "auto" changes
+    cut : `cut(batches)` are the same records in batches that `reader` takes, however they were cut
+    begun : `begun(model)` is what the first pass over records reads with, after a fit
+    most : passes of "auto" at most
     """
 
     sums: type[Any]
@@ -71,7 +66,23 @@ class Passes:
     shape: Callable[[Any], tuple[int, int]]
     require: Callable[[Any, bool], None]
     settles: float
-    of_counts: bool = False
+    of_rows: bool = False
+    states: Callable[[Any], Any] = states_of
+    cut: Callable[[Iterable[Any]], Iterable[Any]] = _as_it_is
+    begun: Callable[[Any], Any] = _as_it_is
+    most: int = MOST_PASSES
+
+    def start(self, model: Any) -> Any:
+        """Model that the first pass reads with."""
+        return model if model.polishing is not None else self.begun(model)
+
+    def number(self, passes: int | str) -> int | str:
+        """Most passes that are made: `most` for "auto"."""
+        return self.most if passes == AUTO else passes
+
+    def settled(self, before: Any, after: Any) -> bool:
+        """Whether a pass changed a model by little, so that "auto" ends with it."""
+        return settled(self.states(before), self.states(after), self.settles)
 
 
 def _refuse_alpha(model: Any, alpha: bool) -> None:
@@ -88,7 +99,6 @@ _OF_DOCUMENTS = Passes(
     lambda model: (model.n_words, model.n_topics),
     polishing.require_alpha,
     OF_DOCUMENTS,
-    of_counts=True,
 )
 _OF_ROWS = Passes(
     mixture_passes.ExpectedRows,
@@ -101,6 +111,7 @@ _OF_ROWS = Passes(
     mixture_passes.shape_of,
     _refuse_alpha,
     OF_EM,
+    of_rows=True,
 )
 _OF_SETS = Passes(
     set_passes.ExpectedSets,
@@ -111,7 +122,41 @@ _OF_SETS = Passes(
     lambda model: (model.n_features, model.n_topics),
     _refuse_alpha,
     OF_EM,
-    of_counts=True,
+)
+_OF_SEQUENCES = Passes(
+    chain_passes.ExpectedStates,
+    lambda model, foundation: chain_passes.ChainReader(model),
+    lambda model, expected, foundation, alpha: chain_passes.improved(model, expected),
+    ("emission", "transition", "start", "weights"),
+    chain_passes.RULES,
+    lambda model: model.emission.shape,
+    _refuse_alpha,
+    OF_CHAINS,
+    cut=chain_passes.stretches,
+    begun=chain_passes.begun,
+    most=MOST_OF_CHAINS,
+)
+_OF_VIEWS = Passes(
+    view_passes.ExpectedViews,
+    lambda model, foundation: view_passes.ViewReader(model),
+    lambda model, expected, foundation, alpha: view_passes.improved(model, expected),
+    ("rows", "left", "right", "weights"),
+    view_passes.RULES,
+    lambda model: (sum(map(len, model.tables.values())), model.n_topics),
+    view_passes.require_one_state,
+    OF_EM,
+    begun=view_passes.begun,
+)
+_OF_TABLES = Passes(
+    tree_passes.ExpectedTables,
+    lambda model, foundation: tree_passes.TreeReader(model),
+    lambda model, expected, foundation, alpha: tree_passes.improved(model, expected),
+    ("flat",),
+    tree_passes.RULES,
+    lambda model: (sum(table.size for table in model.tree.tables), 1),
+    _refuse_alpha,
+    OF_EM,
+    states=tree_passes.conditionals,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {
@@ -120,6 +165,9 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
         Communities.name: _OF_DOCUMENTS,
         GaussianMixture.name: _OF_ROWS,
         BernoulliMixture.name: _OF_SETS,
+        HiddenMarkovModel.name: _OF_SEQUENCES,
+        MultiViewMixture.name: _OF_VIEWS,
+        LatentTree.name: _OF_TABLES,
     }
 )
 
