@@ -56,9 +56,9 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "`streaming-moments topics --model` shows each",
         ),
         "polish": dict.fromkeys(
-            ("independent", "factors", "blockmodel"),
-            "has no passes over records; polish a model of topics, poisson, communities, hmm, "
-            "views, latent_tree, gaussian_mixture or bernoulli_mixture",
+            ("independent", "factors"),
+            "has no passes over records; polish a model of topics, poisson, communities, "
+            "blockmodel, hmm, views, latent_tree, gaussian_mixture or bernoulli_mixture",
         ),
         "estimator": dict.fromkeys(
             ("poisson", "independent", "blockmodel"),

@@ -12,6 +12,8 @@ from streaming_moments.models.bernoullis import passes as set_passes
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.chains import passes as chain_passes
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.communities import passes as edge_passes
+from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.latent_trees import passes as tree_passes
 from streaming_moments.models.latent_trees.model import LatentTree
@@ -158,6 +160,16 @@ _OF_TABLES = Passes(
     OF_EM,
     states=tree_passes.conditionals,
 )
+_OF_EDGES = Passes(
+    edge_passes.ExpectedNeighbours,
+    edge_passes.LabelReader.of,
+    lambda model, expected, foundation, alpha: edge_passes.improved(model, expected),
+    ("memberships", "mixing"),
+    edge_passes.RULES,
+    lambda model: model.memberships.shape,
+    edge_passes.require_one_community,
+    _OF_EM,
+)
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {
         TopicModel.name: _OF_DOCUMENTS,
@@ -168,6 +180,7 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
         HiddenMarkovModel.name: _OF_SEQUENCES,
         MultiViewMixture.name: _OF_VIEWS,
         LatentTree.name: _OF_TABLES,
+        Blockmodel.name: _OF_EDGES,
     }
 )
 
