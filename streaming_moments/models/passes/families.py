@@ -168,7 +168,7 @@ _OF_EDGES = Passes(
     edge_passes.RULES,
     lambda model: model.memberships.shape,
     edge_passes.require_one_community,
-    _OF_EM,
+    OF_EM,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {
