@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.labels import settled_labels
@@ -59,6 +60,8 @@ class MomentCommunities(SparseInput, MomentTransformer):
         Memberships of the fitted nodes; only after `fit`, as other methods do not have all rows.
         With alpha0 0, one community each: at most ten rounds by the likelihood of a blockmodel,
         with degree correction where degrees differ by more than chance.
+    labels_ : (nodes,) int64
+        Most likely community of each fitted node; only after `fit`.
     number_search_ : NumberSearch
         Numbers tried, if `n_components` was "auto" or "predict".
     statistics_ : MomentStatistics
@@ -96,6 +99,16 @@ class MomentCommunities(SparseInput, MomentTransformer):
         self.random_state = random_state
         self.keep_statistics = keep_statistics
         self.verbose = verbose
+
+    @property
+    def labels_(self) -> NDArray[np.int64]:
+        """(nodes,) most likely community of each fitted node; only after `fit`."""
+        check_is_fitted(self, "memberships_")
+        return np.asarray(self.memberships_.argmax(axis=1), dtype=np.int64)
+
+    def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
+        """(nodes,) `labels_`, after a fit to these nodes."""
+        return self.fit(X).labels_
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(nodes, k) memberships of nodes from their rows, with sum 1."""

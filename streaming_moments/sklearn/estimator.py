@@ -264,6 +264,45 @@ class MomentMixture(DensityMixin, MomentEstimator):  # type: ignore[misc]
         """Mean log-likelihood of a row."""
         return float(self.score_samples(X).mean())
 
+    def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
+        """(n,) the most likely component of each row, after a fit to these rows."""
+        return self.fit(X).predict(X)
+
+    def sample(self, n_samples: int = 1, random_state: int = 0) -> tuple[Any, NDArray[np.int64]]:
+        """Draw rows from the mixture.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        random_state : int
+            Seed.
+
+        Returns
+        -------
+        tuple
+            (n_samples, d) rows, and (n_samples,) the component of each.
+
+        Raises
+        ------
+        InvalidInput
+            The number is below 1.
+        """
+        check_is_fitted(self, "model_")
+        if n_samples < 1:
+            raise InvalidInput(f"n_samples is {n_samples}; give at least 1")
+        found: tuple[Any, NDArray[np.int64]] = self.model_.sample(n_samples, random_state)
+        return found
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion of rows; lower is better."""
+        logs = self.score_samples(X)
+        return float(self.model_.n_parameters * np.log(len(logs)) - 2 * logs.sum())
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion of rows; lower is better."""
+        return float(2 * self.model_.n_parameters - 2 * self.score_samples(X).sum())
+
 
 class MomentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):  # type: ignore[misc]
     """An estimator whose `transform` gives a float64 number for each of its `components_`."""

@@ -151,6 +151,43 @@ class MomentHMM(MomentEstimator):
         check_is_fitted(self, "model_")
         return float(self.model_.log_likelihoods(_symbols(X, lengths, y)).sum())
 
+    def sample(
+        self, n_samples: int = 1, random_state: int = 0
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Draw one sequence from the chain.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of symbols.
+        random_state : int
+            Seed.
+
+        Returns
+        -------
+        tuple
+            (n_samples,) symbols, and (n_samples,) their states.
+
+        Raises
+        ------
+        InvalidInput
+            The number is below 1.
+        """
+        check_is_fitted(self, "model_")
+        if n_samples < 1:
+            raise InvalidInput(f"n_samples is {n_samples}; give at least 1")
+        return self.model_.sample(n_samples, random_state)
+
+    def bic(self, X: Any, lengths: Sequence[int] | None = None) -> float:
+        """Bayesian information criterion of sequences, by their symbols; lower is better."""
+        symbols = _symbols(X, lengths).symbols.size
+        free = self.model_.n_parameters * np.log(max(symbols, 1))
+        return float(free - 2 * self.score(X, lengths=lengths))
+
+    def aic(self, X: Any, lengths: Sequence[int] | None = None) -> float:
+        """Akaike's information criterion of sequences; lower is better."""
+        return 2 * self.model_.n_parameters - 2 * self.score(X, lengths=lengths)
+
     def perplexity(self, X: Any, lengths: Sequence[int] | None = None) -> float:
         """Perplexity per symbol; lower is better."""
         check_is_fitted(self, "model_")

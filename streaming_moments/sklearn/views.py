@@ -118,6 +118,10 @@ class MomentViews(SparseInput):
         """(records,) the most likely state, given the views that are not None."""
         return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
 
+    def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
+        """(records,) the most likely state of each record, after a fit to these records."""
+        return self.fit(X).predict(X)
+
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(records,) log-probability of the words of single-state records, in nats."""
         check_is_fitted(self, "model_")
