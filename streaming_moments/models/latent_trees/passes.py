@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.expected_sums import UNIT, IntegerSums
 from streaming_moments.models.latent_trees.directed import DirectedTree
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.states import States
+from streaming_moments.numerics.expected_sums import UNIT, IntegerSums
 from streaming_moments.statistics.counts.batch import CountBatch
 
 _SMOOTHING = 1e-3  # share of a node's own distribution in its distribution given its parent
