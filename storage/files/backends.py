@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import fsspec
@@ -27,6 +28,8 @@ class Backend:
     buckets : whether paths begin with a bucket, which may not exist
     content_type : how its client is told what a file is, so that a browser shows a page and does
         not store it; empty where it cannot be told
+    in_one_request : what its client is told so that it does not ask for the size of a file before
+        it reads all of it
     in_chunks : whether its client would send a large file in several requests, of which the first
         has the condition
     errors : modules and names of errors that are no OSError: the storage cannot be read or written.
@@ -38,6 +41,7 @@ class Backend:
     creates: Literal["link", "step", "condition", "look"] = "look"
     buckets: bool = False
     content_type: str = ""
+    in_one_request: Mapping[str, int] = field(default_factory=dict)
     in_chunks: bool = False
     errors: tuple[tuple[str, str], ...] = ()
 
@@ -55,6 +59,7 @@ BACKENDS = (
         "condition",
         buckets=True,
         content_type="ContentType",
+        in_one_request={"max_concurrency": 1},
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
             ("botocore.exceptions", "ClientError"),

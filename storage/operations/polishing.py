@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.passes.polishing import ExpectedCounts
-from streaming_moments.numerics.expected_sums import ExpectedSums
+from streaming_moments.statistics.expected_sums import ExpectedSums
 from streaming_moments.storage.files.arrays import (
     ArraySpec,
     encode_chunks,

@@ -45,7 +45,7 @@ def _as_it_is(given: Any) -> Any:
 class Passes:
     """How passes polish the models of a family.
 
-    sums : class of the expected sums, `numerics.expected_sums.ExpectedSums`
+    sums : class of the expected sums, `expected_sums.ExpectedSums`
     reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
     improved : `improved(model, sums, foundation, alpha)` is the model after a pass
     arrays : names of the arrays of a model that the sums depend on
