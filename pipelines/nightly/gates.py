@@ -158,7 +158,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "max_held_out_drop",
-        "drop of held-out log-likelihood",
+        "drop of held-out likelihood",
         Better.LESS_THAN_BEFORE,
         _Distance,
         _held_out_drop,
@@ -183,7 +183,7 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure(
         "max_perplexity",
-        "held-out perplexity of a symbol",
+        "perplexity of a symbol held out",
         Better.LESS,
         _Perplexity,
         _perplexity,

@@ -370,7 +370,7 @@ def test_deaths_of_one_row_block_after_the_other_end_the_update(store, shards, f
     monkeypatch.setattr(reduction, "deaths_of", blamed)
     monkeypatch.setattr(Reduction, "run", counted)
     monkeypatch.setattr(ProcessSums, "rows", dying)
-    with pytest.raises(WorkersLost, match="died 4 times .* or of blocks beside it it seems; give"):
+    with pytest.raises(WorkersLost, match="died 4 times .* or of other blocks. Give"):
         update(store, list_shards([str(shards)]), Run(four), plan=small(store, four))
     assert MomentStore.open(store.url).version == store.version
 

@@ -201,9 +201,9 @@ def test_a_model_without_topics_is_kept_and_shown_and_read_by_nobody(
     [
         (
             ("--model", "poisson", "--alpha0", "1"),
-            "--alpha0 is no option of model poisson",
+            "--alpha0 is not an option of model poisson",
         ),
-        (("--max-alpha0", "1"), "--max-alpha0 is no option of model topics"),
+        (("--max-alpha0", "1"), "--max-alpha0 is not an option of model topics"),
         (("--model", "hidden"), "'topics', 'poisson', 'independent'"),
     ],
 )
@@ -216,8 +216,8 @@ def test_an_option_that_the_model_has_not_is_refused_by_name(run, options, said)
 @pytest.mark.parametrize(
     ("section", "said"),
     [
-        ({"model": "poisson", "alpha0": 1}, "alpha0: no option of model 'poisson'"),
-        ({"max_alpha0": 1}, "max_alpha0: no option of model 'topics'"),
+        ({"model": "poisson", "alpha0": 1}, "alpha0: not an option of model 'poisson'"),
+        ({"max_alpha0": 1}, "max_alpha0: not an option of model 'topics'"),
         ({"further": {}}, r"\[refit\] has no key 'further'"),
         ({"model": "hidden"}, r"\[refit\] model: .*'topics', 'poisson', 'independent'"),
         ({"model": "independent", "max_alpha0": "much"}, "max_alpha0 is 'much': .* valid number"),

@@ -192,7 +192,7 @@ def test_commands_and_python_say_what_is_outside_and_what_would_lower_it(titles,
     code, out, err = run("create", url, shards, *few)
     assert code == 0, err
     assert "of the tokens of the pilot are outside the vocabulary: " in out
-    assert "rarer than the 400 that were asked for" in out
+    assert "rarer than the 400 requested words" in out
     assert "`--vocabulary-size 800` of `create` or `rebase` would count rarer words" in out
     assert "`grow" not in out, "nothing is counted yet"
     store = open_store(str(url))

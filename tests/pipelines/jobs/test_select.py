@@ -342,7 +342,7 @@ def test_without_halves_auto_says_what_to_give(run, whole_store, option):
 
 def test_auto_is_of_topics_alone(run, store):
     code, _, err = run("refit", store.url, "--model", "poisson", "--topics", "auto")
-    assert (code, "--topics auto is of models topics, " in err) == (2, True)
+    assert (code, "--topics auto works only for models topics, " in err) == (2, True)
     code, _, err = run("select", store.url, "--topics", "auto")
     assert code == 2
 

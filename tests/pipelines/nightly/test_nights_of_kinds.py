@@ -145,7 +145,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
-        ({"refit": {"model": "hmm", "topics": 2, "alpha0": 1.0}}, "alpha0: no option of model"),
+        ({"refit": {"model": "hmm", "topics": 2, "alpha0": 1.0}}, "alpha0: not an option of model"),
         ({"refit": {"model": "hmm", "topics": 2, "half_life_days": 9}}, "whole numbers"),
         ({"refit": {"model": "latent_tree", "topics": [2, 3]}}, "a list works only for models"),
         ({"refit": {"model": "independent", "topics": 2, "polish": 1}}, "polish"),
@@ -166,7 +166,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
         *(
             (
                 {"refit": {"model": model, "topics": 2}, "gates": {"max_held_out_drop": 0.1}},
-                f"[gates] max_held_out_drop: model '{model}' knows nothing",
+                f"[gates] max_held_out_drop: model '{model}' has no such value",
             )
             for model in ("poisson", "independent", "blockmodel", "gaussian_mixture")
         ),

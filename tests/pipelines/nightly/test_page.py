@@ -324,11 +324,11 @@ def test_a_run_that_breaks_off_is_told_of_and_leaves_no_lock(nights, as_it_was, 
     assert found["run_exit_code", None] == 1
     assert found["documents", None] == 400
     assert found["last_success_timestamp_seconds", None] == unix(nights[1].report.finished)
-    # what is no report is said, and the rest is shown
+    # what is not a report is said, and the rest is shown
     (place / "reports" / "night-20261101T.json").write_text('{"store": ')
     assert nightly(configured(place), embedded, lambda step: None).outcome == "nothing new"
     html = (place / "reports" / "latest.html").read_text()
-    assert "night-20261101T.json is no report" in html
+    assert "night-20261101T.json is not a report" in html
     assert [run["outcome"] for run in content_of(html)["runs"]][-2:] == ["failed", "nothing new"]
 
 
