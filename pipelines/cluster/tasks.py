@@ -117,7 +117,7 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
             patience.look()
             wait *= 2  # a large result needs a longer turn
             if future.done() and time.monotonic() - begun >= silent_workers.ANSWER_SECONDS:
-                # who has made it and hangs will not send it: another makes it again
+                # the worker that made it hangs, so let another one make it again
                 silent_workers.restart_silent(cluster.client)
                 begun = time.monotonic()
         except Exception:

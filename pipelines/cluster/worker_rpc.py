@@ -1,4 +1,4 @@
-"""Asking workers and the scheduler beside their tasks."""
+"""Calls to workers and the scheduler outside their tasks."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class RebaseResult:
 
 
 def pilot_of(store: MomentStore) -> PilotOptions:
-    """Options that made the vocabulary and basis of the store; defaults where none were recorded.
+    """Options that made the vocabulary and basis of the store; defaults if unrecorded.
 
     Examples
     --------

@@ -69,9 +69,9 @@ def select_states(
         )
     if not store.halves:
         raise InvalidInput(
-            "the store has no halves of the records, so nothing can be held out; "
-            "create it without --no-halves, or compare what `streaming-moments transform` says of "
-            "shards that are not counted"
+            "the store has no halves of the records, so nothing can be held out; create it "
+            "without --no-halves, or compare the results of `streaming-moments transform` for "
+            "uncounted shards"
         )
     if not tried:
         raise InvalidInput("give at least one number of states")

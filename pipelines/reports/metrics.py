@@ -24,7 +24,7 @@ _DriftNumbers: Any = make_dataclass(
 
 @dataclass(frozen=True)
 class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measure of drift
-    """Numbers to be watched; None where there is none, which leaves the metric out.
+    """Numbers to monitor; a metric with None is left out.
 
     It also takes each number of `quality.Drift` by its name, as a keyword argument.
 

@@ -259,7 +259,7 @@ still are; refit'
 
 
 def stale_as_json(stale: Staleness) -> dict[str, object]:
-    """Version a model is of, and documents since; null where they are not known."""
+    """Return the version of a model, and the documents since; null if unknown."""
     return {
         "fitted_version": stale.version,
         "documents_counted_since": stale.counted,

@@ -28,7 +28,7 @@ def still_counted(
     found: Mapping[int, Sequence[Any]],
     storage_options: Mapping[str, object] | None = None,
 ) -> tuple[dict[int, tuple[Any, ...]], int]:
-    """Return documents or rows by number without forgotten ones, and the number left out.
+    """Return documents or rows, by topic, without forgotten ones; also how many are left out.
 
     If nothing was forgotten since the fit, nothing is left out. Otherwise documents of shards that
     the store does not count are left out, and those missing from a shard with new content. Rows of

@@ -19,7 +19,7 @@ from streaming_moments.storage.inbox.set_aside import find_set_aside
 from streaming_moments.storage.store.store import MomentStore
 
 _HEADER = 1 << 16  # bytes that a header rarely exceeds
-_FAR = 1000  # seals after the first that may have a receipt
+_FAR = 1000  # number of seals to search, from the first that may contain the receipt
 
 
 @dataclass(frozen=True)

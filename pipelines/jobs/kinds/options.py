@@ -65,7 +65,7 @@ class KindOptions:
         metavar="NAMES",
     )
     symbols: Symbols = option(
-        **_of_kinds({"sequences": "What a symbol of a text is: characters or words [characters]"}),
+        **_of_kinds({"sequences": "The symbols of a text: characters or words [characters]"}),
         default="characters",
         choices=SYMBOLS,
     )

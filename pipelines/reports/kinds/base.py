@@ -122,7 +122,7 @@ def last_rows(facts: Facts) -> Rows:
     """Bytes, halves, models, tags, and what updates skip."""
     return [
         size_row(facts),
-        ("halves", "kept apart" if facts["halves"] else "not kept, so no error bars"),
+        ("halves", "kept apart" if facts["halves"] else "without halves, so no error bars"),
         *kept_rows(facts),
     ]
 

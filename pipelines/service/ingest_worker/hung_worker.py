@@ -1,4 +1,4 @@
-"""A hung worker: who says nothing through its pipe for `hung_after` is killed."""
+"""Detection of a hung worker, which is killed after `hung_after` without a heartbeat."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Heard:
 def kill_if_hung(
     child: subprocess.Popen[bytes], heard: Heard, patience: float, tell: Callable[[str], None]
 ) -> None:
-    """Kill a process that has said nothing for so many seconds, and tell."""
+    """Kill a process that was silent for this many seconds, and report it."""
     silence = heard.silence()
     if silence >= patience:
         tell(f"the counting process has sent no heartbeat for {silence:.0f} s; killed")

@@ -58,7 +58,7 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
         ({**LEAST, "stoer": "s"}, "the top level has no key 'stoer', did you mean 'store'?"),
         (
             with_section("metrics", textfile="s3://bucket/a.prom"),
-            r"\[metrics\] textfile: s3://bucket/a.prom is not a local file \*.prom",
+            r"\[metrics\] textfile: s3://bucket/a.prom is not a local file named \*.prom",
         ),
         (with_section("metrics", textfile="/var/a.txt"), "/var/a.txt is not a local file"),
         (with_section("metrics", file="/var/a.prom"), "no key 'file', did you mean 'textfile'"),
