@@ -29,6 +29,8 @@ class Backend:
         not store it; empty where it cannot be told
     in_chunks : whether its client would send a large file in several requests, of which the first
         has the condition
+    parts_at_once : how its client is told the most parts of a file that it reads at a time. Unless
+        it is 1, it asks for the size of each file first, and the parts may be of two contents
     errors : modules and names of errors that are no OSError: the storage cannot be read or written.
         Each raises FileNotFoundError where there is no file, PermissionError where it may not be
         read
@@ -39,12 +41,18 @@ class Backend:
     buckets: bool = False
     content_type: str = ""
     in_chunks: bool = False
+    parts_at_once: str = ""
     errors: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_local(self) -> bool:
         """Whether files are on this machine's disks."""
         return self.creates == "link"
+
+    @property
+    def in_one_request(self) -> dict[str, int]:
+        """What its client is told so that a whole file is read in one request."""
+        return {self.parts_at_once: 1} if self.parts_at_once else {}
 
 
 BACKENDS = (
@@ -55,6 +63,7 @@ BACKENDS = (
         "condition",
         buckets=True,
         content_type="ContentType",
+        parts_at_once="max_concurrency",
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
             ("botocore.exceptions", "ClientError"),

@@ -89,6 +89,10 @@ def open_file_system(
         A user name or a password in the URL.
     """
     require_no_user(url)
+    scheme, mark, rest = url.partition("://")
+    if mark:
+        # in capitals it is the same; fsspec knows it in small letters alone
+        url = f"{scheme.lower()}://{rest}"
     if is_local(get_protocol(url)):
         # POSIX would keep two slashes at the beginning, as of another name
         place = re.sub("^//+", "/", os.path.abspath(strip_protocol(url)))

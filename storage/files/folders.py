@@ -120,7 +120,8 @@ class Folder:
         """
         with self._errors("read", name):
             try:
-                content: bytes = self._file_system.cat_file(self._place(name))
+                place, told = self._place(name), self._backend.in_one_request
+                content: bytes = self._file_system.cat_file(place, **told)
             except FileNotFoundError:
                 return None
             return content
@@ -143,7 +144,7 @@ class Folder:
         names : sequence of str
             The files.
         limits : sequence of int, optional
-            Of each file no more bytes are read; with them object stores answer in one request.
+            Of each file no more bytes are read.
 
         Raises
         ------
@@ -165,7 +166,9 @@ class Folder:
         places = [self._place(name) for name in names]
         contents: list[bytes | None] = []
         with self._errors("read", f"{len(names)} files"):
-            found = self._file_system.cat_ranges(places, starts, limits, on_error="return")
+            found = self._file_system.cat_ranges(
+                places, starts, limits, on_error="return", **self._backend.in_one_request
+            )
         for name, content in zip(names, found, strict=True):
             missing = isinstance(content, FileNotFoundError)
             with self._errors("read", name):

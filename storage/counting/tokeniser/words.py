@@ -10,7 +10,7 @@ import unicodedata
 
 # Part of the fingerprint: raise it with any change of what `words` returns.
 TOKENISER = 1
-_LAST_BASIC = 0xFFFF
+LAST_BASIC = 0xFFFF
 _BEYOND_BASIC = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -28,7 +28,7 @@ def words(text: str) -> list[str]:
     if whole.isalpha():  # letters alone: the pattern takes longer to make than a command to begin
         return [whole]
     # The class of all letters is searched range by range above the basic plane: seven times slower.
-    last = sys.maxunicode if _BEYOND_BASIC.search(whole) else _LAST_BASIC
+    last = sys.maxunicode if _BEYOND_BASIC.search(whole) else LAST_BASIC
     return _word_pattern(last).findall(whole)
 
 

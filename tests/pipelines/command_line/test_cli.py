@@ -236,7 +236,7 @@ def test_without_a_command_the_help_is_shown_as_it_is(run):
 
 def test_every_command_is_found_where_it_is_said_to_be(run):
     names = re.findall(r"^  ([a-z-]+)  ", run()[1].split("\nStores:")[1], re.MULTILINE)
-    assert len(names) == 33
+    assert len(names) == 34
     for name in names:
         assert run(name, "--help")[1].startswith(f"Usage: streaming-moments {name}")
 
@@ -256,9 +256,9 @@ def test_the_installed_command_answers():
 
 def test_shards_and_store_on_s3(run, shards):
     fsspec = pytest.importorskip("fsspec")
-    from moto.server import ThreadedMotoServer
+    from s3_server import S3Server
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     options = {"endpoint_url": f"http://{host}:{port}", "key": "user", "secret": "hidden-secret"}
