@@ -149,8 +149,8 @@ class SegmentReference(Extensible):
 class SegmentSum(Extensible):
     """A segment that is read in place of those that it is the sum of, which stay.
 
-    It holds no ledger. A version is the same with and without it: one that is gone or damaged is
-    not read, and what it is the sum of is.
+    Its ledger has the records of each of these. A version is the same with and without it: of one
+    that is gone, damaged or lacks a ledger, what it is the sum of is read.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest

@@ -36,6 +36,13 @@ def reference_of(part: Part) -> SegmentReference:
     return part.reference if isinstance(part, Summed) else part
 
 
+def segments_in(part: Part) -> tuple[SegmentReference, ...]:
+    """The segments that a part is the sum of, through all sums within it; or itself."""
+    if not isinstance(part, Summed):
+        return (part,)
+    return tuple(segment for one in part.of for segment in segments_in(one))
+
+
 def added(part: Part) -> Part:
     """A part with the numbers that it holds, whether they are added or subtracted."""
     if isinstance(part, Summed):
