@@ -154,7 +154,7 @@ CASES = {
     "bad shard after a good one": ("update {store} {whole.parquet} {z.txt}", "z.txt", "UTF-8"),
     "two bad shards": ("update {store} {latin.txt} {noise.parquet}", "latin.txt", "noise.parquet"),
     "forget what is not counted": ("forget {store} {whole.parquet}", "whole.parquet", "give"),
-    "forget what has changed": ("forget {store} {changed.txt}", "changed.txt", "Put the old"),
+    "forget what has changed": ("forget {store} {changed.txt}", "changed.txt", "put the old"),
     "replace with wrong old content": (
         "update {store} {changed.txt} --replace --old {two.txt}",
         "changed.txt was counted as sha256:",

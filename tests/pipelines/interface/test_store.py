@@ -130,7 +130,7 @@ def test_partitions_that_changed_are_refused_and_nothing_is_counted(empty, plant
     other = dask.bag.from_sequence(planted[:60] + planted[200:230], npartitions=3)
     with pytest.raises(InvalidInput, match="1 partitions were counted with other content: part"):
         store.update(other, source="a", client=client)
-    with pytest.raises(InvalidInput, match="is now sha256:.*Put the old content back"):
+    with pytest.raises(InvalidInput, match="is now sha256:.*put the old content back"):
         store.forget(other, source="a", client=client)
     assert open_store(store.url).version == store.version
     assert store.update(other, source="b", client=client).documents == 180
