@@ -1,4 +1,4 @@
-"""Record files: the records of a segment's shards as an Arrow table, and its Parquet file."""
+"""Record files: the records of a segment's shards as an Arrow table and a Parquet file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def record_schema() -> pa.Schema:
 
 
 def table_to_parquet(table: pa.Table) -> bytes:
-    """Parquet file of a table of records."""
+    """Encode a table of records as a Parquet file."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     content: bytes = sink.getvalue().to_pybytes()
@@ -40,13 +40,15 @@ def table_to_parquet(table: pa.Table) -> bytes:
 
 
 def table_from_parquet(content: bytes, where: str) -> pa.Table:
-    """Table of the records in a Parquet file, under the names that `shard_name` gives today."""
+    """Decode a Parquet file of records; names are those that `shard_name` gives now."""
     try:
         table = pq.ParquetFile(pa.BufferReader(content)).read().select([*COLUMNS])
         table = table if table.schema.equals(record_schema()) else table.cast(record_schema())
     except (pa.ArrowException, KeyError) as error:
-        raise StoreError(f"{where} holds no shard records ({error}); restore it") from error
-    # earlier versions of the package kept signatures, and hosts as they were spelled
+        raise StoreError(
+            f"{where} is not a table of shard records ({error}); restore it"
+        ) from error
+    # earlier versions of the package stored signatures, and hosts as they were spelled
     if _any_of_web(table["url"]):
         names = [shard_name(url) for url in table["url"].to_pylist()]
         table = table.set_column(0, record_schema().field("url"), pa.array(names, pa.string()))
@@ -56,5 +58,5 @@ def table_from_parquet(content: bytes, where: str) -> pa.Table:
 def _any_of_web(urls: pa.ChunkedArray) -> bool:
     if len(urls) > _FEW:
         return bool(pc.any(pc.match_substring_regex(urls, _HTTP)).as_py())
-    # what computes takes longer to load than a few take to look at
+    # loading the compute module takes longer than a few comparisons
     return any(re.match(_HTTP, url) for url in urls.to_pylist())

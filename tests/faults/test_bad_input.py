@@ -178,7 +178,7 @@ CASES = {
     "rollback to no version": ("rollback {store} 77", "77", "it has 0 to"),
     "tag of a bad name": ("tag {store} a/b first", "a/b", "use up to 100"),
     "tag of no model": ("tag {store} next nobody", "nobody", "it has first, live"),
-    "tag with a model's name": ("tag {store} first live", "first", "take another name"),
+    "tag with a model's name": ("tag {store} first live", "first", "choose another name"),
     "label of no topic": ("label {store} 7 ships", "7", "has topics 0 to 1"),
     "label with an escape": ("label {store} 0 a\x1bb", "a\\x1bb", "on one line"),
     "label of nothing": ("label {store} 0", "TEXT", "--remove"),

@@ -293,7 +293,7 @@ def test_a_file_too_many_is_found_on_opening(subject, folder):
         whole = folder != "basis"
         if whole:
             problems = MomentStore.open(str(subject.root), whole=False).verify()
-            assert problems == [f"{stray} is in no manifest"]
+            assert problems == [f"{stray} is not in the manifest"]
     finally:
         stray.unlink()
 

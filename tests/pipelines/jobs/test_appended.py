@@ -214,7 +214,9 @@ def test_a_record_without_its_end_waits_up_to_the_bound(tmp_path, bound):
     if bound == 9:
         assert appended_to(asked) == Appended(Shard(f"{path}#bytes=4", 4), 9)
         return
-    with pytest.raises(ShardError, match="record from byte 8 on is above 8 bytes and does not end"):
+    with pytest.raises(
+        ShardError, match="record that begins at byte 8 exceeds 8 bytes without an end"
+    ):
         appended_to(asked)
 
 

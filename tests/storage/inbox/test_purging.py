@@ -252,7 +252,8 @@ def test_each_inbox_answers_for_its_own_shards_alone():
         own[0]: "holds or names documents",
         f"{first.folder.url}/{seal_file(1)}": "holds the hash of documents",
         f"{first.folder.url}/claims/{keyed.receipt}.json": "holds the hash of documents",
-        f"{first.folder.url}/left_out/{keyed.receipt}.json": "tells of what came beside documents",
+        f"{first.folder.url}/left_out/{keyed.receipt}.json": "names documents that were rejected "
+        "with them",
     }
 
     # what waits is sealed by the store whose inbox it is

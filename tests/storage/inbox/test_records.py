@@ -74,7 +74,7 @@ def test_anything_is_a_line_or_refused_by_its_field(record, shape):
         ({"text": "a", "data": "2026-11-23"}, "data", "did you mean 'date'"),
         ({"text": "a", "zzz": 1}, "zzz", "only text, id, date"),
         ({"text": "\ud800"}, "text", "surrogate"),
-        ({"text": "a" * 100}, "text", "above 64 bytes"),
+        ({"text": "a" * 100}, "text", "exceeds 64 bytes"),
     ],
 )
 def test_what_is_refused_is_named_with_what_is_taken(record, field, told):
@@ -102,7 +102,7 @@ def test_a_bad_document_refuses_all_or_is_left_out():
     one, bad = shape.submission(documents, receipt, False, TODAY, skip_bad=True)
     assert [refused.place for refused in bad] == [1]
     assert [piece.day.isoformat() for piece in one.pieces] == ["2026-11-20", "2026-11-23"]
-    with pytest.raises(InvalidInput, match="no documents"):
+    with pytest.raises(InvalidInput, match="no valid documents"):
         shape.submission([{}], receipt, False, TODAY, skip_bad=True)
 
 
@@ -122,7 +122,7 @@ def test_dates_far_from_the_day_of_arrival_are_refused_where_told(day, taken):
 def test_a_line_is_as_long_as_the_bound_and_no_longer():
     record = {"text": "a" * 52}
     assert len(RecordShape(line_bytes=64).line(record, 0, TODAY)[1]) == 64
-    with pytest.raises(RecordRefused, match="above 63 bytes"):
+    with pytest.raises(RecordRefused, match="exceeds 63 bytes"):
         RecordShape(line_bytes=63).line(record, 0, TODAY)
 
 
@@ -130,7 +130,7 @@ def test_an_id_is_as_long_as_the_bound_and_no_longer():
     shape = RecordShape()
     assert shape.line({"text": "a", "id": "i" * 1000}, 0, TODAY)[1].count(b"i") == 1001
     for name in ("i" * 1001, ""):
-        with pytest.raises(RecordRefused, match="not of 1 to 1000 characters"):
+        with pytest.raises(RecordRefused, match="must have 1 to 1000 characters"):
             shape.line({"text": "a", "id": name}, 0, TODAY)
 
 

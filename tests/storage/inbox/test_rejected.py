@@ -77,5 +77,5 @@ def test_notes_of_some_receipts_go_and_no_others(inbox):
 
 def test_a_note_without_documents_is_an_error(inbox):
     inbox.folder.write(f"left_out/{ONE}.json", seal({"left": []}))
-    with pytest.raises(StoreError, match=f"left_out/{ONE}.json is no such note"):
+    with pytest.raises(StoreError, match=f"left_out/{ONE}.json is not a valid note"):
         read_left_out(inbox.folder, ONE)

@@ -313,7 +313,7 @@ def test_a_shard_that_is_there_with_another_content_is_an_error():
     inbox.put([sent("a"), sent("b", day="2026-11-20")])
     inbox.folder.write(shard_file(1, TODAY), b"other")
     for _ in range(2):
-        with pytest.raises(StoreError, match="2026-11-23/.* has another content than seal 1 says"):
+        with pytest.raises(StoreError, match="2026-11-23/.* differs from seal 1"):
             SealLog(inbox).seal_next()
     assert len(inbox.pending()) == 1
     assert inbox.folder.read(shard_file(1, TODAY)) == b"other"

@@ -52,7 +52,7 @@ def test_a_topic_that_is_not_there_is_refused(store, topic):
 
 
 def test_what_cannot_be_a_label_is_refused(store):
-    with pytest.raises(InvalidInput, match="cannot be called"):
+    with pytest.raises(InvalidInput, match="cannot be named"):
         label(store, 0, "a" * 101)
     with pytest.raises(StoreError, match="no model 'third'"):
         label(store, 0, "sea", "third")

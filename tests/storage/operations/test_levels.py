@@ -251,7 +251,7 @@ def test_of_two_writers_that_sum_the_same_one_is_told_that_the_other_came_first(
     parts = parts_to_sum(store.commit, 3)
     assert [reference_of(part).dates.first for part in parts] == [day(0), day(1), day(2)]
     first = sum_beside(store, parts)
-    with pytest.raises(SegmentsChanged, match="another writer came first"):
+    with pytest.raises(SegmentsChanged, match="another writer was faster"):
         sum_beside(store, parts)
     assert first.latest().version == first.version
     assert parts_to_sum(first.commit, 3) == ()
@@ -330,7 +330,7 @@ def test_a_commit_keeps_what_later_versions_say_of_sums_and_refuses_what_is_none
     assert "sums" not in commit_to_json(store.at(1).commit), "as it was before there were any"
     [first, *rest] = content["sums"]
     for wrong in ({"id": "../../outside"}, {"manifest": "0"}, {"of": ["../x"]}, {"sign": "1"}):
-        with pytest.raises(StoreError, match="is no commit"):
+        with pytest.raises(StoreError, match="is not a valid commit"):
             commit_from_json({**content, "sums": [{**first, **wrong}, *rest]}, "it")
     # of no sign there are no segments
     odd = commit_from_json({**content, "sums": [{**first, "sign": 2}]}, "it")

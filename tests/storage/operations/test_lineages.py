@@ -145,10 +145,10 @@ def test_nothing_is_committed_through_what_is_aside(store):
 
 def test_a_rebase_that_slept_takes_the_place_of_no_later_one(store):
     staged = aside(begun(store), "a", 1)
-    with pytest.raises(StoreError, match="another rebase, or new words, came meanwhile"):
+    with pytest.raises(StoreError, match="another rebase, or new words, came in between"):
         begun(store)
     adopted = adopt(aside(staged, "b", 2))
-    with pytest.raises(StoreError, match="another rebase, or new words, came meanwhile"):
+    with pytest.raises(StoreError, match="another rebase, or new words, came in between"):
         begun(store)
     for late in (adopt, give_up):
         with pytest.raises(StoreError, match="no staged lineage"):
@@ -181,7 +181,7 @@ def test_the_model_published_before_is_found_step_by_step(store):
     store = tag(store, "published", "m1")
     assert last_published(store, "published") == "m0"
     store = tag(store, "published", "m0")
-    with pytest.raises(StoreError, match="stood for no model before 'm0'"):
+    with pytest.raises(StoreError, match="never named another model than 'm0'"):
         last_published(store, "published")
     store = store.save_model("m3", model_of(3), tag=published_in(store))
     assert last_published(store, "published") == "m0"
@@ -224,7 +224,7 @@ def test_a_lineage_is_written_before_its_commit_and_says_what_it_keeps(store, mo
     apart = stage(store, WORDS, None, NEW, {}, halves=False)
     assert not apart.commit.staged.lineage.halves
     assert apart.commit.operation == "stage"
-    with pytest.raises(StoreError, match="another rebase, or new words, came meanwhile"):
+    with pytest.raises(StoreError, match="another rebase, or new words, came in between"):
         stage(store, WORDS, None, NEW, {})
 
 

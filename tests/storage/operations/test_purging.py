@@ -217,7 +217,7 @@ def test_the_first_copies_are_shown(copies):
         require_no_copies(Holdings(frozenset("a"), {}, (), (), pairs))
     shown = "; ".join(f"{number}.txt has the content of a" for number in range(5))
     more = f"; and {copies - 5} more" if copies > 5 else ""
-    assert str(refused.value).startswith(f"{shown}{more}: the same documents would stay")
+    assert str(refused.value).startswith(f"{shown}{more}. Their documents would remain")
 
 
 def test_a_shard_with_a_copy_that_is_not_named_is_not_purged(tmp_path):

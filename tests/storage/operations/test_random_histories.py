@@ -196,7 +196,7 @@ class TwoWriters(RuleBasedStateMachine):
     def rollback(self, writer, data):
         version = data.draw(st.integers(0, len(self.versions) - 1))
         if version in self.gone:
-            with pytest.raises(StoreError, match="was expired"):
+            with pytest.raises(StoreError, match="has expired"):
                 rollback(self.writers[writer], version)
         else:
             was = self.versions[version]

@@ -149,7 +149,7 @@ def test_a_segment_of_several_periods_is_refused_with_its_days():
     store = create()
     weeks = DateRange(day(0).first, day(7).last)
     store = store.append(store.write_segment(*content_of(store), weeks))
-    with pytest.raises(InvalidInput, match="of 2026-11-02 to 2026-11-09, which are of more than"):
+    with pytest.raises(InvalidInput, match="of 2026-11-02 to 2026-11-09, which are in more than"):
         shares_over_time(store, model_of(1), "week")
     assert len(shares_over_time(store, model_of(1))) == 1
 

@@ -330,7 +330,7 @@ def test_a_failed_creation_is_no_store_and_hinders_none(tmp_path, monkeypatch):
         patch.setattr(CommitLog, "put", killed)
         with pytest.raises(KeyboardInterrupt):
             create(url)
-    with pytest.raises(StoreError, match="create it again"):
+    with pytest.raises(StoreError, match="create the store again"):
         MomentStore.open(url)
     assert create(url).verify() == []
 
@@ -591,7 +591,7 @@ def test_manifests_that_leave_the_store_are_refused(store):
     content = unseal(path.read_bytes(), "")
     content["files"]["../../../../etc/passwd"] = [1, "0" * 64]
     path.write_bytes(seal(content))
-    with pytest.raises(StoreError, match="not the manifest that was committed"):
+    with pytest.raises(StoreError, match="differs from the committed manifest"):
         store.load()
     assert store.verify()
 
@@ -600,13 +600,13 @@ def test_formats_of_later_versions_are_refused_by_name(store):
     path = Path(store.url) / "format.json"
     content = unseal(path.read_bytes(), "")
     path.write_bytes(seal({**content, "min_reader": 7}))
-    with pytest.raises(FormatError, match=r"store format 7, this one knows 6; upgrade"):
+    with pytest.raises(FormatError, match=r"store format 7, and this one supports 6; upgrade"):
         MomentStore.open(store.url)
     path.write_bytes(seal({**content, "min_writer": 7, "of a later version": [1]}))
     reader = MomentStore.open(store.url)
     assert reader.format.unknown == {"of a later version": [1]}
     for snapshot in (reader, store):
-        with pytest.raises(FormatError, match=r"may be written only by .* format 7"):
+        with pytest.raises(FormatError, match=r"needs a version of streaming-moments .* format 7"):
             append(snapshot, counted(), "a")
     for wrong in (b"{}", b"[]", b"\xff", b"", seal({"format": 1, "min_reader": 1})):
         path.write_bytes(wrong)
