@@ -172,7 +172,7 @@ CASES = {
     "negative alpha0": ("refit {store} --topics 2 --alpha0 -1", "-1", "must be 0 to"),
     "alpha0 that is no number": ("refit {store} --topics 2 --alpha0 nan", "nan", "must be 0 to"),
     "infinite alpha0": ("refit {store} --topics 2 --alpha0 inf", "inf", "must be 0 to"),
-    "model name taken": ("refit {store} --topics 2 --name first", "first", "take a new name"),
+    "model name taken": ("refit {store} --topics 2 --name first", "first", "choose a new name"),
     "model name that leaves": ("refit {store} --topics 2 --name ../x", "../x", "use up to 100"),
     "no such version": ("status {store} --version 77", "77", "it has 0 to"),
     "rollback to no version": ("rollback {store} 77", "77", "it has 0 to"),

@@ -148,7 +148,7 @@ class Schedule:
         """Commit, and see that it is refused where it must be, and only there."""
         old = age > OLDEST_COMMITTED
         if gone or old or after is None:
-            expected = "is gone, so" if gone else "too long to be committed" if old else None
+            expected = "is gone, so" if gone else "too old to be committed" if old else None
             with pytest.raises(Exception, match=expected) as told:
                 commit()
             assert isinstance(told.value, StoreError | ValueError)
@@ -383,7 +383,7 @@ def sleep_through(action, at, other, url, rng):
                 step(disk)
             except Exception as error:
                 # it would be taken for an error of the writer's disk
-                if not re.search("committed since it was found; run it again", str(error)):
+                if not re.search("has been committed; run this again", str(error)):
                     wrong.append(repr(error))
 
         return run

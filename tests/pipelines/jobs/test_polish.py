@@ -275,6 +275,6 @@ def test_the_command_keeps_the_model_beside_its_parent(counted, run):
     assert store.models["fitted-polished2"].version == store.models["fitted"].version
     code, _, told = run("polish", counted.url, "--model", "fitted")
     assert code == 2
-    assert "there is a model 'fitted-polished2' already" in told
+    assert "there is already a model 'fitted-polished2'" in told
     code, printed, _ = run("topics", counted.url)
     assert "polished from model fitted: 900 documents of 6 shards read 2 times" in printed

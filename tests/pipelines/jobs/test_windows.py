@@ -158,7 +158,7 @@ def test_select_tells_the_window_and_how_to_refit_it(counted, capsys):
 def test_a_window_that_is_none_is_wrong_input(counted, capsys):
     code, _, err = run(capsys, "refit", counted.url, "--topics", 3, "--since", "2027-01-01")
     assert code == 2
-    assert "of 2026-11-19 to 2026-11-21: choose days among these" in err
+    assert "documents: 2026-11-19 to 2026-11-21; choose from these" in err
     code, _, err = run(capsys, "refit", counted.url, "--topics", 3, "--since", "soon")
     assert code == 2
     assert "'soon' is not a day" in err

@@ -64,7 +64,9 @@ def test_pieces_that_are_not_the_documents_are_an_error():
     one = sent("the sea")
     [piece] = one.pieces
     short = replace(one, pieces=(replace(piece, nbytes=piece.nbytes - 1),))
-    with pytest.raises(StoreError, match="batches/a is damaged .its pieces are not its documents"):
+    with pytest.raises(
+        StoreError, match="batches/a is damaged .the sizes of its pieces do not add up"
+    ):
         batch_from_bytes(batch_to_bytes([short]), "batches/a")
 
 

@@ -145,7 +145,7 @@ def test_a_storage_that_does_not_say_whether_it_overwrites_is_refused(tmp_path, 
     Inbox.open(str(tmp_path))
     monkeypatch.setattr(Folder, "create", cut_off)
     monkeypatch.setattr(inbox_module, "_ATTEMPTS", 2)
-    told = r"cannot find out whether the storage of .* overwrites files \(OSError: connection reset\); check"
+    told = r"cannot find out whether .* overwrites files \(OSError: connection reset\); check"
     with pytest.raises(StoreError, match=told):
         Inbox.open(str(tmp_path))
 

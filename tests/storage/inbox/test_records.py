@@ -179,7 +179,9 @@ def test_counts_are_as_many_as_ids_or_ones():
     assert json.loads(shape.line({"ids": [7, 8]}, 0, TODAY)[1]) == {"w": [7, 8], "n": [1, 1]}
     sent = {"ids": [7, 8], "counts": [3, 4]}
     assert json.loads(shape.line(sent, 0, TODAY)[1]) == {"w": [7, 8], "n": [3, 4]}
-    with pytest.raises(RecordRefused, match="'counts': it has 1 entries, expected 2 as 'ids'"):
+    with pytest.raises(
+        RecordRefused, match="'counts': it has 1 entries, expected 2, as many as 'ids'"
+    ):
         shape.line({"ids": [7, 8], "counts": [3]}, 0, TODAY)
 
 
@@ -188,9 +190,9 @@ def test_where_nothing_is_taken_the_first_reason_is_said():
     with pytest.raises(InvalidInput) as refused:
         shape.submission([{}, {"text": 1}], new_receipt(0), False, TODAY, skip_bad=True)
     assert str(refused.value) == (
-        "there are no documents to take; document 0, field 'text': it is missing; send at least one"
+        "there are no valid documents; document 0, field 'text': it is missing; send at least one"
     )
-    with pytest.raises(InvalidInput, match="^there are no documents to take; send at least one$"):
+    with pytest.raises(InvalidInput, match="^there are no valid documents; send at least one$"):
         shape.submission([], new_receipt(0), False, TODAY)
 
 
@@ -250,7 +252,7 @@ def test_a_line_has_up_to_8_mib_and_shapes_that_judge_alike_are_one():
     around = len(b'{"text":""}\n')
     record = {"text": "a" * ((8 << 20) - around)}
     assert len(RecordShape().line(record, 0, TODAY)[1]) == 8 << 20
-    with pytest.raises(RecordRefused, match="field 'text': the document is above 8388608 bytes"):
+    with pytest.raises(RecordRefused, match="field 'text': the document exceeds 8388608 bytes"):
         RecordShape().line({"text": record["text"] + "a"}, 0, TODAY)
     judging = RecordShape(judge=lambda line: None, light=7)
     assert (judging, repr(judging)) == (RecordShape(), repr(RecordShape()))

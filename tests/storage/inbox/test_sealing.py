@@ -330,7 +330,7 @@ def test_a_process_knows_the_seals_that_it_made_whatever_a_note_says():
     folder.delete([seal_file(2)])
     assert (log.latest(), SealLog(log.inbox).latest()) == (4, 1)
     folder.write("reached.json", seal({"seal": "4"}))
-    with pytest.raises(StoreError, match="reached.json names no seal"):
+    with pytest.raises(StoreError, match="reached.json has no valid number of a seal"):
         log.latest()
 
 

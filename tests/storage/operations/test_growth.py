@@ -319,7 +319,7 @@ def test_an_earlier_vocabulary_that_is_gone_or_another_is_found(tmp_path):
     )
     path.write_bytes(seal(content))
     opened = MomentStore.open(store.url)
-    assert any("did not grow into that of 5" in problem for problem in opened.verify())
+    assert any("is not the beginning of that of 5" in problem for problem in opened.verify())
     path.write_bytes(whole)
     assert MomentStore.open(store.url).verify() == []
 

@@ -91,7 +91,7 @@ def test_tags_move_in_one_commit(store):
         tag(store, "may", "june")
     with pytest.raises(StoreError, match="no model 'absent'; it has may, june, production, next"):
         tag(moved, "production", "absent")
-    with pytest.raises(StoreError, match="'next' is a tag, for model 'june'; take a new name"):
+    with pytest.raises(StoreError, match="'next' is a tag of model 'june'; choose a new name"):
         moved.save_model("next", model_of(2))
     with pytest.raises(InvalidInput, match="cannot be named"):
         tag(moved, "../up", "may")
@@ -148,7 +148,7 @@ def test_only_what_was_counted_can_be_forgotten(store):
         forget(store, {"a": 7})
     other = dataclasses.replace(record("a", 1), documents=5)
     wrong = dataclasses.replace(segment(store, {"a": 1}), shards=(other,))
-    with pytest.raises(InvalidInput, match="read it as it was counted"):
+    with pytest.raises(InvalidInput, match="read it with the version"):
         commit_recount(store, Recount("forget", "", removed=(wrong,)))
     one = segment(store, {"a": 1})
     with pytest.raises(InvalidInput, match="given twice in one commit"):

@@ -46,7 +46,9 @@ def test_a_label_takes_the_place_of_another_and_an_empty_one_takes_it_away(store
 
 @pytest.mark.parametrize("topic", [-1, 3])
 def test_a_topic_that_is_not_there_is_refused(store, topic):
-    with pytest.raises(InvalidInput, match=f"'second' has topics 0 to 2, not {topic}; `topics`"):
+    with pytest.raises(
+        InvalidInput, match=f"'second' has topics 0 to 2, not {topic}; `streaming-moments topics`"
+    ):
         label(store, topic, "sea")
     assert store.latest().version == store.version
 
@@ -92,7 +94,7 @@ def test_a_later_model_has_the_labels_of_the_latest_that_has_any():
 
 def test_a_model_without_states_has_no_labels(store):
     store = store.save_model("factors", IndependentFactors(np.eye(2), np.eye(2), np.zeros(2)))
-    with pytest.raises(InvalidInput, match="model 'factors' has neither topics nor states"):
+    with pytest.raises(InvalidInput, match="model 'factors' has no topics, states or clusters"):
         label(store, 0, "sea")
     assert store.latest().version == store.version
 

@@ -207,7 +207,7 @@ def test_a_sum_that_is_gone_or_damaged_is_not_read_and_is_written_anew(tmp_path)
     problems = store.verify()
     assert len(problems) == 1
     assert "damaged" in problems[0]
-    assert "delete that folder" in problems[0]
+    assert "Delete this folder" in problems[0]
     chunk.unlink()
     require(MomentStore.open(store.url), range(10))
     shutil.rmtree(place)

@@ -148,7 +148,7 @@ def test_a_copy_has_the_fingerprint_and_the_size(tmp_path, mark, size, copied):
     found = held(store, "a")
     assert found.copies == ((("b", "a"),) if copied else ())
     if copied:
-        with pytest.raises(InvalidInput, match="b has the content of a: the same documents"):
+        with pytest.raises(InvalidInput, match="b has the content of a. Their documents"):
             require_no_copies(found)
     else:
         require_no_copies(found)

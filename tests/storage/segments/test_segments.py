@@ -262,7 +262,7 @@ def test_a_pickled_array_is_not_read(folder, tmp_path):
     files = files_to_json([FileRecord.of("Q.npy", (place / "Q.npy").read_bytes())])
     content = {"n_words": N_WORDS, "vocabulary": "", "files": files}
     (place / "basis.json").write_bytes(seal(content))
-    with pytest.raises(StoreError, match="describes no basis"):
+    with pytest.raises(StoreError, match="is not a valid basis"):
         read_foundation(folder, lineage)
 
 

@@ -192,7 +192,7 @@ def test_what_was_committed_since_it_was_found_stays(tmp_path):
     ready = segment(store, {"b": 2})
     found = find_garbage(store.folder, NO_GRACE)
     grown = store.append(ready)
-    with pytest.raises(StoreError, match="was committed since it was found; run it again"):
+    with pytest.raises(StoreError, match="has been committed; run this again"):
         collect(store.folder, found)
     assert grown.latest().verify() == []
 
