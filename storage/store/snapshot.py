@@ -170,7 +170,7 @@ class Snapshot:
         return self._log.holds(self.commit)
 
     def log(self, first: int = 0) -> tuple[Commit, ...]:
-        """Return the commits from a version up to this one, the latest first, without expired ones."""
+        """Return the commits from a version to this one, the latest first, without expired ones."""
         return self._log.history(self.version, first)
 
     def ledger(self) -> Ledger:

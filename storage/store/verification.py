@@ -192,7 +192,7 @@ def _history_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     for after, before in itertools.pairwise(commits):
         lacking = [one for one in range(before.version + 1, after.version) if latest.keeps(one)]
         if lacking:
-            yield f"commit {lacking[0]} is marked as expired, and no later commit lists it as expired"
+            yield f"commit {lacking[0]} is marked as expired, but no later commit lists it"
         if after.version == before.version + 1 and after.parent != before.transaction:
             yield f"commit {after.version} does not follow commit {before.version}"
 

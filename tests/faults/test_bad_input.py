@@ -124,7 +124,7 @@ CASES = {
     "wrong column type": ("update {store} {type.parquet}", "int64", "give|choose|name"),
     "half a surrogate pair": ("update {store} {half.jsonl}", "line 1", "mend or drop it"),
     "invalid UTF-8": ("update {store} {latin.txt}", "line 2 is not UTF-8", "convert|mend|write"),
-    "JSON list": ("update {store} {list.jsonl}", "line 1 is not a JSON object", "write one object"),
+    "JSON list": ("update {store} {list.jsonl}", "line 1 is not a JSON object", "write an object"),
     "no JSON": ("update {store} {broken.jsonl}", "line 1 is not JSON", "mend or drop it"),
     "number as text": ("update {store} {number.jsonl}", "line 1", "expected a string"),
     "wrong JSON field": ("update {store} {other.jsonl}", "body", "choose|give|name"),
@@ -185,7 +185,7 @@ CASES = {
     "ids of texts": (
         "transform {store} {one.txt} --output {out} --id-column who",
         "who",
-        "transform it without --id-column",
+        "run transform without --id-column",
     ),
     "versions not there": ("diff {store} 0 77", "77", "it has 0 to"),
     "little memory": ("update {store} {whole.parquet} --memory 1MB", "MiB", "--memory"),

@@ -182,7 +182,7 @@ class Schedule:
         too_old = self.now - begun > OLDEST_COMMITTED
         assert bool(refusal) == too_old, refusal or "a model was committed that may be collected"
         if too_old:
-            assert re.search("is gone, so|too long to be committed", refusal)
+            assert re.search("is missing, so|too old to be committed", refusal)
             self.outcomes["model refused"] += 1
         else:
             assert len(self.folders(MODELS) - places) == 1

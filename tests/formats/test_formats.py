@@ -201,7 +201,7 @@ def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
     monkeypatch.setattr(format_module, "WRITES", 1)
     assert MomentStore.open(plain.url).version == 0
     for place in (copy, made.url):
-        with pytest.raises(FormatError, match=r"know store format 2, .* to 0\.2\.0 or later$"):
+        with pytest.raises(FormatError, match=r"supports store format 2, .* to 0\.2\.0 or later$"):
             MomentStore.open(str(place))
 
 

@@ -71,7 +71,7 @@ def test_versions_that_know_no_halves_are_kept_out(tmp_path, monkeypatch):
     monkeypatch.setattr(format_module, "READS", 2)
     monkeypatch.setattr(format_module, "WRITES", 2)
     for place in (copy, made.url):
-        with pytest.raises(FormatError, match=r"know store format 3, .* to 0\.3\.0 or later$"):
+        with pytest.raises(FormatError, match=r"supports store format 3, .* to 0\.3\.0 or later$"):
             MomentStore.open(str(place))
 
 

@@ -214,9 +214,7 @@ def test_a_commit_that_says_it_was_expired_on_its_own_is_found(store):
     content = unseal(store.folder.read(name), name)
     forged = {**{key: content[key] for key in ("version", "parent", "transaction")}}
     store.folder.write(name, seal({**forged, "expired": True}))
-    assert store.verify() == [
-        "commit 3 is marked as expired, and no later commit lists it as expired"
-    ]
+    assert store.verify() == ["commit 3 is marked as expired, but no later commit lists it"]
     with pytest.raises(StoreError, match="version 3 of .* has expired"):
         store.at(3)
 

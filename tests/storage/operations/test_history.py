@@ -142,7 +142,7 @@ def test_forgotten_documents_leave_what_would_be_there_had_they_never_come(store
 
 
 def test_only_what_was_counted_can_be_forgotten(store):
-    with pytest.raises(InvalidInput, match="d is not counted, so it cannot be taken away"):
+    with pytest.raises(InvalidInput, match="d is not counted, so it cannot be subtracted"):
         forget(store, {"a": 1, "d": 4})
     with pytest.raises(InvalidInput, match="a was counted as sha256:1 and is now sha256:7; only"):
         forget(store, {"a": 7})
@@ -208,7 +208,7 @@ def test_a_negative_state_is_found_by_verify(store):
     extra = segment(store, {"x": 1}).reference
     taken = dataclasses.replace(extra, sign=-1)
     wrong = store.extended(lambda head: head.successor("?", "", segments=(taken,)))
-    assert "shard x is taken away but was not counted" in wrong.verify()
+    assert "shard x is subtracted but was not counted" in wrong.verify()
 
 
 def test_a_changed_shard_is_replaced_in_one_commit(store):

@@ -217,6 +217,6 @@ def test_their_damage_is_told(tmp_path, grid):
 def test_a_kind_that_is_not_known_is_named(tmp_path, grid, monkeypatch):
     store_of(tmp_path / "store", grid)
     monkeypatch.setattr(foundations, "KINDS", KINDS)
-    known = "kind 'grid'.*knows counts, views, sequences, vectors, edges, sets; install a newer one"
+    known = "kind 'grid'.*supports counts, views, sequences, vectors, edges, sets; install"
     with pytest.raises(StoreError, match=known):
         MomentStore.open(str(tmp_path / "store"))

@@ -256,7 +256,7 @@ def test_a_file_that_is_gone_cut_or_too_many_is_told_on_opening(place):
             sound.latest()
         store.folder.write(name, whole)
     store.folder.write(f"{chunk}.copy", b"")
-    with pytest.raises(StoreError, match=r"copy is in no manifest; move it out of the store"):
+    with pytest.raises(StoreError, match=r"copy is not in the manifest; move it out of the store"):
         MomentStore.open(url, storage_options=options)
     assert MomentStore.open(url, storage_options=options, whole=False).commit == store.commit
     store.folder.delete([f"{chunk}.copy"])
@@ -497,7 +497,7 @@ def test_damage_to_any_file_is_found_by_verify(store):
     assert store.verify() == []
     (Path(store.url) / "segments" / store.commit.segments[0].id / "stray").write_text("")
     [problem] = store.verify()
-    assert problem.endswith("stray is in no manifest")
+    assert problem.endswith("stray is not in the manifest")
 
 
 @pytest.mark.parametrize(
