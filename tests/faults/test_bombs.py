@@ -100,7 +100,7 @@ def zip_bomb(path, *contents):
 
 
 LONG_TEXT = "a" * (4 * MEBIBYTE)
-TOO_LONG = "is above 8388608 bytes; split the document, or raise --max-document-bytes"
+TOO_LONG = "exceeds 8388608 bytes; split the document, or raise --max-document-bytes"
 TOO_LARGE = "smaller row groups, or raise --max-row-group-bytes"
 REFUSED = {
     "a.txt.gz": (lambda p: text_bomb(p, gzipped), TOO_LONG),

@@ -383,7 +383,7 @@ def test_standard_input_is_counted_once_by_its_content(run, tmp_path, store, pla
 
 def test_names_of_parts_are_no_names_of_files(tmp_path, store, planted, embedded):
     (tmp_path / "a.txt#document").write_text(planted[0])
-    with pytest.raises(ShardError, match="kept for parts of files; rename it"):
+    with pytest.raises(ShardError, match="reserved for parts of files; rename it"):
         list_shards([f"{tmp_path}/*"])
 
 

@@ -67,7 +67,7 @@ def test_a_name_that_is_a_pattern_is_counted_and_forgotten_as_that_file(run, sto
     literal = folder / "a[1].txt"
     code, _, err = run("update", store.url, folder / "a1.txt", literal)
     assert (code, names(store)) == (0, ["a1.txt", "a[1].txt"])
-    assert "a[1].txt is taken as a name; as a pattern it would match 1 others" in err
+    assert "a[1].txt is used as a name; as a pattern it would also match 1 others" in err
     assert run("forget", store.url, literal)[0] == 0
     assert names(store) == ["a1.txt"]
 

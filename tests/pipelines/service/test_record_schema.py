@@ -49,7 +49,7 @@ def fields(store):
         (
             "sequences",
             {"reading": SequencesForm("words", ("walk", "at", "step")).to_json()},
-            r"go on from record to record \(walk, at, step\)",
+            r"continue from record to record \(walk, at, step\)",
         ),
     ],
 )

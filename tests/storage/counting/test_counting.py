@@ -324,7 +324,7 @@ def test_bytes_that_are_not_utf8_never_reach_a_kernel(wrong: bytes) -> None:
     vocabulary = Vocabulary(("law",), 1, policy.fingerprint)
     column = pa.array([b"law"] * 600 + [b"sea " + wrong, b"law"]).view(pa.string())
     shard = put_parquet(column, 500)
-    with pytest.raises(ShardError, match="row 601 is not UTF-8: byte 4 of it"):
+    with pytest.raises(ShardError, match="row 601 is not UTF-8: its byte 4"):
         list(read_shard(shard, ShardFormat(), vocabulary, policy))
 
 

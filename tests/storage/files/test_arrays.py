@@ -139,8 +139,8 @@ def test_arrays_of_another_shape_and_groups_that_are_none_are_refused():
         group.chunk("pairs", ArraySpec((3, 50, 8), (1, 50, 8)), 0)
     with pytest.raises(StoreError, match="has no array other"):
         group.whole("other")
-    with pytest.raises(StoreError, match="here is no Zarr group"):
+    with pytest.raises(StoreError, match="here is not a Zarr group"):
         StoredGroup({}, "here").whole("pairs")
     foreign = {**written_here(), "zarr.json": b"{"}
-    with pytest.raises(StoreError, match="here is no Zarr group"):
+    with pytest.raises(StoreError, match="here is not a Zarr group"):
         StoredGroup(foreign, "here").chunk("pairs", SPECS["pairs"], 0)

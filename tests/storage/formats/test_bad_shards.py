@@ -73,7 +73,7 @@ BAD = [
         "a.parquet",
         parquet(text=[1]),
         {},
-        "column 'text' is of type int64, expected string; choose another with `create --text-column`",
+        "column 'text' is of type int64, expected string; choose another with",
     ),
     ("a.parquet", parquet(text=[b"a"]), {}, "is of type binary, expected string"),
     (
@@ -100,7 +100,7 @@ BAD = [
         "a.parquet",
         parquet(ids=[[1], [2, 3]], n=[[1], [1, -4]]),
         {"ids_column": "ids", "counts_column": "n"},
-        "row 2 counts id 3 -4 times; counts must be whole numbers of 0 to 2147483647",
+        "row 2 counts id 3 -4 times; counts must be whole numbers from 0 to 2147483647",
     ),
     (
         "a.parquet",
@@ -131,17 +131,22 @@ BAD = [
         "a.parquet",
         parquet(text=pa.array([b"a", b"b\xff"]).view(pa.string())),
         {},
-        "row 2 is not UTF-8: byte 1 of it is 0xff; convert the shard to UTF-8",
+        "row 2 is not UTF-8: its byte 1 is 0xff; convert the shard to UTF-8",
     ),
     (
         "a.txt",
         b"law\nsea \xe9t\xe9\nx",
         {},
-        "line 2 is not UTF-8: byte 4 of it is 0xe9; convert the shard to UTF-8",
+        "line 2 is not UTF-8: its byte 4 is 0xe9; convert the shard to UTF-8",
     ),
-    ("a.txt", "law".encode("utf-16"), {}, "line 1 is not UTF-8: byte 0"),
-    ("a.jsonl", b'{"text": "a"}\n\n{"text": "\xff"}', {}, "line 3 is not UTF-8: byte 10"),
-    ("a.jsonl", b'{"text": "a"}\n{"text": "b"', {}, r"line 2 is not JSON \(.*; mend or drop it"),
+    ("a.txt", "law".encode("utf-16"), {}, "line 1 is not UTF-8: its byte 0"),
+    ("a.jsonl", b'{"text": "a"}\n\n{"text": "\xff"}', {}, "line 3 is not UTF-8: its byte 10"),
+    (
+        "a.jsonl",
+        b'{"text": "a"}\n{"text": "b"',
+        {},
+        r"line 2 is not JSON \(.*; correct or delete it",
+    ),
     ("a.jsonl", b"[" * 100_000, {}, "line 1 is not JSON"),
     ("a.jsonl", b'{"text": "a", "n": ' + b"1" * 5000 + b"}", {}, "line 1 is not JSON"),
     ("a.jsonl", b'["a"]', {}, "line 1 is not a JSON object; write an object"),
@@ -180,8 +185,8 @@ BAD = [
     ("a.csv", b'text,n\nsea,1\n"law,2\n', {}, "line 3 has a quote that is not closed; close it or"),
     ("a.csv", b"text\nsea\n\nl\0w\n", {}, "line 4 holds a zero byte, which is not text; write"),
     ("a.csv", "text\nsea\n".encode("utf-16"), {}, "line 1 holds a zero byte.*again as UTF-8"),
-    ("a.csv", b"text\xe9,n\nsea,1\n", {}, "line 1 is not UTF-8: byte 4 of it is 0xe9"),
-    ("a.csv", b'n,text\n1,"\n"\n2,\xe9t\xe9\n', {}, "line 4 is not UTF-8: byte 0 of it is 0xe9"),
+    ("a.csv", b"text\xe9,n\nsea,1\n", {}, "line 1 is not UTF-8: its byte 4 is 0xe9"),
+    ("a.csv", b'n,text\n1,"\n"\n2,\xe9t\xe9\n', {}, "line 4 is not UTF-8: its byte 0 is 0xe9"),
     ("a.csv", b"," * 4096 + b"\n", {}, "line 1 has 4097 fields .*; write the names of the columns"),
     (
         "a.csv",
@@ -199,7 +204,7 @@ BAD = [
     ("a.dat", "1 ٣:2\n".encode(), {}, "expected id:count with a whole number"),
     ("a.dat", b"1 3:3000000000\n", {}, "line 1 counts id 3 3000000000 times"),
     ("a.dat", b"1 3:" + b"9" * 30, {}, "line 1 counts id 3"),
-    ("a.txt.gz", b"law and sea", {}, r"cannot be read \(zlib inflate.*\); check that it is whole"),
+    ("a.txt.gz", b"law and sea", {}, r"cannot be read \(zlib inflate.*\); check that it is intact"),
     ("a.txt.gz", gzip.compress(os.urandom(999))[:-9], {}, r"cannot be read \(Truncated"),
     ("a.txt.bz2", bz2.compress(b"a\n" * 999)[:-9], {}, r"cannot be read \(Truncated"),
     ("a.txt.zst", COMPRESS[".zst"](b"a\n" * 9)[:-4], {}, r"cannot be read \(Truncated"),
@@ -208,13 +213,13 @@ BAD = [
         "a.txt.xz",
         b"law and sea " * 9,
         {},
-        r"cannot be read \(xz: .*format.*\); check that it is whole",
+        r"cannot be read \(xz: .*format.*\); check that it is intact",
     ),
     ("a.txt.xz", lzma.compress(b"law\n") + b"more " * 9, {}, r"cannot be read \(xz: .*format"),
     ("a.csv.xz", lzma.compress(b"text\nlaw\n")[:20], {}, r"cannot be read \(Truncated"),
     ("a.zip", b"PK no archive", {}, r"is not a zip archive \(.*\); write it again"),
     ("a.zip", archived(), {}, "is empty; leave it out"),
-    ("a.zip", archived(a=b"law", b=b"l\xe9w"), {}, "file b is not UTF-8: byte 1 of it is 0xe9"),
+    ("a.zip", archived(a=b"law", b=b"l\xe9w"), {}, "file b is not UTF-8: its byte 1 is 0xe9"),
     ("a.zip", archived(**{"a.csv": b"text\nlaw\n"}), {}, r"a\.csv, which is not a text; unpack"),
     ("a.zip", archived(**{"a.arrow": b"law"}), {}, r"a\.arrow, which is not a text; unpack"),
     ("a.zip", archived(**{"a.npy": b"law"}), {}, r"a\.npy, which is not a text; unpack"),
@@ -281,7 +286,7 @@ def test_a_document_above_the_limit(
     shard = put_local(tmp_path, name, content)
     form = ShardFormat(**columns)
     read: Callable[..., Iterator[Any]] = read_ids if form.holds(shard.url) == "ids" else read_texts
-    expected = f"{where} is above 100 bytes; split the document, or raise --max-document-bytes"
+    expected = f"{where} exceeds 100 bytes; split the document, or raise --max-document-bytes"
     with pytest.raises(ShardError, match=expected):
         list(read(shard, form, ReadLimits(document_bytes=100)))
 
@@ -290,7 +295,7 @@ def test_a_gzip_bomb_is_refused_long_before_it_is_unpacked(tmp_path: Path) -> No
     shard = put_local(tmp_path, "a.txt.gz", gzip.compress(bytes(64 << 20), compresslevel=1))
     tracemalloc.start()
     try:
-        with pytest.raises(ShardError, match="line 1 is above 1000 bytes"):
+        with pytest.raises(ShardError, match="line 1 exceeds 1000 bytes"):
             list(read_texts(shard, ShardFormat(), ReadLimits(document_bytes=1000)))
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -309,7 +314,7 @@ def test_a_damaged_xz_is_refused(tmp_path: Path) -> None:
 def test_rows_are_numbered_through_batches_and_row_groups(tmp_path: Path) -> None:
     content = parquet(rows=300, text=["a"] * 700 + ["b" * 101])
     shard = put_local(tmp_path, "a.parquet", content)
-    with pytest.raises(ShardError, match="row 701 is above 100 bytes"):
+    with pytest.raises(ShardError, match="row 701 exceeds 100 bytes"):
         list(read_texts(shard, ShardFormat(), ReadLimits(document_bytes=100)))
 
 
@@ -322,8 +327,8 @@ def test_a_document_at_the_limit_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\xff", "file sub/a is not UTF-8: byte 0 of it is 0xff"),
-        (b"x" * 101, "file sub/a is above 100 bytes"),
+        (b"\xff", "file sub/a is not UTF-8: its byte 0 is 0xff"),
+        (b"x" * 101, "file sub/a exceeds 100 bytes"),
     ],
 )
 def test_a_bad_file_of_a_folder_is_named(tmp_path: Path, content: bytes, message: str) -> None:
@@ -357,7 +362,9 @@ def test_a_missing_and_a_forbidden_file(tmp_path: Path, monkeypatch: pytest.Monk
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(fsspec.implementations.local.LocalFileSystem, "open", forbidden)
-    with pytest.raises(ShardError, match="may not be read; check permissions and credentials"):
+    with pytest.raises(
+        ShardError, match="cannot be read without permission; check permissions and credentials"
+    ):
         list(read_texts(shard, ShardFormat()))
 
 

@@ -164,7 +164,7 @@ def test_what_cannot_be_asked_is_unknown_and_what_cannot_be_written_is_not_there
     with pytest.raises(CreationUnknown, match="may or may not"):
         create_once(failing(tmp_path, ["reply lost"], ["no"] * 9), "a", b"mine", delay=0.001)
     folder = failing(tmp_path, ["refused"] * 9)
-    with pytest.raises(StoreError, match="nothing of it is there"):
+    with pytest.raises(StoreError, match="nothing was stored"):
         create_once(folder, "b", b"mine", delay=0.001)
     assert folder.find("b") is None
 
@@ -256,7 +256,7 @@ def test_a_batch_that_cannot_be_written_is_told_to_each_who_brought_some(tmp_pat
     commits = GroupCommit(Inbox(failing(tmp_path, [errno.ENOSPC])), window=0.2)
     waiting = [commits.submit(sent(text), 0) for text in "ab"]
     for one in waiting:
-        with pytest.raises(StoreError, match="nothing of it is there"):
+        with pytest.raises(StoreError, match="nothing was stored"):
             one.result(30)
     assert commits.submit(sent("c"), 0).result(30)
     commits.close()

@@ -272,7 +272,7 @@ def test_a_commit_that_cannot_be_synced_is_unknown_and_stays(tmp_path, monkeypat
     log = faulty(tmp_path)
     head = first()
     synced = failing_syncs(monkeypatch, 100)
-    with pytest.raises(CreationUnknown, match="a power cut may take it.*check the disk") as told:
+    with pytest.raises(CreationUnknown, match="a power cut may delete it.*check the disk") as told:
         log.put(head)
     assert SECRET not in str(told.value)
     assert synced == []

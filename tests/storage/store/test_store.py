@@ -78,7 +78,7 @@ def s3():
 
 
 def test_a_bucket_that_is_not_there_is_no_missing_store(s3):
-    absent = r"s3://absent/store: the bucket 'absent' does not exist; make it"
+    absent = r"s3://absent/store: the bucket 'absent' does not exist; create it"
     with pytest.raises(StoreError, match=absent):
         MomentStore.open("s3://absent/store", storage_options=s3)
     with pytest.raises(StoreError, match="there is no store at s3://bucket/nowhere"):
