@@ -67,7 +67,7 @@ def test_an_unknown_suffix_names_the_option(url: str) -> None:
 def test_a_kind_that_is_given_overrules_the_suffix() -> None:
     assert ShardFormat("text").kind_of("/corpus/a.log") == "text"
     assert ShardFormat("directory").kind_of("/corpus/") == "directory"
-    with pytest.raises(ShardError, match="is a folder but the format is text"):
+    with pytest.raises(ShardError, match="is a folder, but the format is text"):
         ShardFormat("text").kind_of("/corpus/")
     with pytest.raises(ShardError, match="is a file but the format is directory"):
         ShardFormat("directory").kind_of("/corpus/a.txt")
@@ -88,7 +88,7 @@ def test_ids_are_in_lda_c_and_in_parquet_and_json_lines_with_a_column_of_ids() -
         ({"kind": "orc"}, "no format 'orc'; choose one of parquet, text"),
         (
             {"kind": "csv", "ids_column": "ids"},
-            "token ids needs parquet or jsonl, the format is csv",
+            "token ids needs parquet or jsonl, but the format is csv",
         ),
         ({"counts_column": "counts"}, "counts column 'counts' needs an ids column"),
     ],
@@ -307,7 +307,7 @@ def test_more_shards_than_are_compared_at_once_are_refused(tmp_path: Path, patte
     with pytest.raises(BoundExceeded) as caught:
         list_shards([f"{tmp_path}/{pattern}"], most=3)
     assert str(caught.value).startswith("more than 3 shards are named")
-    assert f"{tmp_path}/sub/ is one" in str(caught.value)
+    assert f"{tmp_path}/sub/, or join" in str(caught.value)
     with pytest.raises(BoundExceeded, match="in separate commands"):
         list_shards([f"{tmp_path}/sub/{number}.jsonl" for number in range(4)], most=3)
 

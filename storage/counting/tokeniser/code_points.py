@@ -1,4 +1,4 @@
-"""Code points: the symbol of each, by which kernels find the words that `words` finds."""
+"""Code points: the entry of each in a table, with which kernels find the same words as `words`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MOST_BYTES = 4
 
 @functools.cache
 def symbols() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Symbols of all code points, in a text to be folded and in a folded one: see token_kernels.
+    """Entries of all code points, for texts to fold and for folded texts: see token_kernels.
 
-    Two (0x110000,) uint64, derived from `unicodedata`, of which the tokeniser is made as well:
-    half a second, once in a process. A folded text is not folded again, as that may change it.
+    Two (0x110000,) uint64 arrays, derived from `unicodedata` like the reference tokeniser. Takes
+    half a second, once in a process. A folded text must not be folded again, as it may change.
     """
     points = np.arange(sys.maxunicode + 1, dtype=np.uint64)
     majors = "".join(
@@ -30,7 +30,7 @@ def symbols() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     letters, marks = major == ord("L"), major == ord("M")
     plain = np.where(letters | marks, _spelled(points), np.uint64(0))
     plain[letters] |= np.uint64(token_kernels.BEGINS)
-    # Control characters, and points that are no character, neither fold nor join.
+    # control characters and invalid points neither fold nor join
     text = "\n".join(map(chr, np.flatnonzero(major != ord("C")).tolist()))
     forms = (text, _composed(text), unicodedata.normalize("NFD", text), text.casefold())
     rows = list(zip(*(form.split("\n") for form in forms), strict=True))
@@ -65,7 +65,7 @@ def _spelled(points: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _folding(char: str, fold: str, plain: int, near: Mapping[str, int]) -> int:
-    # Several code points, as of a sharp s, will do if all are letters, so that none is reordered.
+    # several code points, as of a sharp s, are fine if all are letters, so that none is reordered
     several = len(fold) > 1 and not all(unicodedata.category(one)[0] == "L" for one in fold)
     content = fold.encode()
     classes = {unicodedata.combining(one) for one in char + fold}

@@ -131,7 +131,7 @@ def test_pieces_in_lists_lie_where_they_say(tmp_path):
         state = state + counted(path, SequencesForm(columns=LISTS))
     assert FOUNDATION.with_seams(state) == one_pass(sequences)
     pq.write_table(pa.Table.from_pylist([{**rows[0], "from": 0.5}]), path)
-    with pytest.raises(ShardError, match="'from' is no whole number"):
+    with pytest.raises(ShardError, match="'from' is not a whole number"):
         counted(path, SequencesForm(columns=LISTS))
     # where a number behind it has no place
     for place, kind in ((2**63 - 1, pa.int64()), (2**64 - 1, pa.uint64()), (-(2**62), pa.int64())):
@@ -216,5 +216,5 @@ def test_a_sequence_may_come_back_wherever_tables_are_cut(tmp_path):
 def test_times_of_a_type_that_tells_none_are_refused(tmp_path, times):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table([["x"] * 2, times, ["a"] * 2], LONG), path)
-    with pytest.raises(ShardError, match="column 'time' is of type .* tells no time"):
+    with pytest.raises(ShardError, match="column 'time' is of type .* is not a time"):
         counted(path, SequencesForm(columns=LONG))

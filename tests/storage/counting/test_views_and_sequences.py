@@ -137,8 +137,8 @@ def test_long_sequences_are_counted_in_pieces(tmp_path, monkeypatch, piece):
         (["a,1,x", "b,1,x", "a,2,x"], "'a' do not follow"),
         (["a,2,x", "a,1,x"], "sort the rows by 'name' and 'time'"),
         (["a,1,x", "a,1,y"], "'a' do not follow"),
-        (["a,,x", "a,1,y"], "give each row one of each"),
-        ([",1,x"], "give each row one of each"),
+        (["a,,x", "a,1,y"], "give both in each row"),
+        ([",1,x"], "give both in each row"),
     ],
 )
 def test_rows_that_are_not_in_order_are_refused(tmp_path, rows, told):
@@ -152,9 +152,9 @@ def test_columns_that_hold_no_sequences_are_refused(tmp_path):
     path, lines = tmp_path / "a.parquet", tmp_path / "a.dat"
     pq.write_table(pa.table({"s": ["ab"], "x": [[0.5]]}), path)
     lines.write_text("1 0:1\n")
-    with pytest.raises(ShardError, match="not of lists of symbols"):
+    with pytest.raises(ShardError, match="not lists of symbols"):
         counted(path, SequencesForm(columns=("s",)))
-    with pytest.raises(ShardError, match="cut other numbers into classes"):
+    with pytest.raises(ShardError, match="group other numbers into classes"):
         counted(path, SequencesForm(columns=("x",)))
     with pytest.raises(ShardError, match=r"has no column 'y'.*--columns"):
         counted(path, SequencesForm(columns=("y",)))
@@ -221,7 +221,7 @@ def test_csv_holds_views_as_well(tmp_path):
 def test_columns_that_are_no_views_are_refused(tmp_path, table):
     path = tmp_path / "a.parquet"
     pq.write_table(table.append_column("x", pa.array([0.5, 1, 2, 3])), path)
-    with pytest.raises(ShardError, match="cut other numbers into classes"):
+    with pytest.raises(ShardError, match="group other numbers into classes"):
         list(view_reader(("title:text", "tags", "x")).read(listed(path)))
     with pytest.raises(ShardError, match="has no column 'y'"):
         list(view_reader(("title:text", "tags", "y")).read(listed(path)))
