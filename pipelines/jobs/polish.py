@@ -12,7 +12,6 @@ from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.base import Model
 from streaming_moments.models.passes.families import (
     AUTO,
-    MOST_PASSES,
     Passes,
     passes_of,
     settled,
@@ -112,14 +111,13 @@ def polish(
         With the words of the model: see `storage.operations.lineages.store_for`. Of a window, its
         shards are taken by default.
     model : Model
-        Of a family of `models.passes`: topics, mixtures of Poissons or of Gaussians.
+        Of a family of `models.passes`.
     run : Run
         Where to run, and what its steps are told.
     shards : sequence of Shard, optional
         They need not be counted; by default those of the ledger, as they were counted.
     passes : int or "auto"
-        At least 1; "auto" makes them until one changes less than half of the error bars, of rows
-        and sets a twentieth, 20 at most.
+        At least 1, or "auto", as for `streaming_moments.polished`.
     alpha : bool
         Whether alpha is learned as well.
     parent : str
@@ -143,7 +141,7 @@ def polish(
     """
     family = passes_of(type(model))
     family.require(model, alpha)
-    most = MOST_PASSES if passes == AUTO else passes
+    most = family.number(passes)
     if isinstance(most, str) or most < 1:
         raise InvalidInput(f"--passes is {passes}; give at least 1")
     store, window = _store_of(source)
@@ -164,6 +162,7 @@ def polish(
     client = run.cluster.client
     reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
     total: PassSums | None = None
+    model = family.start(model)
     for number in range(1, most + 1):
         context = client.submit(
             PassContext.of, reading, model, work, number, skip_bad_shards, pure=False
@@ -242,8 +241,9 @@ def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
     content = content_of(shard, reading.storage_options)
     if content.mark != mark:
         raise changed(shard.url)
-    for read in reading.read(shard, START, content):
-        total = reader.add(read.batch, total)
+    batches = (read.batch for read in reading.read(shard, START, content))
+    for batch in passes_of(type(reader.model)).cut(batches):
+        total = reader.add(batch, total)
     return PassSums(total, 1)
 
 

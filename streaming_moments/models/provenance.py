@@ -10,9 +10,10 @@ class Polishing:
     """Record of the polishing of a model.
 
     parent : name of the model before the passes; empty if it has none
-    passes : number of passes over the documents
+    passes : number of passes over the records
     alpha : whether alpha was learned from them
-    shards, documents, tokens : numbers read in the last pass; 0 shards for documents in memory
+    shards, documents, tokens : numbers of shards, records and tokens read in the last pass;
+        0 shards for records in memory
     """
 
     parent: str
@@ -29,7 +30,7 @@ class Polishing:
         parent = f" from model {self.parent}" if self.parent else ""
         learned = ", alpha learned" if self.alpha else ""
         times = "once" if self.passes == 1 else f"{self.passes} times"
-        return f"polished{parent}: {self.documents:,} documents{where} read {times}{learned}"
+        return f"polished{parent}: {self.documents:,} records{where} read {times}{learned}"
 
 
 @dataclass(frozen=True)

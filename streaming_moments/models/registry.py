@@ -56,9 +56,9 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "`streaming-moments topics --model` shows each",
         ),
         "polish": dict.fromkeys(
-            ("independent", "views", "hmm", "latent_tree", "factors", "blockmodel"),
+            ("independent", "factors"),
             "has no passes over records; polish a model of topics, poisson, communities, "
-            "gaussian_mixture or bernoulli_mixture",
+            "blockmodel, hmm, views, latent_tree, gaussian_mixture or bernoulli_mixture",
         ),
         "estimator": dict.fromkeys(
             ("poisson", "independent", "blockmodel"),

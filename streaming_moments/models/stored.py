@@ -355,4 +355,8 @@ def _of_type(hint: Any, values: list[Any]) -> Any:
         # 0 stays an int, as hashes of the content of a model can contain it
         given = math.nan if value is None else value
         return given if isinstance(given, int | float) else float(given)
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise TypeError(f"{value!r} is not true or false")
+        return value
     return index(value) if kind is int else str(value)

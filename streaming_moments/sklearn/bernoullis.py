@@ -112,10 +112,6 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         own = replace(records, vocabulary=self._foundation.features.fingerprint)
         return self._foundation.of_sets(own)
 
-    def _finish(self, records: CountBatch) -> None:
-        if self.polish:
-            self._shown(self._polished(records))
-
     def _fitted(self, statistics: MomentStatistics) -> Self:
         k = self._number(statistics, BernoulliMixture, seed=self.random_state)
         self.statistics_ = statistics

@@ -8,8 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.communities.labels import settled_labels
 from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory
@@ -56,6 +58,10 @@ class MomentCommunities(SparseInput, MomentTransformer):
         Share of each community, decreasing.
     memberships_ : (nodes, k) float64
         Memberships of the fitted nodes; only after `fit`, as other methods do not have all rows.
+        With alpha0 0, one community each: at most ten rounds by the likelihood of a blockmodel,
+        with degree correction where degrees differ by more than chance.
+    labels_ : (nodes,) int64
+        Most likely community of each fitted node; only after `fit`.
     number_search_ : NumberSearch
         Numbers tried, if `n_components` was "auto" or "predict".
     statistics_ : MomentStatistics
@@ -94,6 +100,16 @@ class MomentCommunities(SparseInput, MomentTransformer):
         self.keep_statistics = keep_statistics
         self.verbose = verbose
 
+    @property
+    def labels_(self) -> NDArray[np.int64]:
+        """(nodes,) most likely community of each fitted node; only after `fit`."""
+        check_is_fitted(self, "memberships_")
+        return np.asarray(self.memberships_.argmax(axis=1), dtype=np.int64)
+
+    def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
+        """(nodes,) `labels_`, after a fit to these nodes."""
+        return self.fit(X).labels_
+
     def transform(self, X: Any) -> NDArray[np.float64]:
         """(nodes, k) memberships of nodes from their rows, with sum 1."""
         records = self._read(X)
@@ -116,6 +132,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
         if records.documents == records.n_words and (own == records.words).any():
             node = int(own[own == records.words][0])
             raise InvalidInput(f"node {node} is its own neighbour; set the diagonal to 0")
+        _require_symmetric(records)
         k = self.n_components
         most = min(_MOST, records.n_words) if isinstance(k, str) else k
         self._basis = Basis.from_pilot(records, most, self.random_state)
@@ -124,7 +141,12 @@ class MomentCommunities(SparseInput, MomentTransformer):
         return MomentStatistics.of(records, self._basis)
 
     def _finish(self, records: CountBatch) -> None:
-        self.memberships_ = self.model_.transform(records)
+        found = self.model_.transform(records)
+        if not self.alpha0 and records.documents == records.n_words:
+            labels = settled_labels(records.to_csr(), found.argmax(axis=1), self.model_.n_topics)
+            known = records.lengths > 0
+            found[known] = np.eye(self.model_.n_topics)[labels[known]]
+        self.memberships_ = found
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
         told: dict[str, Any] = {"alpha0": self.alpha0, "refine": self.refine}
@@ -151,6 +173,21 @@ class MomentCommunities(SparseInput, MomentTransformer):
         # only for graphs: scikit-learn's own checks draw other numbers
         tags.input_tags.two_d_array = False
         return cast("Tags", tags)
+
+
+def _require_symmetric(records: CountBatch) -> None:
+    """Raise InvalidInput if all nodes are given and one is not a neighbour of its neighbour."""
+    if records.documents == records.n_words:
+        adjacency = records.to_csr()
+        alone = sp.coo_array(adjacency - adjacency.T)
+        if alone.nnz:
+            one, other = next(
+                pair for *pair, value in zip(*alone.coords, alone.data, strict=True) if value > 0
+            )
+            raise InvalidInput(
+                f"node {other} is a neighbour of node {one}, but not the reverse; give a symmetric "
+                "matrix, such as (X + X.T > 0)"
+            )
 
 
 def _adjacency(graph: Any) -> sp.csr_array:

@@ -190,15 +190,19 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _finish(self, records: Any) -> None:
-        """Finish a `fit`, which has all its records."""
-
-    def _polished(self, records: Any) -> Any:
-        """The model after `polish` passes over a batch of records, by all threads."""
+        """Finish a `fit`, which has all its records, by `polish` passes with all threads."""
         own, foundation = cast("Any", self), getattr(self, "_foundation", None)
-        threads, report = get_num_threads(), self._reporter()
-        return passes_over(
-            own.model_, foundation, [records], own.polish, threads=threads, report=report
-        )
+        passes = getattr(self, "polish", 0)
+        if passes:
+            threads, report = get_num_threads(), self._reporter()
+            batches = [self._read_by_passes(records)]
+            own._shown(
+                passes_over(own.model_, foundation, batches, passes, threads=threads, report=report)
+            )
+
+    def _read_by_passes(self, records: Any) -> Any:
+        """Batch of all records, as passes read them."""
+        return records
 
     def _read(self, X: Any) -> Any:
         check_is_fitted(self, "model_")
@@ -259,6 +263,45 @@ class MomentMixture(DensityMixin, MomentEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: object = None) -> float:
         """Mean log-likelihood of a row."""
         return float(self.score_samples(X).mean())
+
+    def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
+        """(n,) the most likely component of each row, after a fit to these rows."""
+        return self.fit(X).predict(X)
+
+    def sample(self, n_samples: int = 1, random_state: int = 0) -> tuple[Any, NDArray[np.int64]]:
+        """Draw rows from the mixture.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        random_state : int
+            Seed.
+
+        Returns
+        -------
+        tuple
+            (n_samples, d) rows, and (n_samples,) the component of each.
+
+        Raises
+        ------
+        InvalidInput
+            The number is below 1.
+        """
+        check_is_fitted(self, "model_")
+        if n_samples < 1:
+            raise InvalidInput(f"n_samples is {n_samples}; give at least 1")
+        found: tuple[Any, NDArray[np.int64]] = self.model_.sample(n_samples, random_state)
+        return found
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion of rows; lower is better."""
+        logs = self.score_samples(X)
+        return float(self.model_.n_parameters * np.log(len(logs)) - 2 * logs.sum())
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion of rows; lower is better."""
+        return float(2 * self.model_.n_parameters - 2 * self.score_samples(X).sum())
 
 
 class MomentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentEstimator):  # type: ignore[misc]

@@ -7,10 +7,13 @@ from typing import Any, Literal, Self
 
 from numpy.typing import NDArray
 
+from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.mixtures.gaussian_mixture import (
     GaussianMixture,
     MixtureOptions,
+    blank_mixture,
 )
+from streaming_moments.models.mixtures.second_start import best_start, pilot_of
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.estimator import MomentMixture
 from streaming_moments.sklearn.vectors import VectorEstimator
@@ -35,7 +38,8 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     polish : int or "auto"
         Passes of expectation maximisation over the rows after the fit; "auto": until one changes
         means by less than a twentieth of their error bars. Only in `fit`, as `partial_fit` does
-        not have all rows.
+        not have all rows. Passes start from the fit by moments, or from K-means on a pilot of 4,000
+        rows where other rows are more likely so, or where moments identify fewer components.
     sketch_columns : int, optional
         Columns of the sketch of the rows: by default all for up to 64, else one and a half for each
         component plus two.
@@ -94,15 +98,16 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
 
     def _begin(self, records: NDArray[Any]) -> None:
         self._foundation = self._foundation_of(records, squares=self.covariance_type == "diag")
-
-    def _finish(self, records: NDArray[Any]) -> None:
         if self.polish:
-            self._shown(self._polished(VectorBatch(records)))
+            self._pilot = pilot_of(records, self.random_state)
+
+    def _read_by_passes(self, records: NDArray[Any]) -> VectorBatch:
+        return VectorBatch(records)
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = self._number(statistics, GaussianMixture, covariance=self.covariance_type)
         options = MixtureOptions(topics=k, covariance=self.covariance_type)
-        model = GaussianMixture.fit(InMemory((statistics,)), options)
+        model = self._best(statistics, options)
         if model.negative:
             warnings.warn(
                 f"{model.negative} variances of {model.n_topics} components were estimated near 0 "
@@ -112,6 +117,22 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
             )
         self.statistics_ = statistics
         return self._shown(model)
+
+    def _best(self, statistics: VectorStatistics, options: MixtureOptions) -> GaussianMixture:
+        """Fit by moments, or the start from a pilot that passes make more likely."""
+        pilot, model = self.__dict__.pop("_pilot", None), None
+        enough = pilot is not None and len(pilot) >= options.topics
+        try:
+            model = GaussianMixture.fit(InMemory((statistics,)), options)
+        except NotIdentifiable as error:
+            if not enough:
+                raise NotIdentifiable(
+                    f"{error}; or give polish to fit, which can start from a pilot of the rows"
+                ) from error
+        if model is not None and not enough:
+            return model
+        blank = blank_mixture(statistics, options)
+        return best_start(model, pilot, self._foundation.grid, blank)
 
     def _shown(self, model: GaussianMixture) -> Self:
         self.model_ = model

@@ -37,6 +37,10 @@ class MomentHMM(MomentEstimator):
         Number of symbols n; by default from the fitted sequences.
     refine : int
         Rounds of expectation maximisation on the table of windows, for up to 128 symbols.
+    polish : int or "auto"
+        Passes of Baum-Welch over the sequences after the fit; "auto": until one changes the states
+        by less than a fiftieth of their error bars, at most 100. Only in `fit`, as `partial_fit`
+        does not have all sequences.
     sketch_columns : int, optional
         Columns of the sketch; as in `sketch_of`.
     random_state : int
@@ -73,6 +77,8 @@ class MomentHMM(MomentEstimator):
     """
 
     _seen = "sequences"
+    # pickles of earlier versions lack it
+    polish: int | Literal["auto"] = 0
 
     def __init__(
         self,
@@ -80,6 +86,7 @@ class MomentHMM(MomentEstimator):
         n_features: int | None = None,
         *,
         refine: int = 200,
+        polish: int | Literal["auto"] = 0,
         sketch_columns: int | None = None,
         random_state: int = 0,
         keep_statistics: bool = False,
@@ -88,6 +95,7 @@ class MomentHMM(MomentEstimator):
         self.n_components = n_components
         self.n_features = n_features
         self.refine = refine
+        self.polish = polish
         self.sketch_columns = sketch_columns
         self.random_state = random_state
         self.keep_statistics = keep_statistics
@@ -143,6 +151,43 @@ class MomentHMM(MomentEstimator):
         check_is_fitted(self, "model_")
         return float(self.model_.log_likelihoods(_symbols(X, lengths, y)).sum())
 
+    def sample(
+        self, n_samples: int = 1, random_state: int = 0
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Draw one sequence from the chain.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of symbols.
+        random_state : int
+            Seed.
+
+        Returns
+        -------
+        tuple
+            (n_samples,) symbols, and (n_samples,) their states.
+
+        Raises
+        ------
+        InvalidInput
+            The number is below 1.
+        """
+        check_is_fitted(self, "model_")
+        if n_samples < 1:
+            raise InvalidInput(f"n_samples is {n_samples}; give at least 1")
+        return self.model_.sample(n_samples, random_state)
+
+    def bic(self, X: Any, lengths: Sequence[int] | None = None) -> float:
+        """Bayesian information criterion of sequences, by their symbols; lower is better."""
+        symbols = _symbols(X, lengths).symbols.size
+        free = self.model_.n_parameters * np.log(max(symbols, 1))
+        return float(free - 2 * self.score(X, lengths=lengths))
+
+    def aic(self, X: Any, lengths: Sequence[int] | None = None) -> float:
+        """Akaike's information criterion of sequences; lower is better."""
+        return 2 * self.model_.n_parameters - 2 * self.score(X, lengths=lengths)
+
     def perplexity(self, X: Any, lengths: Sequence[int] | None = None) -> float:
         """Perplexity per symbol; lower is better."""
         check_is_fitted(self, "model_")
@@ -169,8 +214,11 @@ class MomentHMM(MomentEstimator):
         told: dict[str, Any] = {"refine": self.refine, "seed": self.random_state}
         k = self._number(statistics, HiddenMarkovModel, **told)
         options = MarkovOptions(topics=k, **told)
-        self.model_ = HiddenMarkovModel.fit(InMemory((statistics,)), options)
         self.statistics_ = statistics
+        return self._shown(HiddenMarkovModel.fit(InMemory((statistics,)), options))
+
+    def _shown(self, model: HiddenMarkovModel) -> Self:
+        self.model_ = model
         self.startprob_ = self.model_.start.copy()
         self.transmat_ = np.ascontiguousarray(self.model_.transition.T)
         self.emissionprob_ = np.ascontiguousarray(self.model_.emission.T)

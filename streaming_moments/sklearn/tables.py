@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn.estimator import MomentEstimator
 from streaming_moments.statistics.counts.basis import Basis
+from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.tables.columns import (
     FEWEST_COLUMNS,
@@ -40,6 +41,10 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         Distance below which hidden nodes are merged.
     smoothing : float
         Share of each column's own distribution mixed into its distribution given a state.
+    polish : int or "auto"
+        Passes of expectation maximisation over the rows after the fit; "auto": until one changes
+        the tables by less than a twentieth of their error bars, at most 20. Only in `fit`, as
+        `partial_fit` does not have all rows.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.
@@ -69,6 +74,8 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
     """
 
     _begun = ("categories_", "_table")
+    # pickles of earlier versions lack it
+    polish: int | Literal["auto"] = 0
 
     def __init__(
         self,
@@ -76,12 +83,14 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         *,
         contract: float = 0.15,
         smoothing: float = 1e-3,
+        polish: int | Literal["auto"] = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
     ) -> None:
         self.n_components = n_components
         self.contract = contract
         self.smoothing = smoothing
+        self.polish = polish
         self.keep_statistics = keep_statistics
         self.verbose = verbose
 
@@ -137,13 +146,19 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         options = LatentTree.Options(  # type: ignore[call-arg]
             topics=self.n_components, contract=self.contract, smoothing=self.smoothing
         )
-        self.model_ = LatentTree.fit(InMemory((statistics,)), options)
         self.statistics_ = statistics
+        return self._shown(LatentTree.fit(InMemory((statistics,)), options))
+
+    def _shown(self, model: LatentTree) -> Self:
+        self.model_ = model
         return self
+
+    def _read_by_passes(self, records: Cells) -> CountBatch:
+        return self._table.batch(self._codes(records))
 
     def _counted(self, records: Cells) -> MomentStatistics:
         basis = Basis.of_table(self._table)
-        return MomentStatistics.of(self._table.batch(self._codes(records)), basis)
+        return MomentStatistics.of(self._read_by_passes(records), basis)
 
     def _codes(self, records: Cells) -> NDArray[np.int64]:
         """(rows, V) index of each value among the categories, or -1."""

@@ -258,10 +258,6 @@ class MomentTopics(SparseInput, MomentTransformer):
     def _counted(self, records: CountBatch) -> MomentStatistics:
         return MomentStatistics.of(records, self._basis)
 
-    def _finish(self, records: CountBatch) -> None:
-        if self.polish:
-            self._shown(self._polished(records))
-
     def _fitted(self, statistics: MomentStatistics) -> Self:
         k = self.n_components
         self.__dict__.pop("number_search_", None)

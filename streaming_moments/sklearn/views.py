@@ -47,6 +47,10 @@ class MomentViews(SparseInput):
         Columns of the sketches; as in `sketch_of`.
     refine : int
         Rounds of refinement by the table of triples, for views without sketches or alpha0.
+    polish : int or "auto"
+        Passes of expectation maximisation over the records after the fit, for alpha0 0; "auto":
+        until one changes the states by less than a twentieth of their error bars, at most 20. Only
+        in `fit`, as `partial_fit` does not have all records.
     random_state : int
         Seed of the random columns and starts.
     keep_statistics : bool
@@ -79,6 +83,8 @@ class MomentViews(SparseInput):
     """
 
     _seen = "records"
+    # pickles of earlier versions lack it
+    polish: int | Literal["auto"] = 0
 
     def __init__(
         self,
@@ -88,6 +94,7 @@ class MomentViews(SparseInput):
         sizes: Sequence[int] | None = None,
         sketch_columns: int | None = None,
         refine: int = 50,
+        polish: int | Literal["auto"] = 0,
         random_state: int = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
@@ -97,6 +104,7 @@ class MomentViews(SparseInput):
         self.sizes = sizes
         self.sketch_columns = sketch_columns
         self.refine = refine
+        self.polish = polish
         self.random_state = random_state
         self.keep_statistics = keep_statistics
         self.verbose = verbose
@@ -109,6 +117,10 @@ class MomentViews(SparseInput):
     def predict(self, X: Any) -> NDArray[np.int64]:
         """(records,) the most likely state, given the views that are not None."""
         return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
+
+    def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
+        """(records,) the most likely state of each record, after a fit to these records."""
+        return self.fit(X).predict(X)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(records,) log-probability of the words of single-state records, in nats."""
@@ -156,10 +168,13 @@ class MomentViews(SparseInput):
         told["seed"] = self.random_state
         k = self._number(statistics, MultiViewMixture, **told)
         options = ViewOptions(topics=k, **told)
-        self.model_ = MultiViewMixture.fit(InMemory((statistics,)), options)
         self.statistics_ = statistics
-        self.components_ = [np.ascontiguousarray(one.T) for one in self.model_.tables.values()]
-        self.weights_ = self.model_.weights.copy()
+        return self._shown(MultiViewMixture.fit(InMemory((statistics,)), options))
+
+    def _shown(self, model: MultiViewMixture) -> Self:
+        self.model_ = model
+        self.components_ = [np.ascontiguousarray(one.T) for one in model.tables.values()]
+        self.weights_ = model.weights.copy()
         return self
 
     def _views(self, X: Any) -> dict[str, CountBatch]:

@@ -92,8 +92,9 @@ def polish(
         # the statistics that the parent was fitted on
         fitted = opened.at(opened.models[begun].version)
         polished = with_coherence(windowed(fitted, _window(model)), result.model, run)
-    # its topics are those of the parent, one for one
-    same = Succession(begun, {topic: topic for topic in range(polished.n_topics)})
+    # its topics are those of the parent, one for one; a tree has none
+    topics = range(getattr(polished, "n_topics", 0))
+    same = Succession(begun, {topic: topic for topic in topics}) if topics else None
     kept = fitted.save_model(
         chosen, polished, f"polish: {begun}, {result.note.passes} passes", after=same
     )

@@ -225,6 +225,18 @@ class BernoulliMixture(StoredModel):
         """(rows,) logarithm of the probability of each row; raises as `log_joint`."""
         return np.asarray(np.logaddexp.reduce(self.log_joint(batch), axis=1))
 
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        return self.probabilities.size + self.weights.size - 1
+
+    def sample(self, number: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(number, n) rows of 0 and 1 drawn from the mixture, and (number,) their components."""
+        rng = np.random.default_rng(seed)
+        drawn = rng.choice(self.weights.size, number, p=self.weights)
+        chances = self.probabilities.T[drawn]
+        return (rng.random(chances.shape) < chances).astype(np.int64), drawn
+
     def described(self) -> Description:
         """Weights, sizes of the sets and error bars of the components."""
         columns = {"weight": self.weights, "features a row": self.probabilities.sum(axis=0)}

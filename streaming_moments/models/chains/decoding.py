@@ -169,3 +169,82 @@ def expected_moves(
             for j in range(k):
                 state[j] = ahead[j] / total
     return found
+
+
+@kernel()
+def expected_places(
+    offsets: NDArray[np.int64],
+    symbols: NDArray[np.int32],
+    begins: NDArray[np.int64],
+    starts: NDArray[np.float64],
+    transition: NDArray[np.float64],
+    emission: NDArray[np.float64],
+    ahead: NDArray[np.float64],
+    joint: NDArray[np.float64],
+    scratch: NDArray[np.float64],
+    by_symbol: NDArray[np.int64],
+    moves: NDArray[np.int64],
+    first: NDArray[np.int64],
+    places: NDArray[np.int64],
+    unit: float,
+) -> None:
+    """Add the expected states of short chunks to integer sums, in units of 1/`unit` of a place.
+
+    Rounded in each chunk, so that sums are exact in any order. `starts` (2, k) is the distribution
+    of the first state inside a sequence and where one begins; `ahead` (longest, k), `joint` (k, k)
+    and `scratch` (3, k) are overwritten.
+    """
+    k = starts.shape[1]
+    backward, state, before = scratch[0], scratch[1], scratch[2]
+    for number in range(offsets.size - 1):
+        begin, end = offsets[number], offsets[number + 1]
+        if begin == end:
+            continue
+        for place in range(begin, end):
+            row, total = symbols[place], 0.0
+            for j in range(k):
+                if place == begin:
+                    value = starts[begins[number], j]
+                else:
+                    value = 0.0
+                    for i in range(k):
+                        value += transition[j, i] * ahead[place - begin - 1, i]
+                if row >= 0:
+                    value *= emission[row, j]
+                ahead[place - begin, j] = value
+                total += value
+            for j in range(k):
+                ahead[place - begin, j] /= total
+        joint[:] = 0.0
+        backward[:] = 1.0
+        for place in range(end - 1, begin - 1, -1):
+            row, total = symbols[place], 0.0
+            for j in range(k):
+                state[j] = ahead[place - begin, j] * backward[j]
+                total += state[j]
+            for j in range(k):
+                state[j] /= total
+                units = np.int64(state[j] * unit + 0.5)
+                places[j] += units
+                if row >= 0:
+                    by_symbol[row, j] += units
+                if place == begin and begins[number] == 1:
+                    first[j] += units
+            if place == begin:
+                break
+            before[:] = 0.0
+            for j in range(k):
+                value = 0.0
+                for i in range(k):
+                    value += transition[j, i] * ahead[place - begin - 1, i]
+                factor = state[j] / value if value > 0 else 0.0
+                weight = backward[j] if row < 0 else backward[j] * emission[row, j]
+                for i in range(k):
+                    joint[j, i] += transition[j, i] * ahead[place - begin - 1, i] * factor
+                    before[i] += transition[j, i] * weight
+            largest = before.max()
+            for i in range(k):
+                backward[i] = before[i] / largest
+        for j in range(k):
+            for i in range(k):
+                moves[j, i] += np.int64(joint[j, i] * unit + 0.5)

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 else:
     sp = LazyModule("scipy.sparse")
 
-# With fewer first symbols for each state the distribution of first states is unknown.
-_BEGINNINGS = 10
+BEGINNINGS = 10
+"""With fewer first symbols for each state the distribution of first states is unknown."""
 
 
 def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def fitted_fields(rows: Rows, options: Any, halves: bool) -> dict[str, Any]:
     # after refinement the weights are those of the first place of a window
     weights = chain.transition @ chain.weights if refined else weights
     start, beginnings = first_states(rows, chain.emission)
-    if beginnings < _BEGINNINGS * k or not start.sum():
+    if beginnings < BEGINNINGS * k or not start.sum():
         start = weights
     return {
         "emission": chain.emission,

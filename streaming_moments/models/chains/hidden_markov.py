@@ -92,6 +92,8 @@ class HiddenMarkovModel(TripleModel):
         entries, if the statistics have halves of the sequences.
     documents : int
         Number of sequences in the fit.
+    polishing : Polishing, optional
+        How it was polished; error bars, scores and operators are of the fit before that.
     since, until, half_life
         As for any model.
 
@@ -274,6 +276,27 @@ class HiddenMarkovModel(TripleModel):
             state, total = state / norm, total + np.log(norm)
         return float(total)
 
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        n, k = self.emission.shape
+        return int(k * (n - 1) + k * (k - 1) + k - 1)
+
+    def sample(self, length: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """(length,) symbols of one sequence drawn from the chain, and (length,) their states."""
+        rng = np.random.default_rng(seed)
+        chances = rng.random((length, 2))
+        moves, symbols = self.transition.cumsum(axis=0), self.emission.cumsum(axis=0)
+        states, drawn = np.empty(length, np.int64), np.empty(length, np.int32)
+        ahead = self.start.cumsum()
+        for place, (move, symbol) in enumerate(chances):
+            state = int(np.searchsorted(ahead, move * ahead[-1], side="right"))
+            own = symbols[:, state]
+            states[place] = state
+            drawn[place] = np.searchsorted(own, symbol * own[-1], side="right")
+            ahead = moves[:, state]
+        return drawn, states
+
     def described(self) -> Description:
         """Shares, first states and self-transitions of the states, error bars and warnings."""
         columns = {"weight": self.weights, "start": self.start, "stays": np.diag(self.transition)}
@@ -313,6 +336,7 @@ class HiddenMarkovModel(TripleModel):
             said.append(said_of_turned(self.turned))
         if self.rare:
             said.append("symbols are rare, so operators are mostly noise: use the parameters")
+        said += self.said_of_polishing(facts)
         return Description(facts, columns, "; ".join(said))
 
     def _operators(self, symbols: NDArray[Any]) -> tuple[Operators, NDArray[np.float64]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from streaming_moments.models.base import Description, FitOptions, option, requi
 from streaming_moments.models.communities.held_out import trial_of_edges
 from streaming_moments.models.communities.members import Members, members_of
 from streaming_moments.models.numbers.number_search import Trial
+from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import half_rows
@@ -76,6 +77,10 @@ class Blockmodel(StoredModel):
     node_bars, mixing_bars : (n,) and (k, k) float64, optional
         Expected L1 error of the memberships of each node, and standard errors of B, if the
         statistics have halves of the edges.
+    directed : bool
+        Whether edges have a direction.
+    polishing : Polishing, optional
+        How it was polished; error bars are of the fit before that.
     documents : int
         Number of edges in the fit.
     since, until, half_life
@@ -113,6 +118,8 @@ class Blockmodel(StoredModel):
     spectrum: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     repeated: int = 0
     outside: float = 0.0
+    directed: bool = False
+    polishing: Polishing | None = None
     node_bars: NDArray[np.float64] | None = field(default=None, metadata=stored_as(together="bars"))
     mixing_bars: NDArray[np.float64] | None = field(
         default=None, metadata=stored_as(states=(0, 1), together="bars")
@@ -149,6 +156,7 @@ class Blockmodel(StoredModel):
             documents=edges,
             repeated=found.repeated,
             outside=found.outside,
+            directed=foundation.directed,
             node_bars=node_bars,
             mixing_bars=mixing_bars,
         )
@@ -224,6 +232,9 @@ class Blockmodel(StoredModel):
                 f"; {lone:,} nodes have no edge; their memberships are the weights of the "
                 "communities"
             )
+        if self.polishing is not None:
+            facts["polishing"] = asdict(self.polishing)
+            sentence += f"; {self.polishing.sentence}; error bars are of the fit before that"
         return Description(facts, columns, sentence)
 
 

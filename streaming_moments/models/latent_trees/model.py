@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,6 +34,7 @@ from streaming_moments.models.latent_trees.sweeps import (
     pair_rows,
     triple_rows,
 )
+from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.statistics.counts.basis import Basis
@@ -114,6 +115,8 @@ class LatentTree(StoredModel):
         Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional
         Bars of tables and scores, if the statistics have halves and each identifies the tree.
+    polishing : Polishing, optional
+        How it was polished; bars and scores are of the fit before that.
     documents : int
         Number of rows in the fit.
     since, until, half_life
@@ -149,6 +152,7 @@ class LatentTree(StoredModel):
     vocabulary: str = ""
     basis: str = ""
     bars: TreeBars | None = field(default=None, metadata=stored_as(own=True))
+    polishing: Polishing | None = None
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -272,6 +276,12 @@ class LatentTree(StoredModel):
         """Number of columns V."""
         return self.table.number
 
+    @property
+    def flat(self) -> NDArray[np.float64]:
+        """Parents, columns and tables of all nodes, one after another."""
+        nodes = np.array([self.tree.parents, self.tree.columns], dtype=np.float64)
+        return np.concatenate([nodes.ravel(), *(table.ravel() for table in self.tree.tables)])
+
     def codes(self, batch: CountBatch) -> NDArray[np.int64]:
         """(rows, V) categories of a batch from the store's reader, -1 for missing values.
 
@@ -340,6 +350,9 @@ class LatentTree(StoredModel):
                 f"; Chow-Liu's tree without hidden states is {self.behind:.2g} nats better: a "
                 "latent tree is the wrong model of these columns, or it has too few states"
             )
+        if self.polishing is not None:
+            facts["polishing"] = asdict(self.polishing)
+            sentence += f"; {self.polishing.sentence}; scores are of the fit before that"
         return Description(facts, sentence=sentence, picture=drawing.as_text(self))
 
     def parts(self) -> tuple[Arrays, Attributes]:

@@ -44,6 +44,9 @@ _MANY = 0.01  # share of clipped rows above which a warning is due
 _FAR = 1e100  # standard deviations: squares of larger ones overflow
 
 
+MOMENTS, PILOT = "moments", "pilot"
+
+
 @dataclass(frozen=True, kw_only=True)
 class MixtureOptions(FitOptions):
     """Options of a fit of a Gaussian mixture."""
@@ -112,6 +115,8 @@ class GaussianMixture(StoredModel):
         Expected distance of each mean from the true one, from halves of the rows.
     weight_bars : (k,) float64, optional
         Standard errors of the weights, likewise.
+    start : str
+        "moments", or "pilot" if passes started from K-means on a pilot of the rows.
     polishing : Polishing, optional
         How the model was polished, if it was.
     documents, since, until, half_life
@@ -146,6 +151,7 @@ class GaussianMixture(StoredModel):
     negative: int = 0
     bars: NDArray[np.float64] | None = field(default=None, metadata=stored_as(states=(0,)))
     weight_bars: NDArray[np.float64] | None = field(default=None, metadata=stored_as(states=(0,)))
+    start: str = MOMENTS
     polishing: Polishing | None = field(default=None, metadata=stored_as(required=True))
 
     @classmethod
@@ -173,8 +179,7 @@ class GaussianMixture(StoredModel):
         """Fit from the statistics of all row blocks; raises as `fit`."""
         whole = joined_blocks(blocks)
         moments = VectorMoments.of(whole)
-        diagonal = options.covariance.endswith("diag")
-        n_separable = signal_directions(moments, diagonal) + 1
+        n_separable = separable(moments, options.covariance)
         k = options.topics or n_separable
         found = mixture_components(moments, k, options.covariance)
         grid, totals = moments.grid, whole.totals
@@ -287,6 +292,19 @@ class GaussianMixture(StoredModel):
         """(n,) logarithm of the density of each row; raises as `log_densities`."""
         return log_sums(self.log_densities(rows))
 
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters."""
+        k, tied = self.n_topics, self.covariance.startswith("tied")
+        return int(k * self.dimension + k - 1 + self.variances.shape[1] * (1 if tied else k))
+
+    def sample(self, number: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """(number, d) rows drawn from the mixture, and (number,) their components."""
+        rng = np.random.default_rng(seed)
+        drawn = rng.choice(self.n_topics, number, p=self.weights)
+        noise = rng.normal(size=(number, self.dimension))
+        return self.means[drawn] + noise * np.sqrt(self.variances[drawn]), drawn
+
     def described(self) -> Description:
         """Weights, spreads and error bars of the components, and warnings."""
         columns = {"weight": self.weights}
@@ -306,7 +324,12 @@ class GaussianMixture(StoredModel):
         }
         k = self.n_topics
         said = [f"{k} components of {self.dimension} dimensions, {self.covariance} variances"]
-        if k > self.n_separable:
+        if self.start == PILOT:
+            facts["start"] = self.start
+            said.append(
+                "started from K-means on a pilot of the rows, as the rows are more likely so"
+            )
+        elif k > self.n_separable:
             said.append(
                 f"the spectrum separates {self.n_separable}: the other components are noise, or "
                 "their means are in the span of others"
@@ -331,6 +354,29 @@ class GaussianMixture(StoredModel):
             facts["polishing"] = asdict(self.polishing)
             said.append(self.polishing.sentence)
         return Description(facts, columns, "; ".join(said))
+
+
+def separable(moments: VectorMoments, covariance: str) -> int:
+    """Number of components that the spectrum of the rows separates."""
+    return signal_directions(moments, covariance.endswith("diag")) + 1
+
+
+def blank_mixture(statistics: VectorStatistics, options: Any) -> GaussianMixture:
+    """Mixture of equal components at the mean of all rows, with the facts of a fit."""
+    moments, totals = VectorMoments.of(statistics), statistics.totals
+    grid = moments.grid
+    k, d = options.topics, grid.dimension
+    width = d if options.covariance.endswith("diag") else 1
+    return GaussianMixture(
+        np.tile(grid.offset, (k, 1)),
+        np.full(k, 1 / k),
+        np.full((k, width), grid.step**2),
+        options.covariance,
+        n_separable=separable(moments, options.covariance),
+        documents=totals.n_documents,
+        n_missing=totals.without,
+        n_clipped=totals.clipped,
+    )
 
 
 def log_sums(logs: NDArray[np.float64]) -> NDArray[np.float64]:

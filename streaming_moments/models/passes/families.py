@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.bernoullis import passes as set_passes
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
+from streaming_moments.models.chains import passes as chain_passes
+from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.communities import passes as edge_passes
+from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.latent_trees import passes as tree_passes
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes import polishing
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import row_of
 from streaming_moments.models.states import Clusters, States, states_of
+from streaming_moments.models.three_view import passes as view_passes
+from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
 
 AUTO = "auto"
@@ -27,39 +34,20 @@ AUTO = "auto"
 MOST_PASSES = 20
 """Of "auto"."""
 _OF_EM = 0.05  # share of the error bars; these passes come nearer until they settle
+_OF_CHAINS = 0.02  # Baum-Welch changes little with each of many passes
+_MOST_OF_CHAINS = 100
 _MOVED = 0.01  # that a pass may change at most where there are no error bars
 
 
-class ExpectedSums(Protocol):
-    """Expected sums of a pass over records, in integers, so that they are exact in any order."""
-
-    @property
-    def documents(self) -> int:
-        """Number of records read, and of tokens or the like in them."""
-
-    @property
-    def tokens(self) -> int: ...
-
-    @classmethod
-    def zero(cls, model: Any) -> Self:
-        """Empty sums."""
-
-    def add(self, other: Self) -> Self:
-        """Sums including those of another, which are added in place."""
-
-    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
-
-    @classmethod
-    def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
-        """Sums from their `parts`."""
+def _as_it_is(given: Any) -> Any:
+    return given
 
 
 @dataclass(frozen=True)
 class Passes:
     """How passes polish the models of a family.
 
-    sums : class of the expected sums, `ExpectedSums`
+    sums : class of the expected sums, `expected_sums.ExpectedSums`
     reader : `reader(model, foundation).add(batch, sums)` adds the records of a batch to sums
     improved : `improved(model, sums, foundation, alpha)` is the model after a pass
     arrays : names of the arrays of a model that the sums depend on
@@ -68,7 +56,11 @@ class Passes:
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
     settles : share of the error bars that the last pass of "auto" may change: large for documents,
         as topics are nearest to the planted ones after one or two passes
-    of_counts : whether records are documents or sets, which need no foundation
+    of_rows : whether records are rows of numbers, which need the grid of a foundation
+    states : `states(model)` are what a pass of "auto" changes
+    cut : `cut(batches)` are the same records in batches that `reader` takes, however they were cut
+    begun : `begun(model)` is what the first pass over records reads with, after a fit
+    most : passes of "auto" at most
     """
 
     sums: type[Any]
@@ -79,7 +71,19 @@ class Passes:
     shape: Callable[[Any], tuple[int, int]]
     require: Callable[[Any, bool], None]
     settles: float
-    of_counts: bool = False
+    of_rows: bool = False
+    states: Callable[[Any], Any] = states_of
+    cut: Callable[[Iterable[Any]], Iterable[Any]] = _as_it_is
+    begun: Callable[[Any], Any] = _as_it_is
+    most: int = MOST_PASSES
+
+    def start(self, model: Any) -> Any:
+        """Model that the first pass reads with."""
+        return model if model.polishing is not None else self.begun(model)
+
+    def number(self, passes: int | str) -> int | str:
+        """Most passes that are made: `most` for "auto"."""
+        return self.most if passes == AUTO else passes
 
 
 def _refuse_alpha(model: Any, alpha: bool) -> None:
@@ -96,7 +100,6 @@ _OF_DOCUMENTS = Passes(
     lambda model: (model.n_words, model.n_topics),
     polishing.require_alpha,
     0.5,
-    of_counts=True,
 )
 _OF_ROWS = Passes(
     mixture_passes.ExpectedRows,
@@ -109,6 +112,7 @@ _OF_ROWS = Passes(
     mixture_passes.shape_of,
     _refuse_alpha,
     _OF_EM,
+    of_rows=True,
 )
 _OF_SETS = Passes(
     set_passes.ExpectedSets,
@@ -119,7 +123,51 @@ _OF_SETS = Passes(
     lambda model: (model.n_features, model.n_topics),
     _refuse_alpha,
     _OF_EM,
-    of_counts=True,
+)
+_OF_SEQUENCES = Passes(
+    chain_passes.ExpectedStates,
+    lambda model, foundation: chain_passes.ChainReader(model),
+    lambda model, expected, foundation, alpha: chain_passes.improved(model, expected),
+    ("emission", "transition", "start", "weights"),
+    chain_passes.RULES,
+    lambda model: model.emission.shape,
+    _refuse_alpha,
+    _OF_CHAINS,
+    cut=chain_passes.stretches,
+    begun=chain_passes.begun,
+    most=_MOST_OF_CHAINS,
+)
+_OF_VIEWS = Passes(
+    view_passes.ExpectedViews,
+    lambda model, foundation: view_passes.ViewReader(model),
+    lambda model, expected, foundation, alpha: view_passes.improved(model, expected),
+    ("rows", "left", "right", "weights"),
+    view_passes.RULES,
+    lambda model: (sum(map(len, model.tables.values())), model.n_topics),
+    view_passes.require_one_state,
+    _OF_EM,
+    begun=view_passes.begun,
+)
+_OF_TABLES = Passes(
+    tree_passes.ExpectedTables,
+    lambda model, foundation: tree_passes.TreeReader(model),
+    lambda model, expected, foundation, alpha: tree_passes.improved(model, expected),
+    ("flat",),
+    tree_passes.RULES,
+    lambda model: (sum(table.size for table in model.tree.tables), 1),
+    _refuse_alpha,
+    _OF_EM,
+    states=tree_passes.conditionals,
+)
+_OF_EDGES = Passes(
+    edge_passes.ExpectedNeighbours,
+    edge_passes.LabelReader.of,
+    lambda model, expected, foundation, alpha: edge_passes.improved(model, expected),
+    ("memberships", "mixing"),
+    edge_passes.RULES,
+    lambda model: model.memberships.shape,
+    edge_passes.require_one_community,
+    _OF_EM,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {
@@ -128,6 +176,10 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
         Communities.name: _OF_DOCUMENTS,
         GaussianMixture.name: _OF_ROWS,
         BernoulliMixture.name: _OF_SETS,
+        HiddenMarkovModel.name: _OF_SEQUENCES,
+        MultiViewMixture.name: _OF_VIEWS,
+        LatentTree.name: _OF_TABLES,
+        Blockmodel.name: _OF_EDGES,
     }
 )
 
@@ -145,7 +197,8 @@ def settled(before: Any, after: Any) -> bool:
     >>> settled(model, other), settled(model, replace(other, topic_bars=np.ones(1)))
     (False, True)
     """
-    old, new = states_of(before), states_of(after)
+    family = passes_of(type(after))
+    old, new = family.states(before), family.states(after)
     if isinstance(old, Clusters) and isinstance(new, Clusters):
         moved = np.linalg.norm(new.means - old.means, axis=1)
         unit = np.sqrt(new.variances.mean(axis=1) * new.means.shape[1])
@@ -154,8 +207,7 @@ def settled(before: Any, after: Any) -> bool:
         assert isinstance(new, States)
         moved = np.abs(new.columns - old.columns).sum(axis=0)
         unit = np.ones(new.number)
-    share = passes_of(type(after)).settles
-    bound = _MOVED * unit if new.bars is None else share * new.bars
+    bound = _MOVED * unit if new.bars is None else family.settles * new.bars
     return bool(moved.mean() <= bound.mean())
 
 

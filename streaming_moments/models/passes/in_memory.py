@@ -11,41 +11,48 @@ from typing import Any, Literal, TypeVar
 from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
-from streaming_moments.models.passes.families import AUTO, MOST_PASSES, passes_of, settled
+from streaming_moments.models.passes.families import AUTO, passes_of, settled
 from streaming_moments.models.passes.polishing import PASSES, M
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.progress import Report, reporter, unreported
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.sequences.windows import SymbolBatch
+from streaming_moments.statistics.views.records import ViewBatch
 
 T = TypeVar("T", bound=Model)
+Records = CountBatch | SymbolBatch | ViewBatch
+"""Batches that `polished` reads: documents or sets, sequences, records of views."""
 
 
 @checked
 def polished(
     model: M,
-    batches: CountBatch | Iterable[CountBatch],
+    batches: Records | Iterable[Records],
     passes: int | Literal["auto"] = PASSES,
     alpha: bool = False,
     threads: int = 1,
     verbose: int | bool = 0,
 ) -> M:
-    """Polish a model by passes of expectation maximisation over documents.
+    """Polish a model by passes of expectation maximisation over its records.
 
     A pass reads each document with the current topics and makes new ones from the expected tokens
     of each word in each topic. LDA: by collapsed variational Bayes (CVB0; Asuncion, Welling, Smyth,
     Teh 2009), at most 15 sweeps of `r_ij ~ m_ij (alpha_j + N_j - r_ij)`, fewer if a document
-    converges. Single topic, Poisson and sets of features: by the posterior of the topic or
-    component.
+    converges. Single topic, Poisson, sets of features and views: by the posterior of the topic,
+    component or state. Chains: by Baum-Welch (Baum, Petrie, Soules, Weiss 1970) over stretches of
+    128 symbols.
 
     Parameters
     ----------
-    model : TopicModel or BernoulliMixture
+    model : TopicModel, BernoulliMixture, HiddenMarkovModel or MultiViewMixture
         Start of the passes; topics keep their order.
-    batches : CountBatch or iterable of CountBatch
-        The documents; an iterable is read once in each pass, so it must not be an iterator.
+    batches : CountBatch, SymbolBatch, ViewBatch or iterable of them
+        The documents, sets, sequences or records of views; an iterable is read once in each pass,
+        so it must not be an iterator.
     passes : int or "auto"
         One or two are enough for good topics; 0 returns the model itself. "auto" stops when a pass
-        changes the topics by less than half of their error bars, of sets a twentieth, at most 20.
+        changes the topics by less than half of their error bars, after at most 20 passes; of chains
+        a fiftieth and 100 passes, of other models a twentieth.
     alpha : bool
         Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
         digamma is linear between whole counts. It overestimates alpha, from planted topics too,
@@ -75,12 +82,12 @@ def polished(
            [0.5, 0. ],
            [0. , 1. ]])
     """
-    if not passes_of(type(model)).of_counts:
+    if passes_of(type(model)).of_rows:
         raise InvalidInput(
-            f"model {model.name} is not of documents or sets; give one of topics, or fit "
-            "MomentGaussianMixture with polish to rows of numbers"
+            f"model {model.name} is of rows of numbers; give them to MomentGaussianMixture with "
+            "polish"
         )
-    given = [batches] if isinstance(batches, CountBatch) else batches
+    given = [batches] if isinstance(batches, Records) else batches
     report = reporter("polished", verbose)
     return passes_over(model, None, given, passes, alpha, threads, report)
 
@@ -100,14 +107,14 @@ def passes_over(
     without.
     """
     family = passes_of(type(model))
-    most = MOST_PASSES if passes == AUTO else passes
+    most = family.number(passes)
     if isinstance(most, str) or most < 0 or threads < 1:
         raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
     family.require(model, alpha)
-    polishing: Any = model
+    polishing: Any = family.start(model) if most else model
     for number in range(1, most + 1):
         before, reader = polishing, family.reader(polishing, foundation)
-        total = _expected(reader, batches, family.sums, threads)
+        total = _expected(reader, family.cut(batches), family.sums, threads)
         polishing = family.improved(before, total, foundation, alpha)
         note = Polishing("", number, alpha, 0, total.documents, total.tokens)
         polishing = replace(polishing, polishing=note)

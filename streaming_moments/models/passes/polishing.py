@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import BoundExceeded, InvalidInput
+from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_reading
+from streaming_moments.models.expected_sums import IntegerSums
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -19,13 +20,12 @@ PASSES = 2
 _TOLERANCE = 3e-4  # of a document's tokens: change at which its sweeps end
 _SMOOTHING = 1e-3  # share of M1 mixed into the topics when documents are read
 RULES = (SWEEPS, _TOLERANCE, _SMOOTHING)  # rules by which documents are read
-_MOST_SHARES = 1 << 62  # units of tokens in one sum
 
 M = TypeVar("M", bound=TopicModel)
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedCounts:
+class ExpectedCounts(IntegerSums):
     """Expected sums of a pass over documents, in integers, so that they are exact in any order.
 
     counts : (n, k) int64, tokens of each word in each topic, in units of 2^-20 of a token
@@ -36,37 +36,12 @@ class ExpectedCounts:
 
     counts: NDArray[np.int64]
     prior: NDArray[np.int64]
-    documents: int = 0
-    tokens: int = 0
 
     @classmethod
     def zero(cls, model: TopicModel) -> ExpectedCounts:
         """Empty sums."""
         n, k = model.topics.shape
         return cls(np.zeros((n, k), dtype=np.int64), np.zeros(k + 1, dtype=np.int64))
-
-    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
-        """Arrays and numbers for `from_parts`."""
-        arrays = {"counts": self.counts, "prior": self.prior}
-        return arrays, {"documents": self.documents, "tokens": self.tokens}
-
-    @classmethod
-    def from_parts(
-        cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]
-    ) -> ExpectedCounts:
-        """Sums from their `parts`."""
-        return cls(arrays["counts"], arrays["prior"], numbers["documents"], numbers["tokens"])
-
-    def add(self, other: ExpectedCounts) -> ExpectedCounts:
-        """Add the sums of other documents to these in place.
-
-        Raises BoundExceeded for more than 2^42 tokens.
-        """
-        tokens = self.tokens + other.tokens
-        _require_room(tokens)
-        np.add(self.counts, other.counts, out=self.counts)
-        np.add(self.prior, other.prior, out=self.prior)
-        return replace(self, documents=self.documents + other.documents, tokens=tokens)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +58,11 @@ class Reader:
         """Add the documents of a batch to `total` in place.
 
         Raises ForeignStatistics for a batch of another vocabulary, and BoundExceeded as
-        `ExpectedCounts.add`.
+        `IntegerSums.counting`.
         """
-        model, tokens = self.model, total.tokens + batch.tokens
+        model = self.model
         model.require_words(batch)
-        _require_room(tokens)
+        found = total.counting(batch.documents, batch.tokens)
         if model.alpha0:
             topic_reading.expected_counts(
                 batch.indptr,
@@ -106,7 +81,7 @@ class Reader:
             np.add(total.counts, batch.to_csr().T @ units, out=total.counts)
             total.prior[:-1] += units.sum(axis=0)
             total.prior[-1] += units.sum()
-        return replace(total, documents=total.documents + batch.documents, tokens=tokens)
+        return found
 
 
 def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
@@ -142,13 +117,4 @@ def require_alpha(model: TopicModel, alpha: bool) -> None:
             "a model with one topic per document has no alpha to learn; leave alpha out, or fit "
             "with an "
             "alpha0 above 0"
-        )
-
-
-def _require_room(tokens: int) -> None:
-    most = _MOST_SHARES // topic_reading.TOKEN
-    if tokens > most:
-        raise BoundExceeded(
-            f"{tokens:,} tokens are more than the {most:,} that a pass can sum; polish with fewer "
-            "shards"
         )

@@ -99,6 +99,8 @@ class MultiViewMixture(TripleModel):
         the statistics have halves of the records; halves are refined like the columns.
     held_out : HeldOut, optional
         Log-likelihood of the triples of each half under the model of the other, if requested.
+    polishing : Polishing, optional
+        How it was polished; weights are then the shares of the records.
     documents, since, until, half_life
         As for any model.
 
@@ -255,6 +257,7 @@ class MultiViewMixture(TripleModel):
             sentence += f"; {self.n_missing:,} records lack a view and were skipped"
         if self.turned and not self.refined:
             sentence += f"; {said_of_turned(self.turned)}"
+        sentence = "; ".join([sentence, *self.said_of_polishing(facts)])
         return Description(facts, columns, sentence)
 
     def _stacked(self, views: dict[str, CountBatch]) -> tuple[CountBatch, NDArray[np.float64]]:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
 from streaming_moments.models.numbers.number_search import Trial
+from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel
 from streaming_moments.models.three_view.columns import half_rows
 from streaming_moments.models.three_view.held_out import trial_of_halves
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class TripleModel(StoredModel):
-    """Model that is fitted to triples of three views, or to windows of a sequence."""
+    """Model that is fitted to triples of three views, or to windows of a sequence.
+
+    Parameters
+    ----------
+    polishing : Polishing, optional
+        How it was polished; its error bars and scores are of the fit before that.
+    documents, since, until, half_life
+        As for any model.
+    """
 
     compares_halves: ClassVar[bool] = True
     numbered: ClassVar[str] = "states"
     holds_out: ClassVar[str] = "triples"
+
+    polishing: Polishing | None = field(default=None, kw_only=True)
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -45,6 +58,13 @@ class TripleModel(StoredModel):
     def trial(cls, rows: Rows, options: Any) -> Trial:
         """Score of the triples of each half under the other; raises as `trial_of_halves`."""
         return trial_of_halves(rows, cls, options)
+
+    def said_of_polishing(self, facts: dict[str, Any]) -> list[str]:
+        """Sentences about the passes, which are added to `facts`; none without passes."""
+        if self.polishing is None:
+            return []
+        facts["polishing"] = asdict(self.polishing)
+        return [self.polishing.sentence, "error bars and scores are of the fit before that"]
 
     @classmethod
     def _fitted(cls, rows: Rows, options: Any, halves: bool) -> Self:

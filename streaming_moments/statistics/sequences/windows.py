@@ -108,6 +108,18 @@ class SymbolBatch:
         context, begins = np.zeros(sizes.size, np.int8), np.ones(sizes.size, np.bool_)
         return cls(offsets, symbols, context, begins, odd, int((sizes < 3).sum()))
 
+    def select(self, start: int, stop: int) -> SymbolBatch:
+        """The chunks from `start` to `stop`, without pieces and short sequences."""
+        begin, end = self.offsets[start], self.offsets[stop]
+        own = slice(start, stop)
+        return SymbolBatch(
+            self.offsets[start : stop + 1] - begin,
+            self.symbols[begin:end],
+            self.context[own],
+            self.begins[own],
+            self.odd[own],
+        )
+
     @property
     def documents(self) -> int:
         """Number of chunks."""

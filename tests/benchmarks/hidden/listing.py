@@ -25,7 +25,12 @@ LETTER_STATES = (6, 10)
 SVD_DIMENSIONS = (32, 256)
 # It brings PyTorch, so it is no part of the extra; of 10,000 symbols alone, as it is slow.
 _TORCH: tuple[Way, ...] = (Pomegranate(),) if find_spec("pomegranate") else ()
-MARKOV: tuple[Way, ...] = (OurMarkov(), OurMarkov(refine=0), Hmmlearn())
+MARKOV: tuple[Way, ...] = (
+    OurMarkov(),
+    OurMarkov(refine=0),
+    OurMarkov(polish="auto"),
+    Hmmlearn(),
+)
 VIEWS: tuple[Way, ...] = (OurViews(), OurViews(refine=0), OurViews(columns=8), ViewsEm())
 GRAPHS: tuple[Way, ...] = (
     OurCommunities(),

@@ -25,16 +25,18 @@ _PIECE = 500
 
 @dataclass(frozen=True)
 class OurMarkov:
-    """MomentHMM: windows of three, a fit, and so many rounds on their table."""
+    """MomentHMM: windows of three, a fit, rounds on their table, and passes over the sequences."""
 
     refine: int = 200
     columns: int | None = None
+    polish: int | str = 0
     seed: None = None
 
     @property
     def name(self) -> str:
         parts = [f"refine {self.refine}"] if self.refine != 200 else []
         parts += [f"{self.columns} columns"] if self.columns else []
+        parts += [f"polish {self.polish}"] if self.polish else []
         return f"{OURS}, {', '.join(parts) or 'defaults'}"
 
     def prepare(self, data: Symbols) -> Any:
@@ -52,7 +54,13 @@ class OurMarkov:
         return fitted.model_, float("nan")
 
     def _estimator(self, states: int, n_symbols: int) -> MomentHMM:
-        return MomentHMM(states, n_symbols, refine=self.refine, sketch_columns=self.columns)
+        return MomentHMM(
+            states,
+            n_symbols,
+            refine=self.refine,
+            polish=self.polish,
+            sketch_columns=self.columns,
+        )
 
 
 @dataclass(frozen=True)

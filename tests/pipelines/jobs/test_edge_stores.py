@@ -77,9 +77,16 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
         np.array([[0.6, 0.05], [0.05, 0.6]]), abs=0.1
     )
     assert fitted["repeated"] == (0 if sketched else 2)
+    code, out, err = run("polish", store, "--passes", "auto", "--name", "labels", "--json")
+    assert code == 0, err
+    assert json.loads(out)["polishing"]["documents"] == number + 1
+    labels = MomentStore.open(store).load_any_model("labels").memberships
+    assert (labels.max(axis=1) == 1).all()
+    nodes = [int(one.removeprefix("node ")) for one in opened.foundation.nodes.terms]
+    assert membership_error(labels, GRAPH.memberships[nodes]) == 0
     options = Blockmodel.Options(topics=2, alpha0=0.0)
     alone = Blockmodel.fit(InMemory((opened.load(),)), options)
-    kept = opened.latest().load_any_model()
+    kept = opened.latest().load_any_model(fitted["model"])
     assert np.allclose(kept.memberships, alone.memberships, atol=1e-8)
     assert np.allclose(kept.node_bars, alone.node_bars, atol=1e-8)
     code, _, err = run("label", store, 1, "south")

@@ -1,6 +1,7 @@
 """Views and sequences by the command line: create, update, refit, show, read, forget, verify."""
 
 import json
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -8,13 +9,19 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
+from streaming_moments import polished
 from streaming_moments.errors import BoundExceeded
 from streaming_moments.models.chains import HiddenMarkovModel
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.three_view import MultiViewMixture
+from streaming_moments.pipelines.aggregation.reading import ReadingContext
+from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.kinds.views import pairs_of
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.storage.contents import content_of
+from streaming_moments.storage.formats import START
+from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.hidden import markov_sequences, view_records
 
@@ -90,6 +97,38 @@ def test_a_model_on_the_cluster_is_that_of_the_statistics(view_store):
     again = MultiViewMixture.fit(InMemory((store.load(),)), options)
     assert np.allclose(kept.right, again.right, atol=1e-9)
     assert kept.columns == ("text", "ids", "class")
+
+
+def batches(store, shards):
+    """What the tasks of a pass read of the shards."""
+    context = ReadingContext.of(MomentStore.open(str(store)), LIMITS, None)
+    for shard in list_shards([str(one) for one in shards]):
+        for read in context.read(shard, START, content_of(shard, None)):
+            yield read.batch
+
+
+def polished_as_in_memory(run, original, place, shards):
+    """The polished model of a copy of a store: the bits of passes over the same records."""
+    store = shutil.copytree(original, place / "store")
+    found = ("--name", "polished", "--passes", "2", "--model", "first", "--json")
+    code, out, err = run("polish", store, *shards, *found)
+    assert code == 0, err
+    opened = MomentStore.open(str(store))
+    kept = opened.load_any_model("polished")
+    here = polished(opened.load_any_model("first"), [*batches(store, shards)], 2, threads=2)
+    for name, table in kept.tables.items():
+        assert (here.tables[name] == table).all()
+    assert (kept.weights == here.weights).all()
+    return json.loads(out), kept
+
+
+def test_states_of_records_are_polished(run, view_store, views, tmp_path):
+    shown, kept = polished_as_in_memory(
+        run, view_store, tmp_path, [views / "0.parquet", views / "1.parquet"]
+    )
+    assert shown["polishing"]["passes"] == 2
+    assert kept.polishing.shards == 2
+    assert kept.polishing.documents == 2000
 
 
 def test_shards_of_views_are_forgotten_and_replaced_bit_for_bit(run, view_store, views, tmp_path):
@@ -177,6 +216,19 @@ def test_sequences_are_created_counted_fitted_and_shown(run, sequence_store):
     said = " ".join(out.split())
     assert "refined in 10 rounds" in said
     assert "1 sequences have fewer than three symbols" in said
+
+
+def test_chains_are_polished_by_the_sequences(run, sequence_store, sequence_shards, tmp_path):
+    both = [sequence_shards / "0.txt", sequence_shards / "1.txt"]
+    shown, kept = polished_as_in_memory(run, sequence_store, tmp_path, both)
+    assert shown["polishing"]["parent"] == "first"
+    assert (kept.polishing.documents, kept.polishing.tokens) == (242, 240 * 60 + 5)
+    held = [*batches(sequence_store, [sequence_shards / "2.txt"])]
+    before = MomentStore.open(str(sequence_store)).load_any_model("first")
+    assert kept.perplexity(held[0]) < before.perplexity(held[0])
+    code, out, _ = run("topics", tmp_path / "store", "--model", "polished")
+    assert code == 0
+    assert "polished from model first: 242 records of 2 shards" in " ".join(out.split())
 
 
 def test_what_lies_outside_the_alphabet_is_said(run, sequence_store, tmp_path):
@@ -280,8 +332,8 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         (("rebase", view_store), "create another store with `streaming-moments create`"),
         (("grow", view_store, views), "holds statistics of kind 'views'"),
         (
-            ("polish", view_store, views),
-            "model views has no passes over records; polish a model of",
+            ("polish", view_store, views, "--alpha"),
+            "model views has no alpha to learn",
         ),
     ):
         code, out, err = run(*arguments)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streaming_moments import polished
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
@@ -53,6 +54,30 @@ def store(run, shards, tmp_path):
     assert code == 0, err
     assert run("update", place, *shards)[0] == 0
     return place
+
+
+def test_a_tree_is_polished_by_its_rows(run, store, shards):
+    assert run("refit", store, "--model", "latent_tree", "--topics", "2", "--name", "first")[0] == 0
+    code, out, err = run("polish", store, *shards, "--passes", "2", "--name", "polished", "--json")
+    assert code == 0, err
+    assert json.loads(out)["polishing"]["documents"] == (PLANTED.codes >= 0).any(axis=1).sum()
+    opened = MomentStore.open(store)
+    kept, before = (opened.load_any_model(name) for name in ("polished", "first"))
+    here = polished(before, before.table.batch(_codes(before), before.vocabulary), 2, threads=2)
+    assert (kept.flat == here.flat).all()
+    score = before.tree.log_probabilities(_codes(before)).mean()
+    assert kept.tree.log_probabilities(_codes(before)).mean() > score
+    assert "1,500 records of 2 shards" in " ".join(run("topics", store)[1].split())
+
+
+def _codes(model):
+    """The planted rows by the categories of a model."""
+    found = []
+    for name, known in zip(model.table.names, model.table.categories, strict=True):
+        places = {int(value): at for at, value in enumerate(known)}
+        own = PLANTED.codes[:, PLANTED.table.names.index(name)]
+        found.append([places.get(code, -1) for code in own])
+    return np.array(found).T
 
 
 def test_tables_of_any_format_make_a_tree_and_are_completed_by_it(run, store, shards, tmp_path):

@@ -277,4 +277,4 @@ def test_the_command_keeps_the_model_beside_its_parent(counted, run):
     assert code == 2
     assert "there is already a model 'fitted-polished2'" in told
     code, printed, _ = run("topics", counted.url)
-    assert "polished from model fitted: 900 documents of 6 shards read 2 times" in printed
+    assert "polished from model fitted: 900 records of 6 shards read 2 times" in printed

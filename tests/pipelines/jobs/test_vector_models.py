@@ -131,7 +131,7 @@ def test_passes_over_no_rows_are_refused(store, embedded, tmp_path) -> None:
 def test_polish_and_transform_by_the_command_line(store, drawn, folder, run, tmp_path) -> None:
     code, said, _ = run("polish", store, "--model", "auto", "--name", "polished", "--passes", "1")
     assert code == 0
-    assert "2,999 documents of 3 shards read once" in " ".join(said.split())
+    assert "2,999 records of 3 shards read once" in " ".join(said.split())
     given = "transform", store, folder, "--output", tmp_path / "out", "--model", "polished"
     code, said, _ = run(*given, "--top-documents", "2", "--json")
     assert code == 0

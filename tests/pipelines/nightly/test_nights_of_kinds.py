@@ -148,7 +148,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
         ({"refit": {"model": "hmm", "topics": 2, "alpha0": 1.0}}, "alpha0: no option of model"),
         ({"refit": {"model": "hmm", "topics": 2, "half_life_days": 9}}, "whole numbers"),
         ({"refit": {"model": "latent_tree", "topics": [2, 3]}}, "several are compared with models"),
-        ({"refit": {"model": "hmm", "topics": 2, "polish": 1}}, "polish"),
+        ({"refit": {"model": "independent", "topics": 2, "polish": 1}}, "polish"),
         ({"gates": {"max_coherence_drop": 0.1}}, "[gates] max_coherence_drop: model 'hmm'"),
         ({"gates": {"max_behind": 0.1}}, "[gates] max_behind: model 'hmm'"),
         ({"rebase": {"min_captured": 0.3}}, "[rebase] is of documents"),

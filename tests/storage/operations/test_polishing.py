@@ -15,7 +15,9 @@ def sums(seed):
     rng = np.random.default_rng(seed)
     counts, prior = rng.integers(0, 99, (5, 2)), rng.integers(0, 99, 3)
     bad = tuple((f"s{number}.txt", "is cut off") for number in range(seed))
-    return PassSums(ExpectedCounts(counts, prior, 3 + seed, 20 + seed), 1 + seed, bad)
+    return PassSums(
+        ExpectedCounts(counts, prior, documents=3 + seed, tokens=20 + seed), 1 + seed, bad
+    )
 
 
 def same(one, other):

@@ -152,7 +152,7 @@ def test_what_cannot_be_polished_says_why():
         passes_of(IndependentIntensities)
     with pytest.raises(InvalidInput, match="no passes over records"):
         polished(object.__new__(IndependentIntensities), batch)
-    with pytest.raises(InvalidInput, match="not of documents or sets"):
+    with pytest.raises(InvalidInput, match="is of rows of numbers"):
         polished(object.__new__(GaussianMixture), batch)
     full = replace(ExpectedCounts.zero(model), tokens=1 << 42)
     with pytest.raises(BoundExceeded, match="fewer shards"):
@@ -170,4 +170,4 @@ def test_a_polished_model_is_itself_again_from_its_parts():
     model = polished(drawn(1), CountBatch.from_csr(np.ones((2, 9), dtype=int)), 1)
     again = TopicModel.from_parts(*model.parts())
     assert again.polishing == model.polishing
-    assert "2 documents read once" in again.described().sentence
+    assert "2 records read once" in again.described().sentence

@@ -1,0 +1,132 @@
+"""Labels: one community for each node of a graph, by the likelihood of a blockmodel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROUNDS = 10
+_LEAST = 1e-9
+# Gain of degree correction above which it is used: twice the log-likelihood for each node, which is
+# 1 on average where all nodes of a community have the same expected degree.
+_CORRECTED = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Edges between communities, given the labels of the nodes.
+
+    ends : (n, k) int64, edges from each node to each community
+    labels : (n,) int64
+    """
+
+    ends: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+    @property
+    def sizes(self) -> NDArray[np.float64]:
+        """(k,) nodes of each community."""
+        return np.bincount(self.labels, minlength=self.ends.shape[1]).astype(np.float64)
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """(k, k) edges from the members of each community to each other one."""
+        k = self.ends.shape[1]
+        found = np.zeros((k, k))
+        np.add.at(found, self.labels, self.ends)
+        return found
+
+    @property
+    def chances(self) -> NDArray[np.float64]:
+        """(k, k) probability of an edge between members of two communities, between 0 and 1."""
+        return np.clip(self.edges / self._pairs, 0.0, 1.0)
+
+    @property
+    def corrected(self) -> bool:
+        """Whether degrees within communities differ by more than chance.
+
+        By twice the gain in Poisson log-likelihood of degree correction (Karrer, Newman 2011).
+        """
+        edges, degrees = self.edges, self.ends.sum(axis=1)
+        out, into = edges.sum(axis=1), edges.sum(axis=0)
+        sizes = self.sizes
+        plain = _sum_of_logs(edges, np.outer(sizes, sizes))
+        own = _sum_of_logs(degrees, np.ones(1))
+        gain = _sum_of_logs(edges, np.outer(out, into)) - plain + 2 * own
+        return bool(gain > _CORRECTED * len(self.labels))
+
+    @property
+    def _pairs(self) -> NDArray[np.float64]:
+        pairs = np.outer(self.sizes, self.sizes) - np.diag(self.sizes)
+        return np.maximum(pairs, 1.0)
+
+    def scores(self, corrected: bool) -> NDArray[np.float64]:
+        """(n, k) log-likelihood of the edges of each node, were it in each community."""
+        if corrected:
+            out, into = self.edges.sum(axis=1), self.edges.sum(axis=0)
+            rates = np.maximum(self.edges, 0.5) / np.maximum(np.outer(out, into), 1.0)
+            expected = rates @ into
+            degrees = self.ends.sum(axis=1, keepdims=True)
+            return np.asarray(self.ends @ np.log(rates).T - degrees * expected)
+        chances = np.clip((self.edges + 0.5) / (self._pairs + 1), _LEAST, 1 - _LEAST)
+        none = np.log1p(-chances)
+        # a node is no neighbour of itself
+        return np.asarray(
+            self.ends @ np.log(chances).T + (self.sizes - self.ends) @ none.T - np.diag(none)
+        )
+
+
+def relabelled(
+    outgoing: NDArray[np.int64], incoming: NDArray[np.int64] | None, labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """(n,) most likely community of each node, given those of all others before.
+
+    Parameters
+    ----------
+    outgoing, incoming : (n, k) int64
+        Edges from each node to each community and, of directed graphs, from there to the node.
+    labels : (n,) int64
+        Communities before.
+    """
+    blocks = [Blocks(outgoing, labels)]
+    if incoming is not None:
+        blocks.append(Blocks(incoming, labels))
+    corrected = blocks[0].corrected
+    scores = sum(one.scores(corrected) for one in blocks)
+    if not corrected:
+        scores = scores + np.log(np.maximum(blocks[0].sizes, 1.0))
+    return np.asarray(np.argmax(scores, axis=1), dtype=np.int64)
+
+
+def settled_labels(
+    adjacency: Any, labels: NDArray[np.int64], k: int, rounds: int = ROUNDS
+) -> NDArray[np.int64]:
+    """(n,) labels of an undirected graph after rounds of `relabelled`, until none changes.
+
+    `adjacency` is (n, n) sparse, of 0 and 1, and symmetric.
+
+    Examples
+    --------
+    >>> from streaming_moments.synthetic.graphs import community_graph
+    >>> graph = community_graph(100, 2, inside=0.5, outside=0.1, alpha0=0.0)
+    >>> truth = graph.memberships.argmax(axis=1)
+    >>> begun = np.where(np.arange(100) < 10, 1 - truth, truth)
+    >>> int((settled_labels(graph.batch.to_csr(), begun, 2) != truth).sum())
+    0
+    """
+    for _ in range(rounds):
+        following = relabelled(adjacency @ np.eye(k, dtype=np.int64)[labels], None, labels)
+        if (following == labels).all():
+            break
+        labels = following
+    return labels
+
+
+def _sum_of_logs(counts: NDArray[Any], totals: NDArray[Any]) -> float:
+    """`sum counts log(counts / totals)`, of positive counts."""
+    there = counts > 0
+    shares = counts / np.where(totals > 0, totals, 1.0)
+    return float((counts[there] * np.log(shares[there])).sum())

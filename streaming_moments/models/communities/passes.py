@@ -1,0 +1,104 @@
+"""Passes: likelihood rounds of a blockmodel over edges, with sums that are whole numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.communities.blockmodel import Blockmodel
+from streaming_moments.models.communities.labels import Blocks, relabelled
+from streaming_moments.models.expected_sums import IntegerSums
+from streaming_moments.statistics.edges.ends import EdgeBatch
+from streaming_moments.statistics.edges.foundation import EdgesFoundation
+
+RULES = ("labels",)  # rules by which edges are read
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedNeighbours(IntegerSums):
+    """Edges of each node with each community.
+
+    outgoing : (n, k) int64, all edges of a node; of a directed graph those that begin there
+    incoming : (n, k) int64, edges of a directed graph that end at a node; else (0, k)
+    documents, tokens : edges read
+    """
+
+    counted = "edges"
+
+    outgoing: NDArray[np.int64]
+    incoming: NDArray[np.int64]
+
+    @classmethod
+    def zero(cls, model: Blockmodel) -> ExpectedNeighbours:
+        """Empty sums."""
+        n, k = model.memberships.shape
+        incoming = n if model.directed else 0
+        return cls(np.zeros((n, k), dtype=np.int64), np.zeros((incoming, k), dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelReader:
+    """Blockmodel whose most likely communities label the ends of edges.
+
+    model : blockmodel with one community a node
+    """
+
+    model: Blockmodel
+
+    @classmethod
+    def of(cls, model: Blockmodel, foundation: EdgesFoundation | None) -> LabelReader:
+        """Reader of the edges of a store.
+
+        Raises
+        ------
+        InvalidInput
+            Edges of the store have a direction, which the model does not know.
+        """
+        if foundation is not None and foundation.directed and not model.directed:
+            raise InvalidInput(
+                "the model was fitted to directed edges by an earlier version, which did not say "
+                "so in the model; refit it, then polish"
+            )
+        return cls(model)
+
+    def add(self, batch: EdgeBatch, total: ExpectedNeighbours) -> ExpectedNeighbours:
+        """Add the edges of a batch to `total` in place."""
+        found = total.counting(batch.documents, batch.documents)
+        source, target = batch.ends.T
+        labels = self.model.memberships.argmax(axis=1)
+        back = total.incoming if self.model.directed else total.outgoing
+        np.add.at(total.outgoing, (source, labels[target]), 1)
+        np.add.at(back, (target, labels[source]), 1)
+        return found
+
+
+def require_one_community(model: Blockmodel, alpha: bool) -> None:
+    """Raise InvalidInput if nodes are in several communities, or alpha is to be learned."""
+    if alpha or model.alpha0:
+        what = "no alpha to learn" if alpha else f"alpha0 {model.alpha0:g}, so several communities"
+        raise InvalidInput(
+            f"model {model.name} has {what} of a node; polish one with alpha0 0, without alpha"
+        )
+
+
+def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
+    """Blockmodel after a pass: the most likely community of each node, and B of those before.
+
+    Degrees are corrected for where they differ by more than chance (`Blocks.corrected`). A node
+    without edges has the weights of the communities.
+    """
+    labels = model.memberships.argmax(axis=1)
+    incoming = expected.incoming if model.directed else None
+    found = np.eye(model.n_topics)[relabelled(expected.outgoing, incoming, labels)]
+    known = model.degrees > 0
+    if known.any():
+        found[~known] = found[known].mean(axis=0)
+    return replace(
+        model,
+        memberships=found,
+        mixing=Blocks(expected.outgoing, labels).chances,
+        weights=found.mean(axis=0),
+    )

@@ -1,0 +1,119 @@
+"""Expected sums of passes over records, in integers, so that they are exact in any order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import BoundExceeded
+
+UNIT = 1 << 20
+"""Integer units of one record, place or token."""
+_MOST = (1 << 62) // UNIT
+
+
+class ExpectedSums(Protocol):
+    """Expected sums of a pass over records, in integers, so that they are exact in any order."""
+
+    @property
+    def documents(self) -> int:
+        """Number of records read, and of tokens or the like in them."""
+
+    @property
+    def tokens(self) -> int: ...
+
+    @classmethod
+    def zero(cls, model: Any) -> Self:
+        """Empty sums."""
+
+    def add(self, other: Self) -> Self:
+        """Sums including those of another, which are added in place."""
+
+    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
+        """Arrays and numbers for `from_parts`."""
+
+    @classmethod
+    def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
+        """Sums from their `parts`."""
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerSums:
+    """Base of `ExpectedSums`: the fields of a subclass are arrays of int64.
+
+    Parameters
+    ----------
+    documents, tokens : int
+        Records read, and tokens or the like in them.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True, eq=False)
+    ... class OfRows(IntegerSums):
+    ...     rows: NDArray[np.int64]
+    >>> one = OfRows(np.array([1, 2]), documents=3)
+    >>> one.add(OfRows(np.array([5, 5]), documents=1))
+    OfRows(documents=4, tokens=0, rows=array([6, 7]))
+    """
+
+    counted: ClassVar[str] = "tokens"
+    """Plural of what `tokens` are."""
+
+    documents: int = field(default=0, kw_only=True)
+    tokens: int = field(default=0, kw_only=True)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """Arrays of the sums by name."""
+        base = {one.name for one in fields(IntegerSums)}
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in base}
+
+    def parts(self) -> tuple[dict[str, NDArray[np.int64]], dict[str, int]]:
+        """Arrays and numbers for `from_parts`."""
+        return self.arrays, {"documents": self.documents, "tokens": self.tokens}
+
+    @classmethod
+    def from_parts(cls, arrays: dict[str, NDArray[np.int64]], numbers: dict[str, Any]) -> Self:
+        """Sums from their `parts`."""
+        return cls(**arrays, documents=numbers["documents"], tokens=numbers["tokens"])
+
+    def add(self, other: Self) -> Self:
+        """Sums including those of another, which are added in place; raises as `counting`."""
+        found = self.counting(other.documents, other.tokens)
+        for name, own in self.arrays.items():
+            np.add(own, getattr(other, name), out=own)
+        return found
+
+    def counting(self, documents: int, tokens: int) -> Self:
+        """The same arrays, with more records and tokens counted.
+
+        Raises
+        ------
+        BoundExceeded
+            More than 2^42 records or tokens, whose sums could exceed 2^62.
+        """
+        found = replace(self, documents=self.documents + documents, tokens=self.tokens + tokens)
+        counts = (found.documents, "records"), (found.tokens, self.counted)
+        for number, what in counts:
+            if number > _MOST:
+                raise BoundExceeded(
+                    f"{number:,} {what} are more than the {_MOST:,} that a pass can sum; polish "
+                    "with fewer shards"
+                )
+        return found
+
+
+def columns_of(sums: NDArray[np.int64], before: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Columns of sums, with sum 1; a column without a count stays as before.
+
+    Examples
+    --------
+    >>> columns_of(np.array([[3, 0], [1, 0]]), np.eye(2))
+    array([[0.75, 0.  ],
+           [0.25, 1.  ]])
+    """
+    totals = sums.sum(axis=0)
+    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1), before)

@@ -1,0 +1,126 @@
+"""Passes: expectation maximisation over rows of a table, with sums exact in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.models.expected_sums import UNIT, IntegerSums
+from streaming_moments.models.latent_trees.directed import DirectedTree
+from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.states import States
+from streaming_moments.statistics.counts.batch import CountBatch
+
+_SMOOTHING = 1e-3  # share of a node's own distribution in its distribution given its parent
+_ROWS = 4096  # rows at a time
+RULES = (UNIT, _SMOOTHING)  # rules by which rows are read
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedTables(IntegerSums):
+    """Expected sums of a pass over rows of a table, in integers, so exact in any order.
+
+    cells : (cells,) int64, rows in each cell of the tables of all nodes, one table after another,
+        in units of 2^-20 of a row
+    documents, tokens : rows with a known value, and known values in them
+    """
+
+    counted = "values"
+
+    cells: NDArray[np.int64]
+
+    @classmethod
+    def zero(cls, model: LatentTree) -> ExpectedTables:
+        """Empty sums."""
+        return cls(np.zeros(sum(table.size for table in model.tree.tables), dtype=np.int64))
+
+    def tables(self, tree: DirectedTree) -> tuple[NDArray[np.int64], ...]:
+        """Sums of the table of each node, as views of `cells`."""
+        ends = np.cumsum([table.size for table in tree.tables])
+        parts = np.split(self.cells, ends[:-1])
+        return tuple(
+            part.reshape(table.shape) for part, table in zip(parts, tree.tables, strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TreeReader:
+    """Tree prepared for reading rows; what it expects of a row does not depend on other rows.
+
+    model : tree whose nodes are inferred
+    """
+
+    model: LatentTree
+
+    def add(self, batch: CountBatch, total: ExpectedTables) -> ExpectedTables:
+        """Add the rows of a batch to `total` in place.
+
+        A row without a known value is skipped. Raises ForeignStatistics for a batch of another
+        vocabulary.
+        """
+        codes = self.model.codes(batch)
+        codes = codes[(codes >= 0).any(axis=1)]
+        own = ExpectedTables.zero(self.model)
+        for begin in range(0, len(codes), _ROWS):
+            _add_rows(self.model.tree, codes[begin : begin + _ROWS], own)
+        return total.add(own.counting(len(codes), int((codes >= 0).sum())))
+
+
+def improved(model: LatentTree, expected: ExpectedTables) -> LatentTree:
+    """Tree after a pass: maximum likelihood, given the expected sums, but for a smoothing of 1e-3.
+
+    A state without rows keeps its row of a table.
+    """
+    made = []
+    for sums, before in zip(expected.tables(model.tree), model.tree.tables, strict=True):
+        rows, own = sums.sum(axis=1, keepdims=True), sums.sum(axis=0)
+        found = np.where(rows > 0, sums / np.where(rows > 0, rows, 1), before)
+        whole = own / own.sum() if own.any() else found.mean(axis=0)
+        made.append((1 - _SMOOTHING) * found + _SMOOTHING * whole)
+    return replace(model, tree=replace(model.tree, tables=tuple(made)))
+
+
+def conditionals(model: LatentTree) -> States:
+    """Rows of all tables as columns, each filled up with zeros, and the errors of each."""
+    tables, widest = model.tree.tables, max(table.shape[1] for table in model.tree.tables)
+    columns = [np.pad(table, ((0, 0), (0, widest - table.shape[1]))) for table in tables]
+    bars = None
+    if model.bars is not None:
+        bars = np.concatenate([table.sum(axis=1) for table in model.bars.tables])
+    return States(np.vstack(columns).T, bars)
+
+
+def _add_rows(tree: DirectedTree, codes: NDArray[np.int64], own: ExpectedTables) -> None:
+    """Add rows to sums in place: messages towards the root, then the pairs of each edge."""
+    beliefs = [np.ones((len(codes), table.shape[1])) for table in tree.tables]
+    messages = [np.empty(0)] * len(tree.tables)
+    for node in range(len(tree.tables) - 1, -1, -1):
+        belief, column = beliefs[node], tree.columns[node]
+        if column >= 0:
+            known = codes[:, column] >= 0
+            belief[known] *= np.eye(belief.shape[1])[codes[known, column]]
+        belief /= belief.max(axis=1, keepdims=True)
+        # one state after another: a product of matrices would depend on the number of rows
+        messages[node] = np.zeros((len(codes), len(tree.tables[node])))
+        for state, table in _states(tree, node):
+            messages[node] += belief[:, state, None] * table
+        if tree.parents[node] >= 0:
+            beliefs[tree.parents[node]] *= messages[node]
+    shares: list[NDArray[np.float64]] = []
+    for node, sums in enumerate(own.tables(tree)):
+        above = 1.0 if tree.parents[node] < 0 else shares[tree.parents[node]]
+        given = above / messages[node]
+        share = np.empty_like(beliefs[node])
+        for state, table in _states(tree, node):
+            pairs = given * table * beliefs[node][:, state, None]
+            sums[:, state] += np.rint(pairs * UNIT).astype(np.int64).sum(axis=0)
+            share[:, state] = pairs.sum(axis=1)
+        shares.append(share)
+
+
+def _states(tree: DirectedTree, node: int) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Each state of a node, with its probability given each state of the parent."""
+    return enumerate(tree.tables[node].T)

@@ -1,0 +1,131 @@
+"""Second start of a Gaussian mixture, from a pilot of its rows, used if rows are more likely."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.models.mixtures.gaussian_mixture import PILOT, GaussianMixture
+from streaming_moments.models.mixtures.passes import polished
+from streaming_moments.statistics.vectors.grid import Grid
+
+if TYPE_CHECKING:
+    import scipy.cluster.vq as vq
+else:
+    vq = LazyModule("scipy.cluster.vq")
+
+ROWS = 4000
+"""Rows of the pilot, and as many more by which starts are compared."""
+_STARTS = 10
+_PASSES = 20
+_FEWEST = 2.0  # rows of the pilot that a component has at least
+_ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
+_GAIN = 1e-3  # nats a row that it gains at least: less is another rounding of the same optimum
+
+
+def pilot_of(rows: NDArray[Any], seed: int) -> NDArray[Any]:
+    """At most 8,000 of (n, d) rows, drawn at random and in random order."""
+    drawn = np.random.default_rng(seed).permutation(len(rows))
+    return np.asarray(rows[drawn[: 2 * ROWS]])
+
+
+def best_start(
+    model: GaussianMixture | None, pilot: NDArray[Any], grid: Grid, blank: GaussianMixture
+) -> GaussianMixture:
+    """The mixture from which passes over all rows start.
+
+    K-means (k-means++, ten starts) on half of the pilot, then passes over that half. It is used if
+    the other half is more likely than under `model` after as many passes: by two standard errors,
+    and a thousandth of a nat a row.
+
+    Parameters
+    ----------
+    model : GaussianMixture, optional
+        Fit by moments; None if these identify fewer components.
+    pilot : (m, d) array
+        Rows, in random order.
+    grid : Grid
+        Grid of the statistics of the fit.
+    blank : GaussianMixture
+        Number of components, kind of variances, and facts about the rows; its `n_topics` means are
+        replaced.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.permutation(rng.normal(size=(600, 1)) + np.repeat([[0], [8], [16]], 200, 0))
+    >>> means, weights = np.zeros((3, 1)), np.full(3, 1 / 3)
+    >>> blank = GaussianMixture(means, weights, np.ones((3, 1)))
+    >>> found = best_start(None, rows, Grid(np.zeros(1), step=0.05, radius=800), blank)
+    >>> found.start, np.sort(found.means.ravel()).round(0) + 0.0
+    ('pilot', array([ 0.,  8., 16.]))
+    """
+    half = max(blank.n_topics, (len(pilot) + 1) // 2)
+    train, held_out = pilot[:half], pilot[half:]
+    other = polished(_clustered(train, blank), [train], grid, _PASSES)
+    other = replace(other, polishing=None)
+    if model is None:
+        return other
+    if not len(held_out):
+        return model
+    near = polished(model, [train], grid, _PASSES)
+    strays = near.weights * len(train) < _FEWEST
+    if strays.any():
+        model = _replaced(model, near, strays, other)
+        near = polished(model, [train], grid, _PASSES)
+    gains = other.log_likelihoods(held_out) - near.log_likelihoods(held_out)
+    noise = gains.std() / np.sqrt(gains.size)
+    return other if gains.mean() > max(_GAIN, _ERRORS * noise) else model
+
+
+def _replaced(
+    model: GaussianMixture,
+    near: GaussianMixture,
+    strays: NDArray[np.bool_],
+    other: GaussianMixture,
+) -> GaussianMixture:
+    """Fit by moments whose components without rows begin at components of the other start.
+
+    At those that are furthest from all components with rows, one after another.
+    """
+    means, variances, weights = (
+        one.copy() for one in (near.means, near.variances, np.maximum(near.weights, 1e-12))
+    )
+    held = means[~strays]
+    for stray in np.flatnonzero(strays).tolist():
+        apart = np.linalg.norm(other.means[:, None] - held, axis=2).min(axis=1)
+        chosen = int(apart.argmax())
+        means[stray], variances[stray] = other.means[chosen], other.variances[chosen]
+        weights[stray] = other.weights[chosen]
+        held = np.vstack([held, means[stray]])
+    return replace(model, means=means, variances=variances, weights=weights / weights.sum())
+
+
+def _clustered(rows: NDArray[Any], blank: GaussianMixture) -> GaussianMixture:
+    """Mixture of the clusters of K-means with the least distances, by decreasing weight."""
+    x, k = rows.astype(np.float64), blank.n_topics
+    tried = []
+    for seed in range(_STARTS):
+        centres, labels = vq.kmeans2(x, k, minit="++", seed=seed, missing="warn")
+        tried.append((float(np.square(x - centres[labels]).sum()), seed, centres, labels))
+    _, _, centres, labels = min(tried, key=lambda one: one[:2])
+    counts = np.bincount(labels, minlength=k).astype(np.float64)
+    order = np.argsort(-counts, kind="stable")
+    squares = np.square(x - centres[labels])
+    alike = blank.variances.shape[1] == 1
+    squares = squares.mean(axis=1, keepdims=True) if alike else squares
+    spreads = np.zeros((k, squares.shape[1]))
+    np.add.at(spreads, labels, squares)
+    whole = squares.mean(axis=0)
+    # few rows of a cluster say little of its variance
+    spreads = (spreads + whole) / (counts + 1)[:, None]
+    if blank.covariance.startswith("tied"):
+        spreads = np.tile(whole, (k, 1))
+    weights = (counts + 1) / (counts + 1).sum()
+    return replace(
+        blank, means=centres[order], weights=weights[order], variances=spreads[order], start=PILOT
+    )

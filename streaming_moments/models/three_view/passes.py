@@ -1,0 +1,100 @@
+"""Passes: expectation maximisation over records of views, with sums exact in any order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.expected_sums import UNIT, IntegerSums, columns_of
+from streaming_moments.models.three_view.multi_view import MultiViewMixture
+from streaming_moments.statistics.views.foundation import VIEWS
+from streaming_moments.statistics.views.records import ViewBatch
+
+_MIXED = 0.1  # share of the mean of all states in the states of the first pass
+RULES = (UNIT, _MIXED)  # rules by which records are read
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedViews(IntegerSums):
+    """Expected sums of a pass over records, in integers, so that they are exact in any order.
+
+    rows, left, right : (n, k) int64, words of each view in each state, in units of 2^-20 of a word
+    records : (k,) int64, records of each state, in units of 2^-20 of a record
+    documents, tokens : records read, and words in them
+    """
+
+    counted = "words"
+
+    rows: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    records: NDArray[np.int64]
+
+    @classmethod
+    def zero(cls, model: MultiViewMixture) -> ExpectedViews:
+        """Empty sums."""
+        like = model.rows, model.left, model.right, model.weights
+        return cls(*(np.zeros(one.shape, dtype=np.int64) for one in like))
+
+
+@dataclass(frozen=True, eq=False)
+class ViewReader:
+    """Mixture prepared for reading records of views.
+
+    model : mixture that assigns records to states
+    """
+
+    model: MultiViewMixture
+
+    def add(self, batch: ViewBatch, total: ExpectedViews) -> ExpectedViews:
+        """Add the records of a batch to `total` in place; raises as `posterior`.
+
+        A record that lacks views is read by the others; one without a word is skipped.
+        """
+        views = dict(zip(VIEWS, batch.views, strict=True))
+        units = np.rint(self.model.posterior(views) * UNIT).astype(np.int64)
+        held = batch.lengths > 0
+        units[~held] = 0
+        rows, left, right = (view.to_csr().T @ units for view in batch.views)
+        found = ExpectedViews(rows, left, right, units.sum(axis=0))
+        return total.add(found.counting(int(held.sum()), int(batch.lengths.sum())))
+
+
+def require_one_state(model: MultiViewMixture, alpha: bool) -> None:
+    """Raise InvalidInput if records have several states, or alpha is to be learned."""
+    if alpha or model.alpha0:
+        what = "no alpha to learn" if alpha else f"alpha0 {model.alpha0:g}, so several states"
+        raise InvalidInput(
+            f"model {model.name} has {what} in a record; polish one with alpha0 0, without alpha"
+        )
+
+
+def begun(model: MultiViewMixture) -> MultiViewMixture:
+    """Mixture that the first pass after a fit reads with: a tenth of all states is mixed into each.
+
+    A fit leaves zeros, which say that a word was rare, not that a state lacks it.
+    """
+    tables = model.rows, model.left, model.right
+    rows, left, right = (
+        (1 - _MIXED) * table + _MIXED * (table @ model.weights)[:, None] for table in tables
+    )
+    return replace(model, rows=rows, left=left, right=right)
+
+
+def improved(model: MultiViewMixture, expected: ExpectedViews) -> MultiViewMixture:
+    """Mixture after a pass: maximum likelihood, given the expected sums.
+
+    A state without words of a view keeps its column. States keep their order, so weights need not
+    decrease.
+    """
+    records = expected.records
+    return replace(
+        model,
+        rows=columns_of(expected.rows, model.rows),
+        left=columns_of(expected.left, model.left),
+        right=columns_of(expected.right, model.right),
+        weights=records / records.sum() if records.any() else model.weights,
+    )

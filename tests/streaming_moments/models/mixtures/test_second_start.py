@@ -1,0 +1,90 @@
+"""Second starts from a pilot of the rows: as many components as dimensions or more, and strays."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.mixtures.passes import polished
+from streaming_moments.models.mixtures.second_start import ROWS, best_start, pilot_of
+from streaming_moments.sklearn import MomentGaussianMixture
+from streaming_moments.statistics.vectors.grid import Grid
+
+
+def drawn(k, d, length, number=4000, seed=0):
+    """Rows around means of one length, and the means."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(k, d))
+    means *= length / np.linalg.norm(means, axis=1, keepdims=True)
+    rows = means[rng.integers(0, k, number)] + rng.normal(size=(number, d))
+    return rows, means
+
+
+def error(found, truth):
+    apart = np.linalg.norm(found[:, None] - truth, axis=2)
+    return apart[linear_sum_assignment(apart)].mean()
+
+
+def from_the_truth(rows, means, grid):
+    k = len(means)
+    begun = GaussianMixture(means, np.full(k, 1 / k), np.ones((k, 1)))
+    return error(polished(begun, [rows], grid, 10).means, means)
+
+
+@pytest.mark.parametrize(("k", "d"), [(10, 10), (6, 4)])
+def test_as_many_components_as_dimensions_or_more_are_found(k, d):
+    rows, means = drawn(k, d, length=6.0)
+    found = MomentGaussianMixture(k, polish="auto").fit(rows)
+    assert error(found.means_, means) < 1.2 * from_the_truth(rows, means, found._foundation.grid)
+
+
+def test_the_start_from_a_pilot_is_said_and_stored():
+    rows, _ = drawn(6, 4, length=6.0)
+    found = MomentGaussianMixture(6, polish=2).fit(rows)
+    assert found.model_.start == "pilot"
+    assert "started from K-means on a pilot" in found.model_.described().sentence
+    kept = GaussianMixture.from_parts(*found.model_.parts())
+    assert kept.start == "pilot"
+    assert (MomentGaussianMixture(6, polish=2).fit(rows).means_ == found.means_).all()
+
+
+def test_moments_are_kept_where_rows_are_as_likely():
+    rows, means = drawn(4, 20, length=6.0)
+    plain, found = MomentGaussianMixture(4).fit(rows), MomentGaussianMixture(4, polish=3).fit(rows)
+    assert found.model_.start == "moments"
+    assert found.model_.bars is not None
+    grid = found._foundation.grid
+    assert (found.means_ == polished(plain.model_, [rows], grid, 3).means).all()
+    assert error(found.means_, means) < 0.3
+
+
+def test_more_components_than_dimensions_need_passes():
+    rows, _ = drawn(6, 4, length=7.0, number=400)
+    with pytest.raises(NotIdentifiable, match="or give polish to fit, which"):
+        MomentGaussianMixture(6).fit(rows)
+    with pytest.raises(NotIdentifiable):
+        MomentGaussianMixture(6, polish=1).fit(rows[:5])
+
+
+def test_a_component_without_rows_begins_at_a_cluster_that_is_far_from_others():
+    rows, means = drawn(4, 8, length=8.0)
+    grid = Grid(np.zeros(8), step=0.05, radius=2000)
+    astray = means.copy()
+    astray[2] = 60.0
+    model = GaussianMixture(astray, np.full(4, 0.25), np.ones((4, 1)))
+    pilot = pilot_of(rows, seed=1)
+    found = best_start(model, pilot, grid, replace(model, means=np.zeros((4, 8))))
+    assert found.start == "moments"
+    assert error(polished(found, [rows], grid, 3).means, means) < 0.15
+
+
+def test_the_pilot_is_rows_in_random_order():
+    rows = np.arange(3 * ROWS)[:, None].astype(float)
+    pilot = pilot_of(rows, seed=2)
+    assert pilot.shape == (2 * ROWS, 1)
+    assert np.unique(pilot).size == 2 * ROWS
+    assert abs(np.corrcoef(pilot[:, 0], np.arange(2 * ROWS))[0, 1]) < 0.1
+    assert sorted(pilot_of(rows[:5], seed=0).ravel()) == [0, 1, 2, 3, 4]
