@@ -150,7 +150,7 @@ class DateSource:
                 )
 
     def in_url(self, url: str) -> DateRange | None:
-        """Return the day in a URL, the last if there are several; None if there is none."""
+        """Return the day in a URL, the last if there are several; None without a day."""
         if self.pattern == NO_PATTERN:
             return None
         found: list[tuple[int, date]] = []

@@ -20,7 +20,7 @@ def halved(
 ) -> Iterator[tuple[pa.Table, Position, NDArray[np.bool_] | None]]:
     """Yield tables with the place after each, and the mask of rows in the odd half.
 
-    Rows alternate, numbered from `first`. The mask is None if halves depend on content.
+    Rows alternate, numbered from `first`. Without a mask (None) halves depend on content.
     """
     for table, after in tables:
         yield table, after, None if by_content else odd_in_turn(first, table.num_rows)

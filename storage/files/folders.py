@@ -277,7 +277,7 @@ class Folder:
                 self._file_system.pipe_file(self._place(name), content, **self._described(name))
 
     def _described(self, name: str) -> dict[str, str]:
-        """Return the client's option for the type of a file; empty if there is none."""
+        """Return the client's option for the type of a file; empty without one."""
         option = self._backend.content_type
         kind = mimetypes.guess_type(name)[0] if option else None
         return {} if kind is None else {option: kind}

@@ -124,7 +124,7 @@ class OutputFolder:
 
 
 def read_note(folder: Folder) -> OutputNote | None:
-    """Read the note in an output folder; None if there is none."""
+    """Read the note in an output folder; None without a note."""
     content = folder.find(NOTE)
     return None if content is None else _note_in(content, folder)
 

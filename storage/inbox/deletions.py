@@ -63,7 +63,7 @@ class ShardDeletion:
 
     path : path of the shard in the inbox
     lines : numbers of the lines, from 0, before the deletion
-    before, after : SHA-256 of the old and new content; `after` is None if no line remains
+    before, after : SHA-256 of the old and new content; None if no line remains
     """
 
     path: Path
@@ -215,9 +215,9 @@ class Deletions:
     def set_aside(self, one: ShardDeletion) -> tuple[str, str | None]:
         """Copy the old content of a shard aside, and replace it by the remaining lines.
 
-        Returns the path of the copy, and the path of the shard. The second is None if no line
-        remains: the shard is then unchanged, and the caller forgets it. Content that does not match
-        the plan raises a StoreError. May run again after a crash.
+        Returns the path of the copy, and the path of the shard. If no line remains,
+        the second path is missing (None): the shard is unchanged, and the caller forgets it.
+        Content that does not match the plan raises a StoreError. May run again after a crash.
         """
         folder = self._inbox.folder
         old = f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"

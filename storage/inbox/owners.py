@@ -40,7 +40,7 @@ class Owner:
 
     @classmethod
     def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Owner:
-        """Return the identity of the store at a URL; a StoreError if there is none."""
+        """Return the identity of the store at a URL; a StoreError without a store."""
         folder = Folder.at(url, storage_options)
         read_format(folder)
         first = commit_file(0)

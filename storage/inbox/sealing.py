@@ -176,7 +176,7 @@ class SealLog:
     def seal_next(
         self, most_documents: int = MOST_DOCUMENTS, most_bytes: int = MOST_BYTES
     ) -> Seal | None:
-        """Seal the oldest batches; None if there are none.
+        """Seal the oldest batches; None without batches.
 
         Parameters
         ----------

@@ -181,7 +181,7 @@ class Ledger:
         return bool(pc.any(pc.is_in(column, pa.array(list(urls), pa.string()))).as_py())
 
     def held(self, segment: str, urls: Iterable[str]) -> set[str]:
-        """Return the URLs of which the segment with this identifier has a record."""
+        """Return the URLs with a record in the segment with this identifier."""
         column = self.tables[segment]["url"]
         return set(column.filter(pc.is_in(column, pa.array(list(urls), pa.string()))).to_pylist())
 

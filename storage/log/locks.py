@@ -34,7 +34,7 @@ _SKEW = timedelta(minutes=1)  # largest difference between clocks of the storage
 
 
 class LockHeld(StoreError):
-    """Another run holds the lock, or has taken it over."""
+    """Another run holds the lock, or took it over."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Lock:
     def acquire(cls, folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Lock:
         """Acquire the lock if it is free, or has expired by the storage's clock.
 
-        The lock of a dead process of this machine is taken over at once. If the clock was set
+        The lock of a dead process of this machine is free at once. If the clock was set
         back, a lock is free when it was not renewed for its expiry after the first look at it.
 
         Parameters
@@ -147,7 +147,7 @@ class Lock:
         Raises
         ------
         LockHeld
-            Another run has taken the lock over.
+            Another run took over the lock.
         StoreError
             The storage cannot be written.
         """
@@ -161,7 +161,7 @@ class Lock:
         Raises
         ------
         LockHeld
-            The lock had expired, and another run has taken it over.
+            The lock had expired, and another run took it over.
         StoreError
             The storage cannot be written.
         """
@@ -179,7 +179,7 @@ class Lock:
         if found is not None:
             if _read(self.folder, mine.number).holder != self.holder:
                 raise LockHeld(
-                    f"another run has taken over the lock of {self.folder.url}; run this again "
+                    f"another run took over the lock of {self.folder.url}; run this again "
                     "after it has ended, or give the lock a longer expiry"
                 )
             # an earlier attempt of this run created it without learning so
@@ -190,9 +190,7 @@ class Lock:
 
     def _require_latest(self, number: int) -> None:
         if _latest(self.folder) != number:
-            raise LockHeld(
-                f"other runs have taken over the lock of {self.folder.url}; run this again"
-            )
+            raise LockHeld(f"other runs took over the lock of {self.folder.url}; run this again")
 
 
 @contextmanager

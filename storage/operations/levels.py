@@ -49,7 +49,7 @@ def level_of(weight: int, base: int) -> int:
 def segments_to_replace(
     references: Sequence[SegmentReference], ledger: Ledger, after: int, by: Bucket = "day"
 ) -> tuple[SegmentReference, ...]:
-    """Return the next segments to replace by their sum; empty if there are none.
+    """Return the next segments to replace by their sum; empty without any.
 
     They have one vocabulary and the same days. `after` segments of a level are merged. On days
     before the latest, two are enough, and 2 is the base of the level. Subtracted segments are

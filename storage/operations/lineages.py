@@ -244,7 +244,7 @@ def give_up(store: MomentStore, message: str = "") -> MomentStore:
 
 
 def require_staged(commit: Commit) -> Staging:
-    """Return the staged lineage of a version; a StoreError if there is none."""
+    """Return the staged lineage of a version; a StoreError without one."""
     if commit.staged is None:
         raise StoreError(
             f"version {commit.version} has no staged lineage: it was adopted or dropped; run "

@@ -19,8 +19,8 @@ class Staleness:
     """How far a model is behind the present counts of its store.
 
     `counted` and `forgotten` are numbers of documents added and subtracted after `version`, net for
-    each shard. They are None if later versions are no longer stored. If the content of a shard
-    changed and its number of documents did not, both include all its documents.
+    each shard. Both are missing (None) if later versions are no longer stored. If the content of a
+    shard changed and its number of documents did not, both include all its documents.
     """
 
     model: str

@@ -54,10 +54,10 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Consecutive sequences of a shard, the first of which may have begun earlier.
+    """Consecutive sequences of a shard; the first may have begun earlier.
 
-    If `goes_on`, the first continues the last of the previous batch. `spans` is None for sequences
-    without names.
+    If `goes_on`, the first continues the last of the previous batch. Sequences without names have no
+    `spans` (None).
     """
 
     values: Values

@@ -86,7 +86,7 @@ class SequencesForm:
 class ReadSymbols(ReadBatch[SymbolBatch]):
     """Chunks of consecutive sequences of a shard.
 
-    `spans` has the name of each chunk's sequence, and its first number if times are numbered. It is
+    `spans` has the name of each chunk's sequence, and its first number if times are numbered;
     None for sequences without names.
     """
 

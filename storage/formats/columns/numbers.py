@@ -11,7 +11,7 @@ def whole_numbers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedAr
     """Convert floating numbers that are all whole to int64, with NaN as a null; else None.
 
     pandas writes whole numbers with missing values in this form. From 2^53 on (2^24 for float32)
-    different whole numbers may have become equal, so the result is None.
+    different whole numbers may have become equal, which also gives None.
 
     Examples
     --------

@@ -85,7 +85,7 @@ def test_a_night_that_was_taken_over_publishes_nothing(
     with pytest.raises(SystemExit) as ended:
         main(["nightly", night.config])
     assert ended.value.code == 2
-    assert "another run has taken over the lock" in capsys.readouterr().err.splitlines()[-1]
+    assert "another run took over the lock" in capsys.readouterr().err.splitlines()[-1]
     [report] = reports
     assert (report.outcome, report.status.shards) == ("published", 3)
     store = night.store

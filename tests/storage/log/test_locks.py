@@ -54,7 +54,7 @@ def test_a_run_that_died_is_taken_over_and_notices_if_it_has_not(place):
     folder = Folder.at(place)
     dead = Lock.acquire(folder, MOMENT)
     mine = taken_over(folder)
-    with pytest.raises(LockHeld, match="another run has taken over the lock"):
+    with pytest.raises(LockHeld, match="another run took over the lock"):
         dead.renewed()
     with pytest.raises(LockHeld):
         dead.release()
@@ -254,9 +254,9 @@ def test_who_slept_while_notes_were_deleted_holds_nothing(place):
     for _ in range(60):
         taken_over(folder).release()
     assert f"{asleep.number + 1:020d}.json" not in folder.names(LOCKS), "the test lost its point"
-    with pytest.raises(LockHeld, match="other runs have taken over the lock"):
+    with pytest.raises(LockHeld, match="other runs took over the lock"):
         asleep.renewed()
-    with pytest.raises(LockHeld, match="other runs have taken over the lock"):
+    with pytest.raises(LockHeld, match="other runs took over the lock"):
         asleep.above(7)
 
 
@@ -364,7 +364,7 @@ def test_a_block_whose_lock_was_taken_over_ends_with_an_error(tmp_path, set_cloc
             set_clock(2 * HOUR)
             Lock.acquire(folder, HOUR)
 
-    with pytest.raises(LockHeld, match="another run has taken over the lock"):
+    with pytest.raises(LockHeld, match="another run took over the lock"):
         taken_over_within()
 
 
