@@ -72,7 +72,7 @@ def read_tables(
     content: ShardContent | None = None,
     even: bool = False,
 ) -> Iterator[tuple[pa.Table, Position]]:
-    r"""Yield rows of some columns of a shard as `read_chunks` yields documents; raises as it.
+    r"""Yield rows of some columns of a shard, with the arguments and errors of `read_chunks`.
 
     With `even`, lists are vectors of about equal length, so row groups may have any size.
 

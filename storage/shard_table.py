@@ -142,7 +142,7 @@ def _batch_of(shards: Sequence[Shard]) -> pa.RecordBatch:
 
 
 def _sources(columns: pa.Table) -> pa.ChunkedArray:
-    """Return the URL of each shard; a name that is not UTF-8 also has its raw bytes.
+    """Return the URL of each shard, with the raw bytes after a name that is not UTF-8.
 
     The written form of such a name may be equal to another name.
     """

@@ -184,7 +184,7 @@ class ShardFormat:
 
 @dataclass(frozen=True)
 class Shard:
-    """A file of documents, or a folder of texts with one document in each file, or a part of these.
+    """A file of documents, a folder of texts with one document in each file, or a part of either.
 
     Parameters
     ----------

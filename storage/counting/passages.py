@@ -41,7 +41,7 @@ class Passages:
         begins[hard], stops[hard] = end + texts.folded_begins[:-1], end + texts.folded_begins[1:]
         blank = content == 0
         content[blank] = ord(" ")
-        # a word is between two of these
+        # each word is between two consecutive blanks
         blanks = np.concatenate([[-1], np.flatnonzero(blank)])
         first = np.searchsorted(blanks[1:], begins)
         words = np.searchsorted(blanks[1:], stops) - first

@@ -136,7 +136,7 @@ def _places(
 
 
 def _truths(column: pa.ChunkedArray, name: str, url: str) -> NDArray[np.bool_]:
-    """(rows,) whether a column of 0 and 1, or of booleans, or of texts of these, is true."""
+    """(rows,) whether a column of 0 and 1, of booleans, or of such texts, is true."""
     if pa.types.is_nested(column.type):
         raise ShardError(
             url,

@@ -81,7 +81,7 @@ BACKENDS = (
     Backend(frozenset({"http", "https"}), errors=(("aiohttp", "ClientError"),)),
 )
 _ANY_OTHER = Backend()
-# Keys of the time of writing in the information of file systems.
+# Keys under which file systems report the time of writing.
 TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 

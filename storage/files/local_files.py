@@ -55,7 +55,8 @@ def create_whole(path: str, content: bytes) -> None:
     another OSError the file may be written nevertheless, and is then durable only after a `sync`
     of its folder.
     """
-    # O_EXCL can leave a partial file after a kill, and fsspec is not exclusive; os.link is both.
+    # O_EXCL can leave a partial file after a kill, and fsspec's mode is not exclusive. os.link is
+    # atomic and exclusive.
     with _written_aside(path, content) as aside:
         os.link(aside, path)
     _sync_folder(os.path.dirname(path))

@@ -1,4 +1,4 @@
-"""Directory: a folder of texts, one document for each file, or one of these files."""
+"""Directory: a folder of texts with one document in each file, or a single file of it."""
 
 from __future__ import annotations
 

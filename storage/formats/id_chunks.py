@@ -90,7 +90,9 @@ def require_counts(
             f"counts must be whole numbers from 0 to {_LARGEST_COUNT}",
         )
     if counts.sum() > _LARGEST_COUNT:
-        raise ShardError(url, f"{place} has {counts.sum()} tokens; split it below {_LARGEST_COUNT}")
+        raise ShardError(
+            url, f"{place} has {counts.sum()} tokens; split it to at most {_LARGEST_COUNT}"
+        )
 
 
 def require_sound(

@@ -25,7 +25,7 @@ from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
 _MEMBERS = 1_000_000
 _ENCRYPTED = 1
-# suffixes of formats other than text, which no text has; a ".dat" file may be a text
+# suffixes of shards in other formats; ".dat" is omitted, as such a file may be a text
 _OF_SHARDS = (
     *(".parquet", ".pq", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".ldac", ".lda-c"),
     *(".arrow", ".feather", ".ipc", ".npy"),

@@ -405,7 +405,7 @@ def documents_left(folder: Folder, shard: SealedShard) -> int:
 
 
 def is_as_noted(folder: Folder, shard: SealedShard, digest: str) -> bool:
-    """Whether a SHA-256 is that of a shard as it was sealed, or after its recorded deletions.
+    """Whether `digest` is the SHA-256 of a shard as sealed, or after its recorded deletions.
 
     Notes of version 0.2.0 have no hash of the remaining lines, so any hash matches them.
     """

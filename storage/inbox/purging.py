@@ -31,9 +31,9 @@ def purge_inboxes(
 ) -> tuple[str, ...]:
     """Purge documents of some shards from their inboxes, and return URLs of the deleted files.
 
-    `names` are those of the ledger; shards of no inbox are not touched. Pending documents are
-    sealed first, as they may be the same documents sent again. An inbox of another store than
-    `owner` is not changed. A second call completes what a dead process has begun.
+    `names` are names in the ledger; names of shards outside of inboxes are ignored. Pending
+    documents are sealed first, as they may be the same documents sent again. An inbox of another
+    store than `owner` is not changed. A second call finishes the purge of a dead process.
     """
     erased = []
     for log, paths in _inboxes(names, storage_options):
@@ -82,7 +82,7 @@ def require_no_deletion(
 def sealed_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
-    """Return those of some shards that an inbox has sealed and still holds."""
+    """Select the shards that an inbox has sealed and still holds."""
     return tuple(
         f"{log.inbox.folder.url}/{path}"
         for log, paths in _inboxes(names, storage_options)

@@ -236,7 +236,7 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal; without contents a batch is gone, so all shards exist."""
+        """Finish a seal; `contents` is None if a batch is deleted, as all shards exist then."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
         # a noted seal had all its shards; lines removed since then must not reappear
@@ -320,7 +320,7 @@ class SealLog:
             self.inbox.renew(receipt, claim.forgotten())
 
     def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:
-        """Read claims of keyed submissions; writes those that a dead process left out."""
+        """Read the claims of keyed submissions; writes the missing claims of dead processes."""
         keyed = {one.receipt: one for one in reversed(submissions) if one.keyed}
         return {
             receipt: found or self.inbox.claim(receipt, keyed[receipt].digest, number)

@@ -40,7 +40,7 @@ def table_to_parquet(table: pa.Table) -> bytes:
 
 
 def table_from_parquet(content: bytes, where: str) -> pa.Table:
-    """Decode a Parquet file of records; names are those that `shard_name` gives now."""
+    """Decode a Parquet file of records; converts names to the present form of `shard_name`."""
     try:
         table = pq.ParquetFile(pa.BufferReader(content)).read().select([*COLUMNS])
         table = table if table.schema.equals(record_schema()) else table.cast(record_schema())

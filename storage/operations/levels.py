@@ -91,7 +91,7 @@ def segments_to_replace(
 def parts_to_sum(
     commit: Commit, after: int, by: Bucket = "day", gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Return the next parts of a version whose sum is to be stored beside them; empty if none.
+    """Return the next parts of a version to sum, keeping the parts; empty without any.
 
     These are the earliest `after` parts of one level, vocabulary and sign. Segments of the latest
     day, month or year are left for replacement, if there are others. Sums in `gone` are ignored.

@@ -35,7 +35,7 @@ class Staleness:
 
 
 def staleness(store: MomentStore, model: str | None = None) -> Staleness:
-    """Compare the documents of a version with those that a model of it was fitted to.
+    """Compare the documents of a version with the documents that a model was fitted to.
 
     `model` is a name or tag, by default the latest.
 

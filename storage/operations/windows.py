@@ -190,7 +190,7 @@ class WindowedStore:
         return whole_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
-        """Documents that count each row, as in `Snapshot`; weighted with a half-life."""
+        """Numbers of documents that count each word, as in `Snapshot`; with weights by age."""
         _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout
         sums = [(weight, sum_totals(folder, own, layout)) for weight, own in self._parts]
@@ -226,7 +226,7 @@ StatisticsSource = MomentStore | WindowedStore
 
 
 def windowed(store: MomentStore, window: Window) -> StatisticsSource:
-    """Return the version itself if all documents count equally, else the window of it."""
+    """Return the version itself if all documents count equally, else its window."""
     return store if window.is_everything else WindowedStore.of(store, window)
 
 

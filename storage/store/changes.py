@@ -293,7 +293,7 @@ def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> N
 
 def require_bound(segments: Iterable[SegmentReference]) -> None:
     """Raise SumExceeded for segments whose sums could pass 2^62."""
-    # partial sums lie between both sides; subtraction needs room of its own and frees none
+    # bounds positive and negative parts separately, as a partial sum may reach either
     sides: Counter[int] = Counter()
     for segment in segments:
         sides[segment.sign] += segment.largest

@@ -209,8 +209,8 @@ def unswept(folder: Folder, head: Commit) -> list[str]:
 def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
     """Raise StoreError for segments and models that garbage collection may have deleted.
 
-    The commit is the first to name those in `written`. One is refused if it was begun longer ago
-    than half the grace period, or if its files differ from those written.
+    `written` are the segments and models that a commit is the first to name. One is refused if it
+    was begun longer ago than half the grace period, or if its files have changed since.
     """
     for part in written:
         now = folder.clock()

@@ -29,9 +29,9 @@ else:
 
 # Rows of a batch for each document of other batches, as a row is only two short names.
 _ROWS = 8
-# Memory for each edge, held to find duplicates in a shard.
+# Bytes for each edge that is in memory to find duplicates in a shard.
 _KEY_BYTES = 8
-# Memory for each node and column of the sketch in a pilot; a job plans a multiple of it.
+# Bytes for each node and column of the sketch in a pilot. Jobs reserve a multiple of this.
 _COLUMN_BYTES = 2
 _NAME, _COUNT = "name", "count"
 

@@ -56,8 +56,8 @@ class Spans:
 class Sequences:
     """Consecutive sequences of a shard; the first may have begun earlier.
 
-    If `goes_on`, the first continues the last of the previous batch. Sequences without names have no
-    `spans` (None).
+    If `goes_on`, the first continues the last of the previous batch. Sequences without names have
+    no `spans` (None).
     """
 
     values: Values
@@ -105,7 +105,7 @@ def long_tables(
     limits: ReadLimits,
     joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Yield runs of rows of one sequence, which may continue in the next table, or rows of lists.
+    """Yield runs of rows of one sequence, which may continue in the next table, or pieces in lists.
 
     If times are `numbered`, a run ends where the next number is missing. If a store `joins`
     pieces, a sequence may continue after rows of another one.
@@ -234,7 +234,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
-    """Convert texts of numbers to numbers; `numbers` says if they are, None if unknown."""
+    """Convert times in texts to numbers; `numbers` is whether they are numbers, if known."""
     if numbers is False or not _is_text(times.type):
         return times
     for kind in (pa.int64(), pa.float64()):

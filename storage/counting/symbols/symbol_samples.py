@@ -23,8 +23,8 @@ else:
     pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
 _PIECE = 1 << 16  # symbols that are read between two checks of the memory
-# Memory for each symbol, besides its characters, and each pair in a pilot. A job plans a multiple
-# of it, and Python dictionaries take some 300 bytes.
+# Bytes for each symbol (besides its characters) and each pair in a pilot. Jobs reserve a multiple
+# of this, as an entry of a Python dictionary takes some 300 bytes.
 _ENTRY_BYTES = 48
 
 

@@ -1,4 +1,4 @@
-"""Numba kernels of the tokens: UTF-8 to word counts, serial and without the interpreter lock.
+"""Numba kernels that count the words of UTF-8 texts, serially and without the interpreter lock.
 
 Texts must be valid UTF-8. A *symbol* is the table's 64-bit entry of a code point:
 
@@ -67,10 +67,10 @@ def spell(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
     """`"".join(word + NUL for word in words(text))` of each text in lanes, and the hard texts.
 
-    Returns all texts spelled, (documents + 1,) first byte of each, and (documents,) bool whether
-    each is hard: such a text must be folded as a whole, and has no bytes here. Folding by code
-    points is correct if each of them is in form NFC before and after, marks are in canonical
-    order, and no code point could join the starter before it.
+    Returns the spelled texts, the (documents + 1,) first byte of each, and a (documents,) mask of
+    hard texts, which have no bytes here and must be folded as a whole. Folding by code points is
+    correct if each of them is in form NFC before and after, marks are in canonical order, and no
+    code point could join the starter before it.
     """
     # a code point beyond ASCII may fold to twice its bytes; the rest is room for wider access
     most = 2 * int(offsets[-1] - offsets[0]) + offsets.size
@@ -315,8 +315,8 @@ def _count_documents(
     state: NDArray[np.int64],
     cut: NDArray[np.int64],
 ) -> int:
-    # Counts documents from the one in the state on, while there is room for all words of the next
-    # one. Returns the room that it needs, or 0 once all are counted.
+    # Counts documents, from the number in `state` on, while the next document fits into the
+    # arrays. Returns the room that the next one needs, or 0 after the last.
     passages, filled, outside, document = state[0], state[1], state[2], state[3]
     longest = lanes.size
     needed = 0

@@ -25,9 +25,7 @@ def words(text: str) -> list[str]:
     ['don', 't', 'shout', 'école', 'हिन्दी', 'rd']
     """
     whole = folded_text(text)
-    if (
-        whole.isalpha()
-    ):  # skips the pattern for letters, as making it takes longer than starting a command
+    if whole.isalpha():  # letters alone need no pattern, which takes long to make
         return [whole]
     # searching the class of all letters is seven times slower with ranges above the basic plane
     last = sys.maxunicode if _BEYOND_BASIC.search(whole) else _LAST_BASIC
