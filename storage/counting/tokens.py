@@ -62,7 +62,9 @@ class TokenPolicy:
                 f"passages have {self.passage_words} words; give at least 1, or None"
             )
         if list(self.stop_words) != sorted(set(self.stop_words)):
-            raise InvalidInput("the stop words are not sorted; make the policy with for_languages")
+            raise InvalidInput(
+                "the stop words are not sorted and distinct; make the policy with for_languages"
+            )
         for word in self.stop_words:
             if words(word) != [word]:
                 raise InvalidInput(

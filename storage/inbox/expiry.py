@@ -1,7 +1,7 @@
 """Expiry: deletes counted files of an inbox after a time, without reusing the numbers of seals.
 
 Shards are deleted first, if the caller says that they are counted. Then a note records the last
-seal without shards, and those seals are deleted. If a process dies in between, the next one
+expired seal, and all seals up to it are deleted. If a process dies in between, the next one
 continues.
 """
 

@@ -236,7 +236,7 @@ class SealLog:
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """Finish a seal; `contents` is None if a batch is deleted, as all shards exist then."""
+        """Finish a seal; without `contents` a batch is deleted, so all shards exist."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
         # a noted seal had all its shards; lines removed since then must not reappear

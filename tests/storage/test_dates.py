@@ -105,7 +105,7 @@ ZONED = {
 
 
 def as_shards(text, place):
-    """A document of a day as text, in every format that has columns of texts."""
+    """A document and its day as text, in every format with columns of texts."""
     several = {
         "a.parquet": parquet(2, day=pa.array([text])),
         "b.parquet": parquet(2, day=pa.array([text, None]).dictionary_encode()),

@@ -148,7 +148,7 @@ def test_a_name_with_pattern_signs_is_found_as_it_is(tmp_path: Path) -> None:
 
 @pytest.fixture(params=["local", "memory", "s3"])
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path, memory: str) -> Iterator[tuple]:
-    """A folder's URL, and storage options."""
+    """URL of a folder, and storage options."""
     if request.param != "s3":
         yield (str(tmp_path) if request.param == "local" else memory), None
         return

@@ -1,4 +1,4 @@
-"""Columns counted by the kernels: the same, bit for bit, as by the reference tokeniser."""
+"""Counting by the kernels: columns count exactly as with the reference tokeniser."""
 
 import io
 import sys
@@ -151,7 +151,7 @@ def every_point() -> list[str]:
 
 
 def assert_word_for_word(texts: list[str]) -> None:
-    """Each passage is one word, so that the columns of the batch are the words in order."""
+    """Each passage has one word, so the columns of the batch are the words in order."""
     policy = TokenPolicy(min_length=1, passage_words=1)
     expected = [words(text) for text in texts]
     index = index_of({word for found in expected for word in found}, None, policy)

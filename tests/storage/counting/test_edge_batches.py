@@ -1,4 +1,4 @@
-"""Edges between names: each once in a shard however it is cut, what is left out, bad rows."""
+"""Edges between names: distinct in a shard for any cut, skipped edges, bad rows."""
 
 import gzip
 

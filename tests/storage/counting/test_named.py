@@ -1,4 +1,4 @@
-"""Documents with their names: of every format, cut anywhere, beside the counts of each passage."""
+"""Named documents: in every format, for any cut, with the counts of each passage."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Sequences with names: long tables and lists, cut anywhere, are joined; gaps and overlaps told."""
+"""Named sequences: long tables and lists are joined for any cut; gaps and overlaps are errors."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -175,7 +175,7 @@ def test_texts_that_rise_while_their_times_fall_are_refused(tmp_path, rows_a_tab
     path = tmp_path / "a.parquet"
     times = ["2026-11-23T08:00:00+01:00", "2026-11-23T08:30:00+02:00"]
     pq.write_table(pa.table([["x"] * 2, times, ["a"] * 2], LONG), path, row_group_size=rows_a_table)
-    with pytest.raises(ShardError, match="'x' do not follow one another by 'time'.* one offset"):
+    with pytest.raises(ShardError, match="'x' are not sorted by 'time'.* same offset"):
         counted(path, SequencesForm(columns=LONG))
 
 

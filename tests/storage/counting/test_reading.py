@@ -1,4 +1,4 @@
-"""Shards counted over a vocabulary, and what does not belong together."""
+"""Reading: shards counted over a vocabulary, and combinations that are refused."""
 
 import gzip
 import uuid

@@ -1,4 +1,4 @@
-"""Shards of sets of features: every layout, cut anywhere, and what is refused of them."""
+"""Shards of sets of features: every layout, any cut, and refused shards."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Rows of numbers of any format: the same bits, any cut, and what is no row of numbers."""
+"""Rows of numbers in any format: equal bits for any cut, and refused rows."""
 
 import io
 import itertools
@@ -40,7 +40,7 @@ def npy(rows):
 
 
 def described(header):
-    """A file of NumPy with another header."""
+    """Make a NumPy file with another header."""
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
 
 
@@ -321,7 +321,7 @@ CONFIGURED = {"gzip": {"level": 5}, "blosc": BLOSC, "zstd": {"level": 0, "checks
 
 
 def zarred(place, rows, name="", **kept):
-    """An array of Zarr in a folder, and the shard that it is."""
+    """Write a Zarr array to a folder, and return its shard."""
     if name:
         zarr.open_group(f"{place}", mode="w").create_array(name, data=rows, **kept)
     else:

@@ -1,4 +1,4 @@
-"""Shards of views and of sequences: every layout, cut anywhere, and what is refused of them."""
+"""Shards of views and of sequences: every layout, any cut, and refused shards."""
 
 import gzip
 from dataclasses import replace
@@ -33,7 +33,7 @@ def listed(path):
 
 
 def counted(path, form, alphabet=LETTERS, limits=ReadLimits(), by_content=True):
-    """Statistics of a shard, and how many symbols lie outside."""
+    """Statistics of a shard, and the number of symbols outside of the alphabet."""
     n = alphabet.n_words
     foundation = SequencesFoundation(
         alphabet, Basis(np.eye(n, dtype=np.int8), n, alphabet.fingerprint)
@@ -45,7 +45,7 @@ def counted(path, form, alphabet=LETTERS, limits=ReadLimits(), by_content=True):
 
 
 def of_texts(foundation, texts, names=None, size=None):
-    """Their statistics: of halves by symbols, by names, or in turn from a size on."""
+    """Expected statistics; halves depend on symbols or names, or alternate from a size on."""
     alphabet = foundation.alphabet.index
     symbols = [[alphabet.get(one, -1) for one in text] for text in texts]
     odd = np.array([odd_row(one) for one in symbols])
@@ -109,7 +109,7 @@ def test_words_are_symbols_too(tmp_path):
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7])
 def test_long_sequences_are_counted_in_pieces(tmp_path, monkeypatch, piece):
-    """However long a sequence, and wherever chunks of a table end within it."""
+    """For sequences of any length, and any cut of a table within them."""
     rng = np.random.default_rng(piece)
     texts = ["".join(rng.choice(list("abcX"), length)) for length in (40, 1, 3, 25, 2)]
     plain, table = tmp_path / "a.txt", tmp_path / "b.tsv"

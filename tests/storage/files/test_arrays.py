@@ -1,4 +1,4 @@
-"""Arrays that are encoded and decoded without Zarr are those that Zarr writes and reads."""
+"""Arrays encoded and decoded without Zarr are equal to Zarr's."""
 
 import json
 
@@ -118,7 +118,7 @@ def flipped(content):
 
 
 def of_another_size(content):
-    """Compressed and checked as it should be, but of fewer entries."""
+    """Compress and checksum correctly, but with fewer entries."""
     spec = ArraySpec((BLOCKS, 49, 7), (1, 49, 7))
     return encode_chunks({"pairs": spec}, {"pairs": ENTRIES["pairs"][:1, :49]})["pairs/c.0.0.0"]
 

@@ -1,4 +1,4 @@
-"""Every way in which a shard can be bad, and what is said of it."""
+"""Bad shards: every kind of damage, and its error."""
 
 import bz2
 import gzip

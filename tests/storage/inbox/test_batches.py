@@ -1,4 +1,4 @@
-"""Batches: what is read is what was written, or an error."""
+"""Batches: reading returns exactly the written submissions, or an error."""
 
 from dataclasses import replace
 from datetime import date

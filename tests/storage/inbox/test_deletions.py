@@ -1,4 +1,4 @@
-"""Deletions: what was asked for goes and nothing else, whoever dies, in whatever order."""
+"""Deletions: they remove exactly the requested documents, in any order, even if processes die."""
 
 import contextlib
 import hashlib
@@ -34,7 +34,7 @@ from streaming_moments.storage.inbox.set_aside import set_aside_file
 
 
 def applied(deletions):
-    """Do what is asked for, in the order in which it is told; statistics are another's."""
+    """Carry out pending deletions in order, without changing statistics."""
     for identity, deletion in deletions.waiting().items():
         plan = deletions.plan(identity, deletion)
         for one in plan.shards:
@@ -43,7 +43,7 @@ def applied(deletions):
 
 
 def sealed(*submissions):
-    """Deletions of an inbox in which each of these was sealed with the others of its day."""
+    """Deletions of an inbox with these records, sealed by day."""
     inbox = Inbox.open(f"memory://{uuid.uuid4().hex}")
     inbox.put(submissions)
     log = SealLog(inbox)
@@ -118,7 +118,7 @@ def test_a_shard_that_another_has_changed_is_not_cut():
 
 
 def test_old_content_that_was_begun_to_be_put_aside_goes_too():
-    """A process that is killed as it puts the old content aside leaves it under another name."""
+    """A process that is killed while it copies the old content leaves a partial file."""
     deletions = sealed(sent("a", "b"))
     folder = deletions.seals.inbox.folder
     (kept,) = deletions.seals.read(1).batches[0].kept
@@ -132,7 +132,7 @@ def test_old_content_that_was_begun_to_be_put_aside_goes_too():
 
 
 def test_lines_that_went_are_noted_once_whoever_dies():
-    """Noted twice, the line behind the one that went would be taken for gone as well."""
+    """A second note would also count the line after the deleted one as deleted."""
     for dies_at in range(200):
         two = [{"text": text, "id": text} for text in "abc"]
         deletions = sealed(SHAPE.submission(two, new_receipt(0), False, TODAY)[0], sent("d"))
@@ -275,7 +275,7 @@ def test_what_is_no_deletion_is_an_error():
 
 
 def test_of_two_that_plan_a_deletion_the_second_takes_the_plan_of_the_first():
-    """The first has cut the shard meanwhile, so that the second finds none of the lines."""
+    """The first deletion has changed the shard, so the second finds none of its lines."""
     deletions = sealed(SHAPE.submission(OF_TWO_DAYS[:2], new_receipt(0), False, TODAY)[0])
     identity = deletions.ask(Deletion("id", ("x",)))
     asked, plans = deletions.waiting()[identity], []
@@ -338,7 +338,7 @@ def test_a_shard_that_was_purged_is_in_no_plan_that_was_brought_back():
 
 
 def begun_in(deletions, *names):
-    """The shards of a deletion of documents of some ids, as it is planned."""
+    """Shards in the plan of a deletion of documents with some ids."""
     identity = deletions.ask(Deletion("id", names))
     return deletions.plan(identity, deletions.waiting()[identity]).shards
 

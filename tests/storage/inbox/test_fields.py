@@ -1,4 +1,4 @@
-"""Fields of records: what each takes, how that is written, and what is said of all else."""
+"""Fields of records: accepted values, written values, and errors."""
 
 import jsonschema
 import numpy as np

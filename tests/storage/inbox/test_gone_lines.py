@@ -1,4 +1,4 @@
-"""Gone: which lines deletions took out of a shard, by their numbers as sealed."""
+"""Gone lines: deleted lines of a shard, by their numbers when sealed."""
 
 import uuid
 from datetime import date

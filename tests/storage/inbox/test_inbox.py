@@ -1,4 +1,4 @@
-"""The inbox: durable or an error, one content to a key, of two writers one."""
+"""The inbox: durable or an error, one content for each key, one winner of two writers."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ from streaming_moments.storage.inbox.inbox import Backlog, Inbox
 
 @dataclass(frozen=True)
 class Failing(Folder):
-    """A real folder whose next creations and reads go wrong as the script says."""
+    """A real folder whose next creations and reads fail as the script says."""
 
     creating: tuple = ()
     finding: tuple = ()
@@ -119,7 +119,7 @@ def test_what_a_bucket_created_without_a_reply_is_known_again(request, protocol)
 
 
 def test_a_large_file_is_created_by_one_request_too(gs):
-    """One of several would be told its condition as it begins, and be written when it ends."""
+    """A request of several would check its condition at its start, and write at its end."""
     folder = Folder.at(f"gs://bucket/{uuid.uuid4().hex}", gs[0])
     folder.create("large", bytes(50 << 20))
     with pytest.raises(FileExistsError):
@@ -302,7 +302,7 @@ def test_a_storage_that_cannot_refuse_a_second_writer_is_refused():
 
 @dataclass(frozen=True)
 class WithoutClaims(Folder):
-    """A folder in which no claim can be created."""
+    """A folder in which claims cannot be created."""
 
     def create(self, name, content):
         if name.startswith("claims/"):

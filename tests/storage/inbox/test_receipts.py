@@ -1,4 +1,4 @@
-"""Receipts and keys: their forms, which the service also describes."""
+"""Receipts and keys: their forms, which the service also documents."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Records: what is taken is read back as it was sent, what is refused is named."""
+"""Records: accepted documents are read as they were sent, and errors name the refused ones."""
 
 import hashlib
 import json
@@ -227,7 +227,7 @@ def test_the_day_of_arrival_is_no_other_content(shape):
 
 
 def test_a_content_has_the_digest_that_claims_of_it_have():
-    """Those that an earlier version wrote under the same key are of the same content."""
+    """Lines that an earlier version wrote under the same key have the same content."""
     several = [{"text": "a"}, {"text": "b", "date": "2026-11-20"}]
     told = b'0 0\n{"text":"a"}\n1 %d\n{"text":"b"}\n' % date(2026, 11, 20).toordinal()
     one, _ = RecordShape().submission(several, receipt_of_key("k"), True, TODAY)

@@ -1,4 +1,4 @@
-"""Notes of what was left out: they go with the documents that they are of."""
+"""Notes about rejected documents: they are deleted with their documents."""
 
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ def test_notes_that_name_no_ids_go_where_they_quote_one(inbox):
 
 @dataclass(frozen=True)
 class Watched(Folder):
-    """A folder from which another process deletes a note once it was listed."""
+    """A folder from which another process deletes a note after the listing."""
 
     deletes: tuple = ()
 

@@ -1,4 +1,4 @@
-"""Set aside: shards that are not counted, until one asks for them or documents of them go."""
+"""Set aside: shards that are not counted until a request, or a deletion of their documents."""
 
 import uuid
 from datetime import date

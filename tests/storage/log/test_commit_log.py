@@ -1,4 +1,4 @@
-"""The commit log: one winner of every race, and the truth after every error."""
+"""The commit log: one winner of every race, and the correct answer after every error."""
 
 import errno
 import multiprocessing
@@ -56,7 +56,7 @@ def first():
 
 @dataclass(frozen=True)
 class Faulty(Folder):
-    """A real folder whose next puts and reads go wrong as the script says."""
+    """A real folder whose next puts and reads fail as the script says."""
 
     creating: tuple[str, ...] = ()
     finding: tuple[str, ...] = ()
@@ -244,7 +244,7 @@ def test_damage_at_the_place_of_a_commit_is_unknown(tmp_path):
 
 
 def failing_syncs(monkeypatch, failures):
-    """Paths of the folders that are synced, after so many syncs that fail."""
+    """Paths of the synced folders, after some failing syncs."""
     left, synced, sync = [None] * failures, [], local_files._sync_folder
 
     def fail_first(path):
@@ -485,7 +485,7 @@ def test_names_in_references_cannot_leave_the_store():
 
 
 class Careless(LocalFileSystem):
-    """A storage that cannot refuse a second writer."""
+    """A storage that cannot exclude a second writer."""
 
     protocol = "careless"
     local_file = False

@@ -1,4 +1,4 @@
-"""The ledger: names earlier versions kept, copies, folders, and what commits refuse of them."""
+"""The ledger: names of earlier versions, copies, folders, and refused commits."""
 
 import numpy as np
 import pytest

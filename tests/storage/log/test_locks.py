@@ -1,4 +1,4 @@
-"""Locks: one holder at a time, taken over after its time, and never by two."""
+"""Locks: one holder at a time, free after their expiry, and never held by two."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ HOUR, MOMENT = timedelta(hours=1), timedelta(milliseconds=60)
 
 
 def taken_over(folder):
-    """The lock of a run that died, taken as soon as its time is over."""
+    """The lock of a dead run, acquired as soon as it expires."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
@@ -370,7 +370,7 @@ def test_a_block_whose_lock_was_taken_over_ends_with_an_error(tmp_path, set_cloc
 
 @pytest.fixture
 def set_clock(monkeypatch):
-    """Set the clock of all folders by a time from now on."""
+    """Shift the clock of all folders by a time from now on."""
     real = Folder.clock
 
     def call(by):

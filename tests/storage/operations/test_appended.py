@@ -1,4 +1,4 @@
-"""Appended: what came to a file that was counted, by its bytes, or that it is another file."""
+"""Appended: finds the bytes appended to a counted file, or that the file has changed."""
 
 import gzip
 import uuid
@@ -34,7 +34,7 @@ def record(part):
 
 
 def came(path, counted, content, bound=100):
-    """What came to a file of which some bytes were counted."""
+    """The part appended to a file after some bytes were counted."""
     records = (record(write(path, counted)),)
     return appended_to(Longer(write(path, content), records, ShardFormat(), bound))
 

@@ -1,4 +1,4 @@
-"""Compaction: which segments are added up, and that their sum takes their place alone."""
+"""Compaction: the choice of segments, and their replacement by the sum."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Expiry: old versions are gone in one commit, what others hold stays, and no number comes back."""
+"""Expiry: one commit drops old versions, needed files stay, and no number is used again."""
 
 import os
 from datetime import timedelta
@@ -32,7 +32,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def store(tmp_path):
-    """Versions 0 to 6: three appends, a model of the second, a forgetting, a compaction."""
+    """Versions 0 to 6: three appends, a model of the second, a forget, a compaction."""
     store = append(create(tmp_path / "store"), {"a": 1})
     store = append(store, {"b": 2}).save_model("m", model_of(0))
     store = forget(append(store, {"c": 3}), {"b": 2})

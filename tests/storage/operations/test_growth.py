@@ -61,7 +61,7 @@ def segment(store, shards, dates=None):
 
 
 def forget(store, shards):
-    """Shards, given as (seed, words) by URL, taken away with the words they were counted with."""
+    """Subtract shards, given as (seed, words) by URL, with the words that counted them."""
     return commit_recount(store, Recount("forget", "", removed=segments_by_era(store, shards)))
 
 
@@ -86,7 +86,7 @@ def compact(store, by="all"):
 
 
 def require(store, shards, whole=True):
-    """The state is that of the shards, given as (seed, words) by URL, bit for bit."""
+    """Check that the state is exactly that of the shards, given as (seed, words) by URL."""
     total, records = MomentStatistics.zero(store.basis), set()
     for url, (seed, words) in shards.items():
         era = store_of_era(store, None if words == store.basis.n_words else words)
@@ -398,7 +398,7 @@ def test_each_growth_is_told_with_its_words():
 
 
 def test_of_an_earlier_vocabulary_nothing_is_put_into_the_log():
-    """A commit on top of what is read with it would be version 0, which is there."""
+    """A commit on top of the store of an era would be version 0, which exists."""
     store = grow(create(), ["steam"])
     assert store_of_era(store, None) is store
     era = store_of_era(store, 4)

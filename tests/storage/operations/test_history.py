@@ -1,4 +1,4 @@
-"""History: every change is a commit, exact, and undone exactly."""
+"""History: every change is a commit, exact, and can be undone exactly."""
 
 import dataclasses
 from datetime import timedelta
@@ -160,7 +160,7 @@ def test_only_what_was_counted_can_be_forgotten(store):
 
 
 def test_no_count_falls_below_zero(store):
-    """The ledger agrees, the statistics do not: a reader that changed, or a lie."""
+    """The ledger agrees but the statistics differ: a reader changed, or the ledger is wrong."""
     lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
     with pytest.raises(InvalidInput, match="subtract only what was added"):
         commit_recount(store, Recount("forget", "", removed=(lie,)))
@@ -359,7 +359,7 @@ def clusters(dimension):
 
 
 def test_a_count_is_checked_where_words_were_added_since(store):
-    """A segment that is taken away with the old words, by a writer who knows no others."""
+    """A writer with the old vocabulary subtracts a segment with the old words."""
     lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
     true = segment(store, {"a": 1})
     grow(store, ["steam"])
@@ -369,7 +369,7 @@ def test_a_count_is_checked_where_words_were_added_since(store):
 
 
 def test_what_another_counted_since_a_check_needs_none(store, monkeypatch):
-    """Only what is added cannot make a sound sum negative."""
+    """Only added segments cannot make a non-negative sum negative."""
     read, asked = forgetting.require_non_negative, []
 
     def noted(*given):

@@ -1,4 +1,4 @@
-"""Labels: which topic is called what, in which commit, and in the model after it."""
+"""Labels: names of topics, in which commit, and in the next model."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from streaming_moments.testing.small_store import append, create, model_of
 
 @pytest.fixture
 def store():
-    """Two models of three topics each, none of them labelled."""
+    """Two models of three topics each, without labels."""
     store = append(create(), {"a": 1, "b": 2})
     return store.save_model("first", model_of(0, 3)).save_model("second", model_of(1, 3))
 

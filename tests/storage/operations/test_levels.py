@@ -1,4 +1,4 @@
-"""Levels: few segments are read whatever the number of commits, and every number is as it was."""
+"""Levels: few segments are read after any number of commits, with equal results."""
 
 import dataclasses
 import shutil
@@ -51,7 +51,7 @@ def day(number):
 
 
 def counted(store, number, name=None):
-    """The store with a shard of a day."""
+    """Append a shard of one day to a store."""
     ready = store.write_segment(
         total([number]),
         [record(name or f"{number:03}", number)],
@@ -61,7 +61,7 @@ def counted(store, number, name=None):
 
 
 def merged(store, after, by="day"):
-    """What an update does when it has counted, without a cluster."""
+    """Merge as an update does after counting, without a cluster."""
     while sources := segments_to_replace(store.commit.segments, store.ledger(), after, by):
         writer = store.new_segment()
         blocks = range(store.row_blocks)

@@ -1,4 +1,4 @@
-"""Lineages: gathered aside without a reader's notice, adopted in one commit."""
+"""Lineages: staged without an effect on readers, adopted in one commit."""
 
 import pickle
 from dataclasses import replace
@@ -200,7 +200,7 @@ def _old(url, seed):
 
 
 def test_of_a_lineage_aside_nothing_is_put_into_the_log():
-    """A commit on top of what is read aside would be version 0, which is there."""
+    """A commit on top of the staged store would be version 0, which exists."""
     store = create()
     view = staged_store(begun(store))
     assert view.commit.staged is None

@@ -1,4 +1,4 @@
-"""Sums of passes come back as they were written, or not at all."""
+"""Polishing: sums of passes are read exactly as they were written, or not at all."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Records of purges: written before the commit, gone once nothing else is left."""
+"""Purge records: written before the commit, deleted at the very end."""
 
 import uuid
 

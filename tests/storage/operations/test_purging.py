@@ -1,4 +1,4 @@
-"""What a purge drops of a store, and what it leaves."""
+"""Purging: the parts of a store that a purge drops, and those that stay."""
 
 import dataclasses
 from datetime import timedelta
@@ -170,7 +170,7 @@ def test_a_commit_of_a_purge_names_no_shard_and_lists_what_went(store):
 
 
 def test_models_of_versions_that_hold_a_model_which_goes_go_too(store):
-    """A version that names a model of the shard goes, and what was fitted on it with it."""
+    """A version with a model of the shard is dropped, and so are models fitted to that version."""
     store = append(store, {"c": 3}).save_model("later", model_of(3))
     found = held(store, "b")
     assert found.versions == (3, 4, 5, 6)

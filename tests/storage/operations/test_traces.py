@@ -1,4 +1,4 @@
-"""Traces: each place of a store's folder that may hold something of some shards is named."""
+"""Traces: every place in a store's folder that may hold data of some shards is named."""
 
 import json
 import uuid
@@ -34,7 +34,7 @@ def store():
 
 @pytest.fixture
 def purged(store):
-    """Version 3, after which nothing of the shard is left; version 2 is no longer kept."""
+    """Version 3, without data of the shard; version 2 has expired."""
     left = purge(store, {NAME})
     assert traces_of(left.folder, {NAME}) == ()
     return left

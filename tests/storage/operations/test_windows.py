@@ -1,4 +1,4 @@
-"""Windows: the sum of the segments of some days is what counting their shards gives."""
+"""Windows: the sum of the segments of some days equals a count of their shards."""
 
 import uuid
 from dataclasses import replace
@@ -78,7 +78,7 @@ def loaded(window):
 
 
 def drawn_store(rng, steps):
-    """A store after random appends, forgets and compactions, and what it holds: seeds by shard."""
+    """A store after random appends, forgets and compactions, and its expected content."""
     store, held = new_store(), {}
     for number in range(steps):
         choice = rng.random()

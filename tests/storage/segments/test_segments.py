@@ -1,4 +1,4 @@
-"""Segments: what was written comes back bit for bit, and damage is an error, never zeros."""
+"""Segments: data is read exactly as it was written, and damage is an error, never zeros."""
 
 import hashlib
 import os

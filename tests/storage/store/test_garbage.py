@@ -1,4 +1,4 @@
-"""Garbage: what is collected, and that no writer commits what may be."""
+"""Garbage: the files that are collected, and that no writer can commit them."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ NO_GRACE = timedelta(0)
 
 
 def grow_old(root, age=GRACE * 1.1):
-    """Let time pass by making all files older."""
+    """Simulate the passing of time by making all files older."""
     for path in Path(root).rglob("*"):
         if path.is_file():
             then = path.stat().st_mtime - age.total_seconds()
@@ -114,7 +114,7 @@ def test_a_writer_looks_at_its_files_at_each_attempt(tmp_path, monkeypatch):
     put, attempts = CommitLog.put, []
 
     def overtaken(log, commit):
-        """Another writer comes first, and a file is lost meanwhile."""
+        """Another writer is faster, and a file is lost meanwhile."""
         if commit.operation == "append" and not attempts:
             attempts.append(commit.version)
             tag(store.save_model("m", model_of(0)), "live", "m")

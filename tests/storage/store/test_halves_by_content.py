@@ -1,4 +1,4 @@
-"""Records of shards are of halves by what they hold, in every kind that a store keeps."""
+"""Halves by content, for every kind of statistics in a store."""
 
 import itertools
 import json
@@ -118,7 +118,7 @@ def counted(store, shards, limits=ReadLimits()):
 
 @pytest.fixture(params=KINDS)
 def kept(request):
-    """A store of a kind, and records of it."""
+    """A store of a kind, with some records."""
     create, draw = KINDS[request.param]
     rng = np.random.default_rng(7)
     return create(f"memory://{uuid.uuid4().hex}"), [draw(rng) for _ in range(60)]

@@ -1,4 +1,4 @@
-"""Kinds: what is no count of words goes into a store, is summed, verified and forgotten as well."""
+"""Kinds: stores sum, verify and forget statistics that are not word counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GRID = 7
 
 @dataclass(frozen=True)
 class NumberTotals:
-    """How many vectors of integers there are."""
+    """Number of vectors of integers."""
 
     n_documents: int
     bound: ClassVar[int] = 0
@@ -82,7 +82,7 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Grid:
-    """What vectors are gathered on: an offset."""
+    """Foundation of vectors: an offset."""
 
     offset: np.ndarray
     kind: ClassVar[str] = "grid"

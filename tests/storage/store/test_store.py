@@ -95,7 +95,7 @@ def test_a_pattern_in_a_bucket_that_is_not_there_names_it(s3, none_is_fine):
 
 @pytest.fixture(params=["local", "memory", "s3"])
 def place(request, tmp_path):
-    """URL and storage options of a store to be."""
+    """URL and storage options for a new store."""
     if request.param == "local":
         return str(tmp_path / "store"), None
     if request.param == "memory":
@@ -265,7 +265,7 @@ def test_a_file_that_is_gone_cut_or_too_many_is_told_on_opening(place):
 
 @pytest.fixture
 def touched(monkeypatch):
-    """Names of the files read and the folders listed since it was cleared."""
+    """Names of the files read and folders listed after the last clear."""
     names = []
     find_all, files = Folder.find_all, Folder.files
 
