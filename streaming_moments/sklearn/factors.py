@@ -30,8 +30,9 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     ----------
     n_components : int or "auto"
         Number of factors k; "auto" chooses as many as the spectrum separates from noise.
-    order : {"third", "fourth"}
-        Cumulants that separate factors: third for skewed, fourth for kurtotic ones.
+    order : {"third", "fourth", "both"}
+        Cumulants that separate factors: third for skewed, fourth for kurtotic ones, both for any
+        kind.
     noise : {"spherical", "diag", "full"}
         Covariance of normal noise: one variance, one per coordinate, or full.
     sketch_columns : int, optional
@@ -114,7 +115,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         return self.model_.rows_of(values)
 
     def _begin(self, records: NDArray[Any]) -> None:
-        fourth = self.order == "fourth" or self.noise == "full"
+        fourth = self.order != "third" or self.noise == "full"
         self._foundation = self._foundation_of(records, fourth=fourth, reach=_REACH)
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
@@ -124,7 +125,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         if model.weak:
             warnings.warn(
                 f"{model.weak} of {model.n_topics} factors have cumulants of {self.order} order "
-                "within noise and are unreliable; ask for fewer, for another order, or add rows",
+                "within noise and are unreliable; ask for fewer, for order both, or add rows",
                 stacklevel=4,
             )
         self.statistics_ = statistics

@@ -1,6 +1,7 @@
 """Passes over records whose workers or coordinators are killed: the same bits, in the end."""
 
 import random
+import shutil
 import signal
 import time
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
@@ -80,6 +82,39 @@ def store_of_views(place):
     return store.save_model("given", MultiViewMixture(*tables, np.array([0.6, 0.4])))
 
 
+def fitted_by(*create, model):
+    """Makes a store of the shards themselves, by commands, with a model of them to begin with."""
+
+    def run(*told):
+        with pytest.raises(SystemExit) as ended:
+            main([*told, "--quiet"])
+        assert not ended.value.code
+
+    def made(place):
+        shards = [str(path) for path in sorted(Path(place).parent.glob("shards/*.csv"))]
+        run("create", place, *shards, *create)
+        run("update", place, *shards)
+        run("refit", place, "--model", model, "--topics", "2", "--name", "given")
+        return MomentStore.open(place)
+
+    return made
+
+
+def categories(path, rng):
+    held = rng.integers(0, 2, DOCUMENTS)
+    rows = np.where(rng.random((DOCUMENTS, 3)) < 0.8, held[:, None], 1 - held[:, None])
+    lines = [",".join(f"v{one}" for one in row) + "\n" for row in rows]
+    path.write_text("".join(["r,s,t\n", *lines]))
+
+
+def edges(path, rng):
+    pairs = [(one, other) for one in range(12) for other in range(one)]
+    near = np.array([3.0 if one % 2 == other % 2 else 1.0 for one, other in pairs])
+    chosen = rng.choice(len(pairs), DOCUMENTS, replace=False, p=near / near.sum())
+    lines = [f"n{pairs[at][0]},n{pairs[at][1]}\n" for at in chosen]
+    path.write_text("".join(["r,s\n", *lines]))
+
+
 def sequences(path, rng):
     path.write_text("".join("".join(rng.choice([*"abcd"], 200)) + "\n" for _ in range(DOCUMENTS)))
 
@@ -104,9 +139,22 @@ MODELS = {
     "gaussian_mixture": (store_of_a_mixture, rows, "npy", 1),
     "hmm": (store_of_a_chain, sequences, "txt", 1),
     "views": (store_of_views, records, "csv", 1),
+    "latent_tree": (
+        fitted_by("--categories", "r,s,t", "--min-documents", "1", model="latent_tree"),
+        categories,
+        "csv",
+        1,
+    ),
+    "blockmodel": (
+        fitted_by("--kind", "edges", "--columns", "r,s", model="blockmodel"),
+        edges,
+        "csv",
+        1,
+    ),
 }
-# passes over records of views differ from those over rows in their sums alone
-TRIED = [name for name in MODELS if name != "views" or Campaigns.asked_for().long]
+# passes of the others differ from these in their sums alone
+SHORT = ("topics", "gaussian_mixture", "hmm")
+TRIED = MODELS if Campaigns.asked_for().long else SHORT
 
 
 @dataclass(frozen=True)
@@ -118,18 +166,22 @@ class Corpus:
 
     @property
     def shards(self):
-        return f"{self.folder}/*.{MODELS[self.model][2]}"
+        return f"{self.folder}/shards/*.{MODELS[self.model][2]}"
 
     def new_store(self, place):
-        return MODELS[self.model][0](str(place))
+        first = self.folder / "store"
+        if not first.exists():
+            MODELS[self.model][0](str(first))
+        return MomentStore.open(str(shutil.copytree(first, place)))
 
 
 @pytest.fixture(scope="module", params=TRIED)
 def corpus(request, tmp_path_factory):
     found = Corpus(request.param, tmp_path_factory.mktemp(request.param))
     rng, (_, write, ending, _) = np.random.default_rng(5), MODELS[found.model]
+    (found.folder / "shards").mkdir()
     for number in range(SHARDS):
-        write(found.folder / f"{number:02}.{ending}", rng)
+        write(found.folder / "shards" / f"{number:02}.{ending}", rng)
     return found
 
 

@@ -61,7 +61,8 @@ class FactorOptions(FitOptions):
         also=("components",),
     )
     order: str = option(
-        "Cumulants that separate factors: third for skewed ones, fourth for kurtotic ones.",
+        "Cumulants that separate factors: third for skewed ones, fourth for kurtotic ones, both "
+        "for any.",
         "third",
         require_order,
         choices=ORDERS,

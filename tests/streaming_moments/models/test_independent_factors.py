@@ -100,3 +100,32 @@ def test_bars_compare_a_factor_with_itself_whatever_its_sign_and_place() -> None
     )
     bars = _bars(whole, even, odd)
     assert bars == pytest.approx([0.005 * np.sqrt(6)] * 3)
+
+
+DRAWS = {
+    "exponential": lambda rng, size: rng.exponential(size=size) - 1,
+    "laplace": lambda rng, size: rng.laplace(size=size) / np.sqrt(2),
+    "uniform": lambda rng, size: (rng.random(size) - 0.5) * np.sqrt(12),
+}
+
+
+@pytest.mark.parametrize("kinds", [[kind] for kind in DRAWS] + [[*DRAWS]])
+def test_both_cumulants_separate_factors_of_any_kind(kinds) -> None:
+    rng = np.random.default_rng(1)
+    factors = np.stack([DRAWS[kinds[at % len(kinds)]](rng, 20_000) for at in range(3)], axis=1)
+    mixing = rng.normal(size=(8, 3))
+    rows = factors @ mixing.T + rng.normal(0, 0.2, (20_000, 8))
+    errors = {}
+    for order in ("third", "fourth", "both"):
+        found = fitted(FactorRows(rows, mixing, factors), 3, fourth=True, order=order, weak="keep")
+        errors[order] = amari_distance(mixing, found.unmixing)
+    assert errors["both"] < 1.4 * min(errors["third"], errors["fourth"])
+    assert found.weak == 0
+
+
+def test_both_cumulants_need_fourth_moments_and_call_either_weak(skewed) -> None:
+    with pytest.raises(InvalidInput, match="order both needs the statistic fourth"):
+        fitted(skewed, 4, order="both")
+    noise = factor_rows(5_000, 6, 2, "normal", noise=0.01, seed=4)
+    with pytest.raises(NotIdentifiable, match="no skewness or kurtosis beyond noise"):
+        fitted(noise, 2, fourth=True, order="both")
