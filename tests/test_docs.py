@@ -34,7 +34,10 @@ PAGES = {
     if not BUILT & set(path.relative_to(DOCS).parts) and path.name != "README.md"
 }
 GALLERY = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("gallery/*.py")}
-READMES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("storage/README.md",)}
+READMES = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("storage/README.md", "storage/DESIGN.md")
+}
 TEMPLATES = {
     path.name: path.read_text(encoding="utf-8")
     for path in (ROOT / "pipelines" / "reports" / "templates").glob("*.html")
