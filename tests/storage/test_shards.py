@@ -69,7 +69,7 @@ def test_a_kind_that_is_given_overrules_the_suffix() -> None:
     assert ShardFormat("directory").kind_of("/corpus/") == "directory"
     with pytest.raises(ShardError, match="is a folder, but the format is text"):
         ShardFormat("text").kind_of("/corpus/")
-    with pytest.raises(ShardError, match="is a file but the format is directory"):
+    with pytest.raises(ShardError, match="is a file, but the format is directory"):
         ShardFormat("directory").kind_of("/corpus/a.txt")
 
 

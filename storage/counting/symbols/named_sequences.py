@@ -157,9 +157,9 @@ def long_tables(
             row = int(np.flatnonzero(~ahead)[0])
             raise ShardError(
                 url,
-                f"the rows of sequence {names[row].as_py()!r} are not sorted by {columns[1]!r}; "
-                f"sort the rows by {columns[0]!r} and {columns[1]!r}, and give times in texts the "
-                "same offset",
+                f"the rows of sequence {names[row].as_py()!r} are not consecutive and sorted by "
+                f"{columns[1]!r}; sort the rows by {columns[0]!r} and {columns[1]!r}, and give "
+                "times in texts the same offset",
             )
         one_on = _one_on(places)
         one_on[runs] = False

@@ -102,5 +102,5 @@ def test_bad_ends_are_named(tmp_path, ends, said):
 def test_a_shard_of_too_many_edges_is_to_be_cut(tmp_path):
     shard = written(tmp_path / "a.tsv.gz", [("ann", "bob"), ("bob", "cid")])
     reader = EdgeReader.of(ShardFormat(), EdgeColumns(), NODES, ReadLimits(row_group_bytes=8))
-    with pytest.raises(ShardError, match="more than 1 edges.*cut it"):
+    with pytest.raises(ShardError, match="more than 1 edges.*split it"):
         list(reader.read(shard))

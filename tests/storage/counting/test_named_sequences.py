@@ -175,7 +175,9 @@ def test_texts_that_rise_while_their_times_fall_are_refused(tmp_path, rows_a_tab
     path = tmp_path / "a.parquet"
     times = ["2026-11-23T08:00:00+01:00", "2026-11-23T08:30:00+02:00"]
     pq.write_table(pa.table([["x"] * 2, times, ["a"] * 2], LONG), path, row_group_size=rows_a_table)
-    with pytest.raises(ShardError, match="'x' are not sorted by 'time'.* same offset"):
+    with pytest.raises(
+        ShardError, match="'x' are not consecutive and sorted by 'time'.* same offset"
+    ):
         counted(path, SequencesForm(columns=LONG))
 
 
@@ -208,7 +210,7 @@ def test_a_sequence_may_come_back_wherever_tables_are_cut(tmp_path):
     form = SequencesForm(columns=LONG)
     assert sample_symbols(listed(path), ShardFormat(), form, 100).sequences == 4
     # without names to join them by, the second half of x would be a sequence of its own
-    with pytest.raises(ShardError, match="'x' do not follow one another"):
+    with pytest.raises(ShardError, match="'x' are not consecutive"):
         list(SequenceReader.of(ShardFormat(), form, LETTERS).read(listed(path)))
 
 

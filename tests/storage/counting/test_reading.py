@@ -243,7 +243,7 @@ def test_texts_and_ids_do_not_mix(tmp_path: Path) -> None:
     form = ShardFormat()
     with pytest.raises(ShardError, match="holds token ids, but the vocabulary holds terms; give"):
         read_shard(ids, form, words, POLICY)
-    with pytest.raises(ShardError, match="holds texts but the vocabulary is of token ids; give"):
+    with pytest.raises(ShardError, match="holds texts, but the vocabulary holds token ids; give"):
         read_shard(text, form, ID_VOCABULARY, None)
     with pytest.raises(InvalidInput, match="texts need a token policy"):
         read_shard(text, form, words, None)

@@ -153,7 +153,7 @@ def test_rows_of_another_width_and_without_numbers_are_left_out_and_counted():
     assert (batch.without, sum(one.outside for one in found)) == (5, 5)
     turns = join_vectors([one.batch for one in read(shard, LISTS, width=2, by_content=False)])
     assert turns.odd.tolist() == [shard.size % 2 == 1, shard.size % 2 == 0]
-    with pytest.raises(ShardError, match="row 2 is of 1 numbers"):
+    with pytest.raises(ShardError, match="row 2 has 1 numbers"):
         read(shard, VectorsForm(("v",), "refuse"), width=2)
     later = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(2, v=ODD[4:6]))
     with pytest.raises(ShardError, match="row 1 is of numbers that are not finite"):
@@ -209,7 +209,7 @@ def test_nulls_in_columns_of_numbers_make_a_bad_row():
     [
         ("a.parquet", parquet(3, v=["x", "y"], w=[[1], [2]]), "row|numbers"),
         ("a.parquet", parquet(3, v=[["x"], ["y"]]), "not finite"),
-        ("a.parquet", parquet(3, v=[[[1.0]]]), "holds list"),
+        ("a.parquet", parquet(3, v=[[[1.0]]]), "is of type list"),
         ("a.parquet", parquet(3, other=[1.0]), "no column 'v'"),
         ("a.arrow", ipc(pa.table({"other": [1.0]})), "no column 'v'"),
         ("a.arrow", b"no Arrow at all", "not an Arrow file or stream"),

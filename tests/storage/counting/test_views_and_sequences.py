@@ -134,9 +134,9 @@ def test_long_sequences_are_counted_in_pieces(tmp_path, monkeypatch, piece):
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        (["a,1,x", "b,1,x", "a,2,x"], "'a' do not follow"),
+        (["a,1,x", "b,1,x", "a,2,x"], "'a' are not consecutive"),
         (["a,2,x", "a,1,x"], "sort the rows by 'name' and 'time'"),
-        (["a,1,x", "a,1,y"], "'a' do not follow"),
+        (["a,1,x", "a,1,y"], "'a' are not consecutive"),
         (["a,,x", "a,1,y"], "give both in each row"),
         ([",1,x"], "give both in each row"),
     ],
@@ -162,7 +162,7 @@ def test_columns_that_hold_no_sequences_are_refused(tmp_path):
         counted(lines, SequencesForm())
     with pytest.raises(ShardError, match="is of format lda-c|no columns"):
         counted(lines, SequencesForm(columns=("s",)))
-    with pytest.raises(InvalidInput, match=r"lie in 2 columns"):
+    with pytest.raises(InvalidInput, match=r"have 2 columns"):
         SequencesForm(columns=("a", "b"))
 
 

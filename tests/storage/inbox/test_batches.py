@@ -43,7 +43,7 @@ def test_each_flipped_or_missing_byte_is_found():
     for place in range(len(data)):
         flipped = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
         for damaged in (flipped, data[:place]):
-            with pytest.raises(StoreError, match="damaged|no batch"):
+            with pytest.raises(StoreError, match="damaged|not a valid batch"):
                 batch_from_bytes(damaged, "batch")
 
 
