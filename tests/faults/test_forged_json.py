@@ -228,6 +228,6 @@ def test_impossible_segments_are_refused_on_opening(root, change, told):
 @pytest.mark.parametrize("key", ["format", "min_reader", "min_writer"])
 def test_versions_of_a_format_are_whole_numbers(root, key, value):
     resealed(root / "format.json", lambda content: {**content, key: value})
-    refused = "upgrade streaming-moments|is not of a known format|is damaged"
+    refused = "upgrade streaming-moments|is not a valid store format|is damaged"
     with pytest.raises(StoreError, match=f"format.json.*({refused})"):
         MomentStore.open(str(root))

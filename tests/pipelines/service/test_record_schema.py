@@ -39,7 +39,7 @@ def fields(store):
     ("name", "otherwise", "told"),
     [
         ("night", {"form": ShardFormat("parquet")}, "was created with --format parquet"),
-        ("night", {"kind": "seas"}, "counts seas, which the service does not take"),
+        ("night", {"kind": "seas"}, "counts seas, which the service does not accept"),
         (
             "night",
             {"dates": DateSource(pattern="%Y/%m/%d")},
