@@ -147,7 +147,7 @@ class VectorReader:
         what = f"{width} numbers" if width != self.dimension else "numbers that are not finite"
         raise ShardError(
             url,
-            f"row {passed + place + 1} has {what} instead of {self.dimension} finite numbers; "
+            f"row {passed + place + 1} has {what}, expected {self.dimension} finite numbers; "
             "correct it, or create the store with --bad-rows skip",
         )
 

@@ -168,7 +168,7 @@ def require_apart(
 
 
 def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout) -> int:
-    """Bytes for joining segments, besides a row block; each of their records is a piece."""
+    """Bytes for joining segments, besides a row block; each record is a piece to join."""
     pieces = sum(reference.documents for reference in references)
     return JOINING_BYTES * pieces if layout.foundation.joins else 0
 

@@ -156,7 +156,7 @@ def test_rows_of_another_width_and_without_numbers_are_left_out_and_counted():
     with pytest.raises(ShardError, match="row 2 has 1 numbers"):
         read(shard, VectorsForm(("v",), "refuse"), width=2)
     later = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(2, v=ODD[4:6]))
-    with pytest.raises(ShardError, match="row 1 is of numbers that are not finite"):
+    with pytest.raises(ShardError, match="row 1 has numbers that are not finite"):
         read(later, VectorsForm(("v",), "refuse"), width=2)
 
 
