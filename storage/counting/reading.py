@@ -204,7 +204,7 @@ def read_indexed(
     """Count a shard over the vocabulary of an index as `read_shard`, with its errors.
 
     With `content` only that content is counted; changed content is a ShardError. `halves` is the
-    rule for the halves of documents. By default it depends on counts, and rows of tables alternate.
+    rule for the halves of documents; by default their counts decide, and rows of tables alternate.
     """
     require_fitting(shard, form, index.vocabulary)
     halves = halves or DocumentHalves(by_content=index.holds != "categories")

@@ -79,7 +79,7 @@ class CopiesCounted(StoreError):
 
 
 def copy_of(other: str) -> str:
-    """Say why a shard is not counted as well as another of the same content."""
+    """Return the reason and remedy for a shard with the same content as a counted one."""
     return f"has the same content as {other}; leave it out, or run `update` without --unique"
 
 

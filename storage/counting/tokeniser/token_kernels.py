@@ -68,9 +68,9 @@ def spell(
     """`"".join(word + NUL for word in words(text))` of each text in lanes, and the hard texts.
 
     Returns the spelled texts, the (documents + 1,) first byte of each, and a (documents,) mask of
-    hard texts, which have no bytes here and must be folded as a whole. Folding by code points is
-    correct if each of them is in form NFC before and after, marks are in canonical order, and no
-    code point could join the starter before it.
+    hard texts. These have no bytes here and must be folded as a whole. Folding by code points is
+    correct under three conditions: each of them is in form NFC before and after; marks are in
+    canonical order; and no code point could join the starter before it.
     """
     # a code point beyond ASCII may fold to twice its bytes; the rest is room for wider access
     most = 2 * int(offsets[-1] - offsets[0]) + offsets.size
@@ -227,8 +227,9 @@ def count_words(
     `passage_words` words, or -1 for whole documents. Returns indptr, words, counts, tokens outside
     up to each passage (shaped like indptr), and the number of passages of each text.
 
-    The result grows by doubling, as its upper bound is far too large, and outside of the kernel: a
-    loop that may replace an array counts references in each turn, which takes four times as long.
+    The result grows by doubling, as its upper bound is far too large. It grows outside of the
+    kernel, as a loop that may replace an array counts references in each turn and takes four times
+    as long.
     """
     spans = np.stack([begins[:-1], begins[1:]], axis=1)
     hard = places >= 0
