@@ -12,13 +12,13 @@ from streaming_moments.models.chains import decoding
 from streaming_moments.models.chains.discrete import DiscreteEmission
 from streaming_moments.models.chains.fit import BEGINNINGS
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.expected_sums import UNIT, IntegerSums, columns_of
+from streaming_moments.models.expected_sums import BESIDE, UNIT, IntegerSums, columns_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
 STRETCH = 128
 """Symbols that are read together: a stretch begins at each multiple of it in a sequence."""
 _MIXED = 0.1  # share of the mean of all states in the states of the first pass
-RULES = (UNIT, STRETCH, _MIXED)  # rules by which sequences are read
+RULES = (UNIT, STRETCH, _MIXED, BESIDE)  # rules by which sequences are read
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def begun(model: HiddenMarkovModel) -> HiddenMarkovModel:
 
 
 def improved(model: HiddenMarkovModel, expected: ExpectedStates) -> HiddenMarkovModel:
-    """Chain after a pass: maximum likelihood, given the expected sums.
+    """Chain after a pass: maximum likelihood, given the expected sums and `BESIDE`.
 
     A state without places keeps its columns. States keep their order, so weights need not decrease.
     The observable operators stay those of the fit.
@@ -119,7 +119,7 @@ def improved(model: HiddenMarkovModel, expected: ExpectedStates) -> HiddenMarkov
     few = expected.documents < BEGINNINGS * model.n_topics
     return replace(
         model,
-        emission=columns_of(expected.symbols, model.emission),
+        emission=columns_of(expected.symbols, model.emission, BESIDE),
         transition=columns_of(expected.moves, model.transition),
         start=weights if few else expected.first / expected.first.sum(),
         weights=weights,

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.expected_sums import UNIT, IntegerSums, columns_of
+from streaming_moments.models.expected_sums import BESIDE, UNIT, IntegerSums, columns_of
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.statistics.views.foundation import VIEWS
 from streaming_moments.statistics.views.records import ViewBatch
 
 _MIXED = 0.1  # share of the mean of all states in the states of the first pass
-RULES = (UNIT, _MIXED)  # rules by which records are read
+RULES = (UNIT, _MIXED, BESIDE)  # rules by which records are read
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def begun(model: MultiViewMixture) -> MultiViewMixture:
 
 
 def improved(model: MultiViewMixture, expected: ExpectedViews) -> MultiViewMixture:
-    """Mixture after a pass: maximum likelihood, given the expected sums.
+    """Mixture after a pass: maximum likelihood, given the expected sums and `BESIDE`.
 
     A state without words of a view keeps its column. States keep their order, so weights need not
     decrease.
@@ -93,8 +93,8 @@ def improved(model: MultiViewMixture, expected: ExpectedViews) -> MultiViewMixtu
     records = expected.records
     return replace(
         model,
-        rows=columns_of(expected.rows, model.rows),
-        left=columns_of(expected.left, model.left),
-        right=columns_of(expected.right, model.right),
+        rows=columns_of(expected.rows, model.rows, BESIDE),
+        left=columns_of(expected.left, model.left, BESIDE),
+        right=columns_of(expected.right, model.right, BESIDE),
         weights=records / records.sum() if records.any() else model.weights,
     )
