@@ -84,8 +84,8 @@ def require_owner(folder: Folder, owner: Owner) -> None:
 
 
 _ASSIGN = (
-    'Give the service another inbox (inbox = "..."). If the store has moved here, stop all services '
-    "of the earlier store and run `streaming-moments inbox assign SERVICE.toml`"
+    'Give the service another inbox (inbox = "..."). If the store has moved here, stop all '
+    "services of the earlier store and run `streaming-moments inbox assign SERVICE.toml`"
 )
 
 

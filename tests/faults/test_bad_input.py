@@ -197,7 +197,7 @@ CASES = {
     "password in the URL": ("status ftp://me:hushhush@host/s", "password", "storage options"),
     "no store": ("update {no-store} {one.txt}", "no-store", "check the URL, or create one"),
     "file as store": ("status {note.txt}", "note.txt is not a folder", "check the URL"),
-    "store there already": ("create {store} {one.txt}", "there is already a store", "at another URL"),
+    "store there already": ("create {store} {one.txt}", "is already a store", "at another URL"),
     "file as output": ("transform {store} {one.txt} --output {note.txt}", "note.txt", "check"),
     "compaction after less than none": (
         "update {store} {one.txt} --compact-after -1",

@@ -274,7 +274,7 @@ def test_unique_holds_beside_another_writer(copies, embedded):
                 update(counted, list_shards([str(place / "other.txt")]), Run(embedded))
 
     mine = list_shards([str(place / "same.txt")])
-    with pytest.raises(ShardError, match=r"same\.txt: has the content .* as .*other\.txt"):
+    with pytest.raises(ShardError, match=r"same\.txt: has the same content as .*other\.txt"):
         update(counted, mine, Run(embedded, progress=Rival()), unique=True)
     assert names(counted) == ["a1.txt", "other.txt"]
     left_out = update(counted, mine, Run(embedded, progress=Rival()), True, unique=True)
