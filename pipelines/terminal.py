@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import webbrowser
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     import structlog
 
 
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")  # without them `webbrowser` may start one of texts
 # What `--quiet` and `--verbose` leave in the context of a command.
 QUIET, DETAILED = "streaming_moments.quiet", "streaming_moments.verbose"
 
@@ -60,6 +63,12 @@ def detail(line: str) -> None:
 
 def unheard(line: str) -> None:
     """Print nothing, in place of `tell`."""
+
+
+def opened_in_browser(url: str) -> bool:
+    """Open a page in the browser of the desktop; False without a desktop or a person to see it."""
+    desktop = sys.platform in ("darwin", "win32") or any(map(os.environ.get, _DISPLAYS))
+    return desktop and sys.stdout.isatty() and webbrowser.open(url)
 
 
 def event_logger() -> structlog.stdlib.BoundLogger:

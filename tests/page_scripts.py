@@ -1,5 +1,6 @@
 """Runs the shell scripts that pages show, in little time."""
 
+import os
 import re
 import subprocess
 from contextlib import redirect_stdout
@@ -17,9 +18,9 @@ WORDS = "streaming-moments() { printf '%s\\0' \"$@\"; echo; }\n"
 def printed_by(script):
     """What a script prints: its shell lines run in bash, and commands of this project here.
 
-    This process has loaded what each command would load again.
+    This process has loaded what each command would load again. `cd` changes its folder for good.
     """
-    parts = re.split(r"^(streaming-moments .*(?:\n|$))", script, flags=re.MULTILINE)
+    parts = re.split(r"^((?:streaming-moments|cd) .*(?:\n|$))", script, flags=re.MULTILINE)
     return "".join(map(_printed, filter(str.strip, parts)))
 
 
@@ -30,6 +31,9 @@ def commands_of(script):
 
 
 def _printed(part):
+    if part.startswith("cd "):
+        os.chdir(part.split()[1])
+        return ""
     if not part.startswith("streaming-moments "):
         return _in_bash(part)
     [command] = commands_of(part)

@@ -231,16 +231,21 @@ def test_the_blocks_of_the_page_on_s3_run(folder, shards):
 
 
 @pytest.mark.linux
-def test_the_blocks_of_the_page_on_the_service_run(folder):
+def test_the_blocks_of_the_page_on_the_service_run(folder, monkeypatch, capsys):
     port = free_port()
-    page = PAGES["guides/service"].replace("port = 8080", f"port = {port}")
-    blocks = FENCE.findall(page.replace("localhost:8080", f"127.0.0.1:{port}"))
-    [begin] = [place for place, (_, text) in enumerate(blocks) if " serve " in text]
-    for language, text in blocks[:begin]:
+    page = PAGES["guides/service"].replace("localhost:8080", f"127.0.0.1:{port}")
+    begun, rest = page.split("streaming-moments serve service.toml\n```")
+    for language, text in FENCE.findall(f"{begun}```"):
         run_block(language, text, {}, {})
-    with served(blocks[begin][1].split()[-1], port):
-        for language, text in blocks[begin + 1 :]:
+    monkeypatch.setenv("TOKEN", re.search(r"sm_\S+", capsys.readouterr().out)[0])
+    config = Path("service.toml")
+    config.write_text(config.read_text().replace("port = 8080", f"port = {port}"))
+    with served(config.name, port):
+        for language, text in FENCE.findall(rest):
             run_block(language, text, {}, {})
+    printed = capsys.readouterr().out
+    assert '"state":"accepted"' in printed.replace(" ", "")
+    assert '"known":3' in printed.replace(" ", "")
 
 
 # Reads the language.

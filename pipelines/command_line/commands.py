@@ -78,6 +78,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
         "token": "Create, remove and list the tokens that identify callers of the service.",
     },
     "": {
+        "choose": "Find a model for your data and question, and print its commands.",
         "demo": "Find the topics of the State of the Union addresses, from scratch.",
         "kernels": "Compile the kernels now, so that later commands start faster.",
         "neighbours": (

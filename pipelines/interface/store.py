@@ -103,6 +103,12 @@ class Store:
         return share_outside(self.snapshot)
 
     @property
+    def languages(self) -> tuple[str, ...]:
+        """Languages of documents whose stop words are not counted; InvalidInput for other kinds."""
+        policy = self.snapshot.policy
+        return () if policy is None else policy.languages
+
+    @property
     def advice(self) -> tuple[str, ...]:
         """What would lower that share of documents, where it is more than 5%, a sentence each."""
         return advice_on(self.snapshot, self.outside_share)

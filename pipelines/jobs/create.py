@@ -36,11 +36,13 @@ from streaming_moments.statistics.counts.vocabulary import (
     select_terms,
     shares_left_out,
 )
+from streaming_moments.storage.counting.languages import AUTO, languages_of
 from streaming_moments.storage.counting.samples import (
     TermSample,
     merge_samples,
     recount,
     sample_shard,
+    without_stop_words,
 )
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateSource
@@ -106,8 +108,9 @@ class CountingOptions:
         sections=_DATA,
     )
     languages: tuple[str, ...] = option(
-        "Remove the stop words of this language; repeatable.",
-        (),
+        "Remove the stop words of this language; repeatable. auto: of the languages that the "
+        "sample shows; none: of no language [auto].",
+        (AUTO,),
         TokenPolicy.for_languages,
         flag="--language",
         metavar="NAME",
@@ -141,7 +144,7 @@ class CountingOptions:
 
     @property
     def policy(self) -> TokenPolicy:
-        """What makes a text into tokens."""
+        """What makes a text into tokens; of languages that are sought it has no stop words yet."""
         return TokenPolicy.for_languages(
             self.languages, self.min_length, self.passage_words, self.stop_words
         )
@@ -195,6 +198,8 @@ class Pilot:
     rare : categories of a table that are too rare to be counted
     outside : shares of its tokens that are outside the vocabulary, by why they are
     stopped : why it drew no more passages
+    policy : what made its texts into tokens, with the languages that were found
+    sought : whether languages were to be found
     """
 
     vocabulary: Vocabulary
@@ -205,6 +210,8 @@ class Pilot:
     rare: int = 0
     outside: Mapping[str, float] = field(default_factory=dict)
     stopped: str = ""
+    policy: TokenPolicy | None = None
+    sought: bool = False
 
     @property
     def drawn(self) -> dict[str, Any]:
@@ -214,6 +221,7 @@ class Pilot:
             "shards": self.shards,
             "stopped": self.stopped,
             **self.outside,
+            **({"languages": [*self.policy.languages]} if self.policy and self.sought else {}),
         }
 
     @property
@@ -252,7 +260,8 @@ def create(
     shards : sequence of Shard
         Some of the corpus, as `list_shards` gives them; they are sampled, not counted.
     form, policy : ShardFormat, TokenPolicy or None
-        How they are read, kept in the store; None for shards of token ids.
+        How they are read, kept in the store; None for shards of token ids. A policy for the
+        languages `["auto"]` gets the stop words of those that the sample shows.
     options : PilotOptions
         Sizes and bounds.
     run : Run
@@ -280,7 +289,7 @@ def create(
     return MomentStore.create(
         url,
         pilot.vocabulary,
-        policy,
+        pilot.policy,
         pilot.basis,
         form,
         codocuments=codocuments,
@@ -304,17 +313,24 @@ def draw_pilot(
     Raises InvalidInput if no term or no pair of words is left.
     """
     drawn = draw_words(shards, form, policy, options, run)
-    pilot = choose([drawn.sample], policy, options)
-    return replace(pilot, shards=drawn.shards, stopped=drawn.stopped)
+    pilot = choose([drawn.sample], drawn.policy, options)
+    sought = policy is not None and policy.seeks_languages
+    return replace(
+        pilot, shards=drawn.shards, stopped=drawn.stopped, policy=drawn.policy, sought=sought
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The passages of a pilot, how many shards they are of, and why there are no more."""
+    """The passages of a pilot, how many shards they are of, and why there are no more.
+
+    policy : what made them into tokens, with the languages that were found
+    """
 
     sample: TermSample
     shards: int
     stopped: str
+    policy: TokenPolicy | None = None
 
 
 def draw_words(
@@ -335,9 +351,12 @@ def draw_words(
         size = replace(options, pilot_documents=asked)
         samples = sample_pilot(shards, form, policy, size, run, most)
         sample, cut = merge_samples(samples), _is_cut(samples, quotas(shards, size, most))
+        if policy is not None and policy.seeks_languages:
+            policy = policy_found(sample, policy)
+            sample = without_stop_words(sample, policy)
         following = next_draw(sample, options, asked, (most, len(shards)), cut)
         if isinstance(following, str):
-            return Drawn(sample, len(samples), following)
+            return Drawn(sample, len(samples), following, policy)
         asked, most = following
         run.tell(
             f"a sample of {sample.batch.documents:,} passages has fewer than "
@@ -346,6 +365,11 @@ def draw_words(
             f"{(time.monotonic() - begun) * max(1, most // len(samples)):.0f} s"
         )
         del samples, sample  # before larger ones are there
+
+
+def policy_found(sample: TermSample, policy: TokenPolicy) -> TokenPolicy:
+    """A policy with the stop words of the languages that a sample of it shows."""
+    return policy.in_languages(languages_of(sample.terms, sample.batch.to_csr()))
 
 
 def next_draw(

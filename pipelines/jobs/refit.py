@@ -212,9 +212,15 @@ def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
     """
     lengths = store.row_lengths()
     if not lengths.whole.C3:
+        counted = lengths.whole.n_documents
         raise NotIdentifiable(
             f"version {store.version} of the store has no document with three vocabulary words; "
-            "run `streaming-moments update` first"
+            + (
+                f"its {counted:,} documents are too short for topics, or count stop words as well "
+                "by `create --language none`"
+                if counted
+                else "run `streaming-moments update` first"
+            )
         )
     return lengths
 

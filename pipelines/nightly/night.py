@@ -249,6 +249,7 @@ def _store(
     if not listed:
         return None
     from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind
+    from streaming_moments.pipelines.reports.outside_words import language_line
 
     with journal.step("create") as found:
         section, told = config.create, list[str]()
@@ -261,6 +262,7 @@ def _store(
             options=section.pilot,
             run=replace(run, tell=told.append),
         )
+        told += filter(None, [language_line(made)])
         found |= {"kind": made.kind, **sizes_of(made)}
     return journal.fenced(made)
 

@@ -35,6 +35,7 @@ from streaming_moments.pipelines.jobs.create import (
     Pilot,
     PilotOptions,
     choose,
+    policy_found,
 )
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import (
@@ -54,7 +55,7 @@ from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.counting.samples import TermSample, sample_shard
+from streaming_moments.storage.counting.samples import TermSample, merge_samples, sample_shard
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import share_before
 from streaming_moments.storage.files.arrays import StoredGroup, encode_metadata
@@ -66,6 +67,7 @@ from streaming_moments.storage.store.store import MomentStore
 # Each thread reads so many batches of a task: enough that the clock does not matter.
 _PIECES_PER_THREAD = 2
 _WARM_BYTES = 64 << 10
+_LANGUAGE_PASSAGES = 2_000
 _ALPHA0, _METHOD = 0.1, "joint"
 _HASHED_BYTES = 8 << 20
 _REPEATS = 3
@@ -129,6 +131,7 @@ def try_out(
     """
     corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)
+    reading = _in_languages(reading, sampled, options)
     with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
         pilot, drawing = _pilot(sampled, corpus, reading, options)
         with tempfile.TemporaryDirectory(prefix="streaming-moments-plan-") as folder:
@@ -156,6 +159,20 @@ def try_out(
     drawn = min(options.pilot_documents, read.passages * corpus.nbytes)
     drawing = replace(drawing, choose=drawing.choose * drawn / max(pilot.documents, 1))
     return job, StepCosts(threads, drawing, read, blocks)
+
+
+def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOptions) -> Reading:
+    """The reading with stop words of the languages of the first chunks, if these are sought."""
+    policy, more = reading.policy, reading.storage_options
+    if policy is None or not policy.seeks_languages:
+        return reading
+    quota = max(1, _LANGUAGE_PASSAGES // len(sampled))
+    chunk = replace(LIMITS, batch_bytes=BATCH_BYTES // _PIECES_PER_THREAD)
+    samples = [
+        sample_shard(shard, reading.form, policy, quota, options.seed, chunk, more, chunks=1)
+        for shard in sampled
+    ]
+    return replace(reading, policy=policy_found(merge_samples(samples), policy))
 
 
 def spread(shards: Sequence[Shard], threads: int, seed: int) -> list[Shard]:

@@ -84,6 +84,24 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def language_line(store: MomentStore) -> str:
+    """Which languages the pilot found, and what to do if that is wrong; empty if it sought none."""
+    drawn = drawn_of(store)
+    if "languages" not in drawn:
+        return ""
+    if not drawn["languages"]:
+        return (
+            "Found no language in the sample, so no stop words are removed; otherwise give "
+            "--language NAME."
+        )
+    names, policy = " and ".join(name.title() for name in drawn["languages"]), store.policy
+    removed = 0 if policy is None else len(policy.stop_words)
+    return (
+        f"Found {names} in the sample and removed {removed:,} stop words; "
+        "`--language none` keeps them."
+    )
+
+
 def drawn_of(store: MomentStore) -> Mapping[str, Any]:
     """What the pilot of a store of documents read; empty where that was not kept."""
     drawn: Mapping[str, Any] = (store.commit.lineage.pilot or {}).get("drawn", {})

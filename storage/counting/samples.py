@@ -143,6 +143,24 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
     return TermSample(terms, concatenate(batches), seen, ids, first.policy, first.columns)
 
 
+def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
+    """Convert a sample to a policy with more stop words that is otherwise the same.
+
+    Examples
+    --------
+    >>> sample = TermSample(("law", "the"), CountBatch.from_csr([[2, 1], [0, 3]]), 2)
+    >>> fewer = without_stop_words(sample, TokenPolicy(stop_words=("the",)))
+    >>> fewer.terms, fewer.batch.to_csr().toarray().tolist()
+    (('law',), [[2], [0]])
+    """
+    kept = policy.filtered(sample.terms)
+    places = {term: place for place, term in enumerate(kept)}
+    mapped = np.array([places.get(term, -1) for term in sample.terms], dtype=np.int64)
+    own = sample.batch
+    batch = CountBatch.from_rows(own.indptr, mapped[own.words], own.counts, len(kept))
+    return TermSample(tuple(kept), batch, sample.documents_seen, policy=policy.fingerprint)
+
+
 def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
     """Count the passages of a sample over a vocabulary, as (passages, n); drops other terms.
 
@@ -178,11 +196,24 @@ def _sample_texts(
     policy = required_policy(given)
     passages = (Passages.of(SpelledTexts.of(texts), policy.passage_words) for texts in columns)
     drawn, seen = draw(passages, quota, seed, str, room)
+    return sample_of_passages((passage.split() for passage in drawn), policy, seen)
+
+
+def sample_of_passages(
+    passages: Iterable[Sequence[str]], policy: TokenPolicy, seen: int
+) -> TermSample:
+    """Count passages, given by their words, over the tokens of a policy.
+
+    Examples
+    --------
+    >>> sample_of_passages([["law", "a", "law"]], TokenPolicy(), 1).terms
+    ('law',)
+    """
     known: dict[str, int] = {}
     # one passage at a time, as its words take many times its bytes as Python objects
     numbered = [
         np.array([known.setdefault(token, len(known)) for token in tokens], dtype=np.int32)
-        for tokens in (policy.filtered(passage.split()) for passage in drawn)
+        for tokens in map(policy.filtered, passages)
     ]
     terms = tuple(sorted(known))
     places = np.zeros(len(terms), dtype=np.int64)

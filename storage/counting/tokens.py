@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from stop_words import LANGUAGE_MAPPING, get_stop_words
-
 from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.short_repr import short_repr
+from streaming_moments.storage.counting.languages import AUTO, language_names, stop_words_of
 from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
 
 
@@ -85,7 +84,8 @@ class TokenPolicy:
         Parameters
         ----------
         languages : iterable of str
-            English names or ISO 639-1 codes, in any case.
+            English names or ISO 639-1 codes, in any case. `auto` alone means the languages of the
+            documents, which `create` fills in. `none` alone means no language.
         min_length : int
             Smallest length of tokens in characters.
         passage_words : int, optional
@@ -106,10 +106,10 @@ class TokenPolicy:
         """
         if isinstance(languages, str) or isinstance(extra_stop_words, str):
             raise InvalidInput("languages or extra stop words are a single text; give a list")
-        names = sorted({_language(language) for language in languages})
-        listed = [word for name in names for word in get_stop_words(name)]
-        pieces = {piece for word in [*listed, *extra_stop_words] for piece in words(word)}
-        return cls(min_length, tuple(sorted(pieces)), passage_words, tuple(names))
+        names = language_names(languages)
+        pieces = {piece for word in extra_stop_words for piece in words(word)}
+        pieces |= stop_words_of(name for name in names if name != AUTO)
+        return cls(min_length, tuple(sorted(pieces)), passage_words, names)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TokenPolicy:
@@ -149,6 +149,24 @@ class TokenPolicy:
         """
         content = {"tokeniser": TOKENISER, **asdict(self)}
         return {**content, "stop_words": [*self.stop_words], "languages": [*self.languages]}
+
+    @property
+    def seeks_languages(self) -> bool:
+        """Whether its languages must still be found in a sample of the texts."""
+        return AUTO in self.languages
+
+    def in_languages(self, found: Iterable[str]) -> TokenPolicy:
+        """Return the policy with the stop words of the found languages as well as its own.
+
+        Examples
+        --------
+        >>> policy = TokenPolicy.for_languages(["auto"], extra_stop_words=["ship"])
+        >>> policy.in_languages(["english"]).tokens("The ship and the sea")
+        ['sea']
+        """
+        return TokenPolicy.for_languages(
+            tuple(found), self.min_length, self.passage_words, self.stop_words
+        )
 
     @cached_property
     def fingerprint(self) -> str:
@@ -209,14 +227,3 @@ class TokenPolicy:
     @cached_property
     def _stopped(self) -> frozenset[str]:
         return frozenset(self.stop_words)
-
-
-def _language(language: str) -> str:
-    wanted = language.strip().lower()
-    name = LANGUAGE_MAPPING.get(wanted, wanted)
-    if name not in LANGUAGE_MAPPING.values():
-        known = ", ".join(f"{name} ({code})" for code, name in sorted(LANGUAGE_MAPPING.items()))
-        raise InvalidInput(
-            f"there are no stop words for language {language!r}; choose one of {known}"
-        )
-    return str(name)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, StoreError
-from streaming_moments.models.expected_sums import ExpectedSums
 from streaming_moments.models.passes.polishing import ExpectedCounts
+from streaming_moments.statistics.expected_sums import ExpectedSums
 from streaming_moments.storage.files.arrays import (
     ArraySpec,
     encode_chunks,

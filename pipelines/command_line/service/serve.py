@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import FrameType
 
 import click
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_line.service.new_folder import write_folder
 from streaming_moments.pipelines.service.config import night_of, read_service
 from streaming_moments.pipelines.terminal import event_logger, say, tell
 
 
-@click.command(cls=GroupedCommand, examples=("streaming-moments serve service.toml",))
-@click.argument("config", type=click.Path(dir_okay=False))
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "streaming-moments serve service.toml",
+        "streaming-moments serve --init shop",
+    ),
+)
+@click.argument("config", type=click.Path(dir_okay=False), required=False)
+@click.option(
+    "--init",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Write a new folder with configuration, night, token and examples; start nothing.",
+)
 @click.option(
     "--no-accumulate", is_flag=True, help="Only accept documents; another process counts them."
 )
-def serve(config: str, no_accumulate: bool) -> None:
+def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
     """Accept documents and answer questions about topics over HTTP, as CONFIG (TOML) says.
 
-    On SIGTERM, the command ends once all open requests are answered.
+    On SIGTERM, the command ends once all open requests are answered. With --init, the command
+    writes a folder that a service can run in, prints the next commands and ends.
     """
+    if (config is None) == (folder is None):
+        raise InvalidInput("give either CONFIG, or --init FOLDER for a new service")
+    if folder is not None:
+        _begin(folder)
+        return
+    assert config is not None
     wanted = read_service(config)
     try:
         import uvicorn  # noqa: F401
@@ -65,3 +87,17 @@ def serve(config: str, no_accumulate: bool) -> None:
             arguments = ["accumulate", config, "--until-closed"]
             stack.enter_context(kept_running(arguments, log.warning, heard, rules.hung_after))
         server.run()
+
+
+def _begin(folder: Path) -> None:
+    token = write_folder(folder, datetime.now(UTC).date())
+    files = ", ".join(sorted(path.name for path in folder.iterdir() if path.name[0] != "."))
+    say(
+        f"Wrote a service to {folder}: {files}.",
+        f"Token of the admin, which is printed only now: {token}",
+        "Next:",
+        f"  cd {shlex.quote(str(folder))}",
+        "  streaming-moments nightly night.toml   # creates the store and publishes a first model",
+        "  streaming-moments serve service.toml",
+        "Then open http://localhost:8080/ with the token as the password.",
+    )

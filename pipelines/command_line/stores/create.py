@@ -24,7 +24,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     sizes_of,
     sizes_text,
 )
-from streaming_moments.pipelines.reports.outside_words import drawn_of, pilot_line
+from streaming_moments.pipelines.reports.outside_words import drawn_of, language_line, pilot_line
 from streaming_moments.pipelines.terminal import detail, note, say, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
@@ -57,7 +57,7 @@ def with_kind(
     cls=GroupedCommand,
     examples=(
         "streaming-moments create store 'shards/*.parquet'",
-        "streaming-moments create store 'texts/*.txt' --language english --passage-words 200",
+        "streaming-moments create store 'texts/*.txt' --language italian --passage-words 200",
         "streaming-moments create store 'rows/*.parquet' --kind vectors --columns embedding",
     ),
 )
@@ -106,7 +106,7 @@ def create(
     say(
         f"Created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}.",
         drawing or made.commit.message,
-        *filter(None, (read_as,)),
+        *filter(None, (read_as, language_line(made))),
         *advice,
         f"Next: streaming-moments update {made.url} SHARDS...",
     )

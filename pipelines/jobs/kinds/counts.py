@@ -18,6 +18,7 @@ from streaming_moments.pipelines.jobs.kinds.base import KindJobs, Redraw, Sight
 from streaming_moments.pipelines.jobs.kinds.options import OF_TEXTS, OF_WORDS, KindOptions
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.statistics.counts.tables.columns import FEWEST_COLUMNS
+from streaming_moments.storage.counting.languages import AUTO, NONE
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.operations.lineages import stage
 from streaming_moments.storage.shards import Shard
@@ -75,7 +76,8 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
             )
     if holds == "texts":
         return counting.policy
-    if counting.passage_words or counting.languages or counting.stop_words:
+    named = counting.languages not in ((AUTO,), (NONE,), ())
+    if counting.passage_words or named or counting.stop_words:
         raise InvalidInput(
             "token ids and categories have no order and no spelling: leave out --passage-words, "
             "--language and --stop-word"

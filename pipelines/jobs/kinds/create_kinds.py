@@ -49,4 +49,6 @@ def form_of(shape: KindOptions) -> Any:
 
 
 def _changed(options: Any) -> set[str]:
-    return {one.name for one in fields(options) if getattr(options, one.name) != one.default}
+    return {
+        one.name for one in fields(options) if getattr(options, one.name) not in (one.default, ())
+    }

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from streaming_moments.errors import BoundExceeded, InvalidInput
 from streaming_moments.lazy_imports import LazyModule
-from streaming_moments.pipelines.jobs.create import PilotOptions, cut_to_room
+from streaming_moments.pipelines.jobs.create import (
+    PilotOptions,
+    cut_to_room,
+    policy_found,
+)
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
     Made,
@@ -22,6 +26,9 @@ from streaming_moments.pipelines.jobs.kinds.options import OF_TEXTS, OF_WORDS, K
 from streaming_moments.statistics.counts.vocabulary import Vocabulary, select_terms
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
+from streaming_moments.storage.counting.samples import sample_of_passages
+from streaming_moments.storage.counting.tokeniser.words import words
+from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.counting.views import (
     ViewReader,
     ViewsForm,
@@ -48,8 +55,11 @@ def _form(shape: KindOptions) -> ViewsForm:
 
 def _made(sampling: Sampling) -> Made:
     shape, counting, options = sampling.shape, sampling.counting, sampling.options
-    views = replace(_form(shape), policy=counting.policy)
-    table, origin = sample_table(sampling, views.columns, "records")
+    form, policy = _form(shape), counting.policy
+    table, origin = sample_table(sampling, form.columns, "records")
+    if policy.seeks_languages:
+        policy = _policy_found(table, form, policy)
+    views = replace(form, policy=policy)
     vocabularies: Any = tuple(
         _words(table[name], name, views.policy if text else None, options)
         for name, text in zip(views.columns, views.texts, strict=True)
@@ -68,8 +78,19 @@ def _made(sampling: Sampling) -> Made:
     )
     foundation = ViewsFoundation(bases, vocabularies, views.columns, counting.halves)
     sizes = ", ".join(f"{name} ({one.n_words:,})" for name, one in foundation.words.items())
-    told = f"{origin}: words of {sizes}; {state_text(foundation)}"
+    removed = " and ".join(name.title() for name in policy.languages)
+    without = f"; stop words of {removed} removed" if removed else ""
+    told = f"{origin}: words of {sizes}{without}; {state_text(foundation)}"
     return Made(foundation, views.to_json(), told)
+
+
+def _policy_found(table: Any, form: ViewsForm, policy: TokenPolicy) -> TokenPolicy:
+    """A policy with the stop words of the languages of the columns that hold texts, if any do."""
+    named = [name for name, text in zip(form.columns, form.texts, strict=True) if text]
+    texts = [text for name in named for text in table[name].to_pylist() if isinstance(text, str)]
+    if not texts:
+        return policy.in_languages(())
+    return policy_found(sample_of_passages(map(words, texts), policy, len(texts)), policy)
 
 
 def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple[Any, str]:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
-from streaming_moments.models.expected_sums import UNIT, IntegerSums
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 
 RULES = (UNIT,)  # rules by which rows are read

@@ -12,7 +12,7 @@ from streaming_moments.models.chains import decoding
 from streaming_moments.models.chains.discrete import DiscreteEmission
 from streaming_moments.models.chains.fit import BEGINNINGS
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
-from streaming_moments.models.expected_sums import BESIDE, UNIT, IntegerSums, columns_of
+from streaming_moments.statistics.expected_sums import BESIDE, UNIT, IntegerSums, columns_of
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
 STRETCH = 128

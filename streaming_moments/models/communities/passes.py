@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.labels import Blocks, relabelled
-from streaming_moments.models.expected_sums import IntegerSums
 from streaming_moments.statistics.edges.ends import EdgeBatch
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
+from streaming_moments.statistics.expected_sums import IntegerSums
 
 RULES = ("labels",)  # rules by which edges are read
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.models.expected_sums import UNIT, IntegerSums
 from streaming_moments.models.latent_trees.directed import DirectedTree
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.states import States
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 
 _SMOOTHING = 1e-3  # share of a node's own distribution in its distribution given its parent
 _ROWS = 4096  # rows at a time

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_reading
-from streaming_moments.models.expected_sums import IntegerSums
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.expected_sums import IntegerSums
 
 SWEEPS = 15
 PASSES = 2

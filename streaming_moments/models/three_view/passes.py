@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.expected_sums import BESIDE, UNIT, IntegerSums, columns_of
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
+from streaming_moments.statistics.expected_sums import BESIDE, UNIT, IntegerSums, columns_of
 from streaming_moments.statistics.views.foundation import VIEWS
 from streaming_moments.statistics.views.records import ViewBatch
 

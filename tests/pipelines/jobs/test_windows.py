@@ -195,7 +195,7 @@ def test_a_column_of_dates_is_read_and_a_bad_one_left_out(planted, tmp_path, emb
         Run(embedded),
         dates=DateSource(column="day"),
     )
-    with pytest.raises(ShardError, match=r"3\.parquet: column 'day' has a value that does not begin with a date"):
+    with pytest.raises(ShardError, match=r"3\.parquet: column 'day' .* does not begin with a date"):
         update(made, listed, Run(embedded))
     assert made.latest().version == 0
     result = update(MomentStore.open(made.url), listed, Run(embedded), skip_bad_shards=True)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from streaming_moments import polished
 from streaming_moments.errors import ForeignStatistics, InvalidInput
-from streaming_moments.models.expected_sums import UNIT
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.latent_trees.passes import ExpectedTables, TreeReader, improved
 from streaming_moments.sklearn import MomentLatentTree
+from streaming_moments.statistics.expected_sums import UNIT
 from streaming_moments.synthetic.tables import latent_tree_table
 
 

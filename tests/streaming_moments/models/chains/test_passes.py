@@ -18,8 +18,8 @@ from streaming_moments.models.chains.passes import (
     improved,
     stretches,
 )
-from streaming_moments.models.expected_sums import BESIDE, UNIT
 from streaming_moments.sklearn import MomentHMM
+from streaming_moments.statistics.expected_sums import BESIDE, UNIT
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 from streaming_moments.synthetic.hidden import markov_sequences
 

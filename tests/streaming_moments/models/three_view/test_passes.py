@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from streaming_moments import polished
 from streaming_moments.errors import BoundExceeded, InvalidInput
-from streaming_moments.models.expected_sums import UNIT
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.three_view.passes import ExpectedViews, ViewReader
 from streaming_moments.sklearn import MomentViews
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.expected_sums import UNIT
 from streaming_moments.statistics.views.foundation import VIEWS
 from streaming_moments.statistics.views.records import ViewBatch
 from streaming_moments.synthetic.hidden import view_records

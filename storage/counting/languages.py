@@ -1,0 +1,112 @@
+"""Languages: their stop words, and the languages of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from stop_words import LANGUAGE_MAPPING, get_stop_words
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.storage.counting.tokeniser.words import words
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+else:
+    sp = LazyModule("scipy.sparse")
+
+# In place of languages: the languages of a sample, or no language.
+AUTO, NONE = "auto", "none"
+# A passage is in a language if at least this share of it, and two different words, are stop words
+# of the language. Their share is 17% in Arabic and Turkish, and 30% to 60% in most languages.
+_SHARE_OF_PASSAGE = 0.15
+_WORDS_OF_PASSAGE = 2
+# A language counts if at least this share of the passages is in it.
+_SHARE_OF_PASSAGES = 0.08
+# Excludes codes of countries and the like, which are a few short stop words of some list.
+_FEWEST_WORDS, _FEWEST_LONG_WORDS, _LONG = 3, 2, 3
+_MOST_PASSAGES = 4_000  # that are examined
+
+
+def language_names(languages: Iterable[str]) -> tuple[str, ...]:
+    """Convert names or ISO 639-1 codes of languages to English names, sorted.
+
+    `auto` stays, and `none` gives no languages. Raises InvalidInput for an unknown language, and if
+    `auto` or `none` is given with others.
+
+    Examples
+    --------
+    >>> language_names(["it", "English"]), language_names(["none"]), language_names(["auto"])
+    (('english', 'italian'), (), ('auto',))
+    """
+    wanted = [language.strip().lower() for language in languages]
+    for alone in (AUTO, NONE):
+        if alone in wanted and len({*wanted}) > 1:
+            raise InvalidInput(
+                f"the language {alone!r} is given with {len({*wanted}) - 1} more; give it alone, "
+                "or leave it out"
+            )
+    if wanted and wanted[0] in (AUTO, NONE):
+        return (AUTO,) if wanted[0] == AUTO else ()
+    return tuple(sorted({_name(language) for language in wanted}))
+
+
+def stop_words_of(languages: Iterable[str]) -> set[str]:
+    """Return the stop words of languages (English names), split as by `words`."""
+    listed = [word for name in languages for word in get_stop_words(name)]
+    return {piece for word in listed for piece in words(word)}
+
+
+def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
+    """Find the languages of passages, those with most stop words first.
+
+    Languages share stop words. Each further language is judged only by words that no earlier
+    language has, so that Spanish texts are not also in Catalan.
+
+    terms : terms of a sample, including stop words
+    counts : (passages, terms) sparse
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> languages_of(["and", "law", "of", "the"], sp.csr_array([[1, 1, 1, 2], [1, 1, 0, 2]]))
+    ('english',)
+    """
+    rows = sp.csr_array(counts)
+    rows = rows[:: max(1, -(-rows.shape[0] // _MOST_PASSAGES))]
+    rows = rows[rows.sum(axis=1) > 0]
+    lengths, present = rows.sum(axis=1).reshape(-1, 1), rows.astype(bool).astype(np.int64)
+    lists = {name: stop_words_of([name]) for name in sorted(LANGUAGE_MAPPING.values())}
+    long = np.array([len(term) >= _LONG for term in terms], dtype=bool)
+    # (terms, languages): whether a term is evidence for a language
+    speaks = np.array([[term in own for own in lists.values()] for term in terms], dtype=bool)
+    speaks, found = speaks.reshape(len(terms), len(lists)), list[str]()
+    while rows.shape[0]:
+        held = sp.csr_array(speaks, dtype=np.int64)
+        stopped, distinct = (rows @ held).toarray(), (present @ held).toarray()
+        inside = (distinct >= _WORDS_OF_PASSAGE) & (stopped >= _SHARE_OF_PASSAGE * lengths)
+        met = speaks & (present.T @ inside.astype(np.int64) > 0)
+        fits = (
+            (met.sum(axis=0) >= _FEWEST_WORDS)
+            & (met[long].sum(axis=0) >= _FEWEST_LONG_WORDS)
+            & (inside.mean(axis=0) >= _SHARE_OF_PASSAGES)
+        )
+        if not fits.any():
+            break
+        best = int(np.argmax((stopped * inside).sum(axis=0) * fits))
+        found.append([*lists][best])
+        speaks &= ~speaks[:, [best]]
+    return tuple(found)
+
+
+def _name(language: str) -> str:
+    name = LANGUAGE_MAPPING.get(language, language)
+    if name not in LANGUAGE_MAPPING.values():
+        known = ", ".join(f"{name} ({code})" for code, name in sorted(LANGUAGE_MAPPING.items()))
+        raise InvalidInput(
+            f"there are no stop words for language {language!r}; choose among {known}, {AUTO} (the "
+            f"languages of the texts) and {NONE}"
+        )
+    return str(name)

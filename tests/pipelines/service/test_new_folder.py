@@ -1,0 +1,99 @@
+"""serve --init: a folder in which a service runs as it is."""
+
+import json
+import re
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from streaming_moments.pipelines.command_line.service.new_folder import write_folder
+from streaming_moments.pipelines.nightly.config import read_config
+from streaming_moments.pipelines.service.config import night_of, read_service
+from streaming_moments.pipelines.service.tokens import Role, TokenFile
+from streaming_moments.storage import MomentStore
+
+FILES = ["documents.jsonl", "night.toml", "service.toml", "tokens.json"]
+
+
+@pytest.fixture
+def shop(run, tmp_path, monkeypatch):
+    """The folder that the command wrote, as the current one, with what the command printed."""
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("serve", "--init", "shop")
+    assert (code, err) == (0, "")
+    monkeypatch.chdir(tmp_path / "shop")
+    return out
+
+
+def test_from_the_folder_to_a_topic_page_and_the_next_night(run, shop, start):
+    token = re.search(r"sm_\S+", shop)[0]
+    # the commands that it prints, but for the server, which runs in this process
+    commands = re.findall(r"^  streaming-moments (.*?)(?:  +#.*)?$", shop, re.MULTILINE)
+    assert commands == ["nightly night.toml", "serve service.toml"]
+    code, out, _ = run(*commands[0].split())
+    assert (code, out) == (0, "published; 1 shards counted, model night-v1\n")
+    store = MomentStore.open("store")
+    assert store.policy.languages == ("english",)
+    [report] = Path("reports").glob("night-*.json")
+    assert "Found English in the sample and removed" in report.read_text(encoding="utf-8")
+    content = tomllib.loads(Path("service.toml").read_text(encoding="utf-8"))
+    with start({**content, "listen": {"port": 0}}) as client:
+        client.session.headers["Authorization"] = f"Bearer {token}"
+        page = client("GET", "/topics/0").text
+        assert any(theme in page for theme in ("harbour", "judge", "oven"))
+        sent = [{"id": str(n), "text": "the ship in the harbour and the storm"} for n in range(9)]
+        assert client.send(sent, "first").status_code == 202
+        assert client.session.headers.pop("Authorization")
+        assert client("GET", "/v1/topics").status_code == 401
+    assert run("accumulate", "service.toml", "--once")[0] == 0
+    assert store.latest().commit.documents == 309
+    # the documents that the service counted are those that the night would find
+    code, out, _ = run("nightly", "night.toml")
+    assert (code, store.latest().commit.documents) == (0, 309)
+    assert out.startswith("published; 0 shards counted, model night-v")
+    assert len(store.latest().models) == 2
+
+
+def test_the_configurations_are_of_each_other(shop):
+    service = read_service("service.toml")
+    night = night_of(service)
+    assert night.store == service.store
+    assert night.shards[1] == f"{service.inbox_url}/sealed/**/*.jsonl"
+    assert night == read_config("night.toml")
+    token = re.search(r"sm_\S+", shop)[0]
+    assert TokenFile("tokens.json").read().principal_of(token).role is Role.ADMIN
+    assert token not in Path("tokens.json").read_text(encoding="utf-8")
+
+
+def test_the_examples_are_of_the_days_before(tmp_path):
+    write_folder(tmp_path / "new", date(2026, 3, 1))
+    lines = (tmp_path / "new" / "documents.jsonl").read_text(encoding="utf-8").splitlines()
+    documents = [json.loads(line) for line in lines]
+    assert len({one["id"] for one in documents}) == len(documents)
+    days = {one["date"] for one in documents}
+    assert "2026-01-30" < min(days) <= max(days) <= "2026-03-01"
+
+
+def test_it_writes_over_nothing(run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert run("serve", "--init", tmp_path / "empty")[0] == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "empty").iterdir()}
+    assert sorted(name for name in before if name[0] != ".") == FILES
+    (tmp_path / "file").write_text("mine")
+    for taken in ("empty", "file"):
+        code, out, err = run("serve", "--init", tmp_path / taken)
+        assert (code, out) == (2, "")
+        assert "is not an empty folder; give another name" in err
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "empty").iterdir()}
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("arguments", [(), ("service.toml", "--init", "new")])
+def test_it_takes_a_configuration_or_a_new_folder(run, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("serve", *arguments)
+    assert (code, out) == (2, "")
+    assert "give either CONFIG, or --init FOLDER" in err
+    assert not (tmp_path / "new").exists()
