@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import fsspec
@@ -27,6 +28,7 @@ class Backend:
     buckets : whether paths begin with a bucket, which may not exist
     content_type : the client's option for the type of a file, so that a browser shows a page
         instead of storing it; empty without such an option
+    in_one_request : the client's options for reading a whole file without asking for its size first
     in_chunks : whether its client sends a large file in several requests, of which only the first
         has the condition
     errors : modules and names of errors other than OSError for failed reads and writes. All back
@@ -37,6 +39,7 @@ class Backend:
     creates: Literal["link", "step", "condition", "look"] = "look"
     buckets: bool = False
     content_type: str = ""
+    in_one_request: Mapping[str, int] = field(default_factory=dict)
     in_chunks: bool = False
     errors: tuple[tuple[str, str], ...] = ()
 
@@ -54,6 +57,7 @@ BACKENDS = (
         "condition",
         buckets=True,
         content_type="ContentType",
+        in_one_request={"max_concurrency": 1},
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
             ("botocore.exceptions", "ClientError"),

@@ -89,6 +89,10 @@ def open_file_system(
         The URL has a user name or a password.
     """
     require_no_user(url)
+    scheme, mark, rest = url.partition("://")
+    if mark:
+        # fsspec recognises protocols only in lower case
+        url = f"{scheme.lower()}://{rest}"
     if is_local(get_protocol(url)):
         # POSIX would keep two slashes at the beginning, and make them another name
         place = re.sub("^//+", "/", os.path.abspath(strip_protocol(url)))

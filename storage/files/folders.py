@@ -120,7 +120,7 @@ class Folder:
         """
         with self._errors("read", name):
             try:
-                content: bytes = self._file_system.cat_file(self._place(name))
+                content: bytes = self._file_system.cat_file(self._place(name), **self._whole)
             except FileNotFoundError:
                 return None
             return content
@@ -143,8 +143,7 @@ class Folder:
         names : sequence of str
             The files.
         limits : sequence of int, optional
-            Upper bounds of the bytes to read of each file. With limits, an object store needs only
-            one request for each file.
+            Upper bounds of the bytes to read of each file.
 
         Raises
         ------
@@ -166,7 +165,9 @@ class Folder:
         places = [self._place(name) for name in names]
         contents: list[bytes | None] = []
         with self._errors("read", f"{len(names)} files"):
-            found = self._file_system.cat_ranges(places, starts, limits, on_error="return")
+            found = self._file_system.cat_ranges(
+                places, starts, limits, on_error="return", **self._whole
+            )
         for name, content in zip(names, found, strict=True):
             missing = isinstance(content, FileNotFoundError)
             with self._errors("read", name):
@@ -352,6 +353,10 @@ class Folder:
     @property
     def _backend(self) -> Backend:
         return backend_of(self._file_system)
+
+    @property
+    def _whole(self) -> Mapping[str, int]:
+        return self._backend.in_one_request
 
     def _written(self, place: str, info: Mapping[str, Any]) -> datetime:
         found = next((info[key] for key in TIMES if info.get(key) is not None), None)

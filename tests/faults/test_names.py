@@ -83,10 +83,10 @@ def test_hostile_names_on_a_local_disk(campaigns, tmp_path):
 
 
 def test_hostile_names_on_s3(campaigns):
-    from moto.server import ThreadedMotoServer
+    from s3_server import S3Server
 
     rng = random.Random(campaigns.seed + 1)
-    server = ThreadedMotoServer(port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     options = {"key": "k", "secret": "secret", "endpoint_url": f"http://{host}:{port}"}

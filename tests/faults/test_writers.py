@@ -157,9 +157,9 @@ def test_no_commit_is_lost_and_no_shard_counted_twice(processes, tmp_path, campa
 def test_sixteen_writers_share_a_store_on_s3(processes, campaigns):
     if not campaigns.long:
         pytest.skip("a minute and more: runs in the long form")
-    from moto.server import ThreadedMotoServer
+    from s3_server import S3Server
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     options = {"endpoint_url": f"http://{host}:{port}", "key": "user", "secret": "secret"}

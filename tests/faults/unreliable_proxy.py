@@ -48,9 +48,7 @@ class UnreliableProxy:
 
     def __init__(self, host, port):
         self._server = _Server((host, port))
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.02,), daemon=True
-        )
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), daemon=True)
         self._thread.start()
 
     @property

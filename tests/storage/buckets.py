@@ -50,7 +50,7 @@ def _served(protocol, named):
     if server is not None:
         server.daemon_threads, server.block_on_close = True, False
         server.objects, server.lock, server.generation = {}, threading.Lock(), 0
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.2,), daemon=True).start()
     address = urlsplit(elsewhere).netloc.split(":") if elsewhere else server.server_address
     proxy = UnreliableProxy(address[0], int(address[1]))
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from s3_server import S3Server
 
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
 from streaming_moments.storage.files.patterns import names_among
@@ -152,7 +153,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path, memory: str) -> Ite
     if request.param != "s3":
         yield (str(tmp_path) if request.param == "local" else memory), None
         return
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     options = {"key": "k", "secret": "very-secret", "endpoint_url": f"http://{host}:{port}"}
@@ -399,7 +400,7 @@ def test_a_local_file_has_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_freshly_written_objects_of_s3_are_seen(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server = S3Server()
     server.start()
     try:
         host, port = server.get_host_and_port()

@@ -256,9 +256,9 @@ def test_the_installed_command_answers():
 
 def test_shards_and_store_on_s3(run, shards):
     fsspec = pytest.importorskip("fsspec")
-    from moto.server import ThreadedMotoServer
+    from s3_server import S3Server
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     options = {"endpoint_url": f"http://{host}:{port}", "key": "user", "secret": "hidden-secret"}

@@ -2,9 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -18,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from distributed import Client, LocalCluster
+from forking import forking
 
 from streaming_moments import METHODS, MomentStatistics, create_store, fit, open_store
 from streaming_moments.errors import InvalidInput, ShardError, StreamingMomentsError
@@ -191,28 +189,30 @@ def test_a_worker_that_dies_of_a_partition_once_costs_nothing(empty, planted, cl
     assert statistics(store) == all_of(planted, store)
 
 
+def killed_by_its_documents(url, path):
+    partitions._CUT_BYTES, partitions._WINDOW = 20_000, 4
+
+    def texts():
+        with open(path) as lines:
+            for number, line in enumerate(lines):
+                if number == 700:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                yield line.rstrip("\n")
+
+    open_store(url).update(texts, source="all")
+
+
 def test_a_process_that_dies_in_the_middle_is_completed_by_the_same_call(
     empty, planted, tmp_path, small_cuts, monkeypatch
 ):
     """The documents of a second window kill it, once the first is committed."""
     (tmp_path / "texts").write_text("\n".join(planted))
-    script = textwrap.dedent("""
-        import os, signal, sys
-        from streaming_moments import open_store
-        from streaming_moments.pipelines.interface import partitions
-        partitions._CUT_BYTES, partitions._WINDOW = 20_000, 4
-        store = open_store(sys.argv[1])
-        def texts():
-            with open(sys.argv[2]) as lines:
-                for number, line in enumerate(lines):
-                    if number == 700:
-                        os.kill(os.getpid(), signal.SIGKILL)
-                    yield line.rstrip("\\n")
-        store.update(texts, source="all")
-    """)
-    command = [sys.executable, "-c", script, empty.url, str(tmp_path / "texts")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    process = forking().Process(
+        target=killed_by_its_documents, args=(empty.url, str(tmp_path / "texts"))
+    )
+    process.start()
+    process.join(300)
+    assert process.exitcode == -signal.SIGKILL
     half = open_store(empty.url)
     assert 0 < half.documents < 700
     monkeypatch.setattr(partitions, "_WINDOW", 4)

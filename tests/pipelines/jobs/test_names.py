@@ -84,9 +84,9 @@ def test_forget_takes_no_other_file_where_the_counted_one_is_gone(run, store, fo
 @pytest.fixture
 def bucket(monkeypatch, planted):
     """An S3 server with a shard, and what signs its URL: each time anew."""
-    from moto.server import ThreadedMotoServer
+    from s3_server import S3Server
 
-    server = ThreadedMotoServer(port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     fs = fsspec.filesystem("s3", key="AKIAKEY", secret="s", endpoint_url=f"http://{host}:{port}")

@@ -70,9 +70,9 @@ def bucket(request):
         yield "memory://output-folders", {}
         fsspec.filesystem("memory").rm("/output-folders", recursive=True)
         return
-    from moto.server import ThreadedMotoServer
+    from s3_server import S3Server
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     options = {"endpoint_url": f"http://{host}:{port}", "key": "user", "secret": "hidden-secret"}

@@ -5,7 +5,7 @@ from math import inf, nan
 
 import fsspec
 import pytest
-from moto.server import ThreadedMotoServer
+from s3_server import S3Server
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_line.entry import main
@@ -287,7 +287,7 @@ def test_a_step_beyond_the_bounds_is_refused(key, value):
 
 
 def test_a_night_on_a_bucket_that_is_not_there_says_so(run, tmp_path):
-    server = ThreadedMotoServer(port=0, verbose=False)
+    server = S3Server()
     server.start()
     try:
         host, port = server.get_host_and_port()

@@ -6,7 +6,7 @@ import uuid
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
+from s3_server import S3Server
 
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PilotOptions, create
@@ -28,7 +28,7 @@ def anywhere(request, fitted, tmp_path):
         shutil.copytree(fitted, tmp_path / "store")
         yield str(tmp_path / "store"), {}
         return
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     options = {"endpoint_url": f"http://{host}:{port}", **KEYS}

@@ -5,7 +5,7 @@ import time
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
+from s3_server import S3Server
 from unreliable_proxy import Fault, UnreliableProxy
 
 from streaming_moments.storage.files import local_files
@@ -17,7 +17,7 @@ SENT = [{"text": "the sea"}]
 @pytest.fixture
 def cloud():
     """Options of an S3 server on this machine with a bucket, and the proxy before it."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = S3Server()
     server.start()
     proxy = UnreliableProxy(*server.get_host_and_port())
     s3 = boto3.client("s3", endpoint_url=proxy.url, region_name="us-east-1", **ACCOUNT)

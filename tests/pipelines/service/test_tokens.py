@@ -1,12 +1,12 @@
 """Tokens: no change of their file is lost, and none that is gone from it lets anybody in."""
 
 import hmac
-import multiprocessing
 import os
 import stat
 import time
 
 import pytest
+from forking import forking
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.service.tokens import (
@@ -39,7 +39,7 @@ def test_of_two_that_change_the_file_at_once_neither_undoes_the_other(tmp_path):
     path = tmp_path / "tokens.json"
     for number in range(SEVERAL):
         add_token(path, f"old{number}", Role.ADMIN)
-    context = multiprocessing.get_context("spawn")
+    context = forking()
     barrier = context.Barrier(2)
     several = [context.Process(target=one, args=(path, barrier)) for one in (add, remove)]
     for process in several:

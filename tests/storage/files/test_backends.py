@@ -1,9 +1,14 @@
 """Back ends of storage: one row for each, with all names of its client."""
 
+import uuid
+
 import fsspec
 import pytest
+from s3_server import S3Server, with_bucket
+from s3fs import S3FileSystem
 
 from streaming_moments.storage.files.backends import BACKENDS, backend_of
+from streaming_moments.storage.files.folders import Folder
 
 PROTOCOLS = [name for one in BACKENDS for name in sorted(one.protocols)]
 
@@ -26,3 +31,24 @@ def test_the_client_of_a_protocol_has_its_row_by_any_of_its_names(protocol):
 
 def test_what_is_not_in_the_table_is_looked_at_before_it_is_created():
     assert backend_of(fsspec.get_filesystem_class("zip")).creates == "look"
+
+
+def test_a_file_on_s3_is_read_in_one_request(monkeypatch):
+    server, asked, call = S3Server(), [], S3FileSystem._call_s3
+    server.start()
+    options = with_bucket(*server.get_host_and_port(), "bucket")
+    # in capitals it is the same scheme
+    folder = Folder.at(f"S3://bucket/{uuid.uuid4().hex}", options)
+    folder.write("a.txt", b"law")
+    folder.write("empty.txt", b"")
+
+    async def noted(fs, method, *given, **named):
+        asked.append(method)
+        return await call(fs, method, *given, **named)
+
+    monkeypatch.setattr(S3FileSystem, "_call_s3", noted)
+    assert folder.find("a.txt") == b"law"
+    assert folder.find_all(["a.txt", "empty.txt", "b.txt"]) == [b"law", b"", None]
+    assert folder.find_all(["a.txt"], [2]) == [b"la"]
+    assert asked == ["get_object"] * 5
+    server.stop()

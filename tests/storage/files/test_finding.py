@@ -8,6 +8,7 @@ import fsspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from s3_server import S3Server
 
 from streaming_moments.storage.files import pages
 from streaming_moments.storage.files.finding import find_each, glob_each
@@ -53,7 +54,7 @@ def test_no_pattern(tree):
 
 @pytest.fixture(scope="module")
 def bucket():
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     fs = fsspec.filesystem(

@@ -1,7 +1,6 @@
 """The commit log: one winner of every race, and the correct answer after every error."""
 
 import errno
-import multiprocessing
 import os
 import threading
 import uuid
@@ -9,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import fsspec
 import pytest
+from forking import forking
 from fsspec.implementations.local import LocalFileSystem
 from s3_server import S3Server, with_bucket
 
@@ -175,7 +175,7 @@ def race_in_process(path, barrier, versions, results):
 
 def test_processes_racing_have_one_winner_each(tmp_path):
     versions = 300
-    context = multiprocessing.get_context("spawn")
+    context = forking()
     barrier, results = context.Barrier(2), context.Queue()
     arguments = (str(tmp_path), barrier, versions, results)
     racers = [context.Process(target=race_in_process, args=arguments) for _ in range(2)]

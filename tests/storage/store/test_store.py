@@ -3,9 +3,8 @@
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import threading
+import time
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +13,10 @@ import boto3
 import fsspec
 import numpy as np
 import pytest
+from forking import forking
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moto.server import ThreadedMotoServer
+from s3_server import S3Server
 
 from streaming_moments.errors import (
     BoundExceeded,
@@ -62,7 +62,7 @@ FORM = ShardFormat("text")
 
 @pytest.fixture(scope="module")
 def s3():
-    server = ThreadedMotoServer(port=0, verbose=False)
+    server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
     options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": SECRET}
@@ -424,27 +424,24 @@ def test_a_store_pickles_without_its_caches(store):
     assert pickle.loads(content).load() == counted()
 
 
-WRITER = """
-import sys, time
-sys.path[:0] = [{tests!r}]
-import test_store
-from streaming_moments.storage.store.store import MomentStore
-store = MomentStore.open({url!r})
-segment = test_store.sealed(store, test_store.counted(1), "b")
-print("sealed", flush=True)
-time.sleep(60)
-store.append(segment)
-"""
+def seal_and_wait(url, told):
+    store = MomentStore.open(url)
+    segment = sealed(store, counted(1), "b")
+    told.send("sealed")
+    time.sleep(60)
+    store.append(segment)
 
 
 def test_a_writer_killed_before_its_commit_leaves_the_last_one(store):
     store = append(store, counted(0), "a")
-    script = WRITER.format(tests=str(Path(__file__).parent), url=store.url)
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
-    ) as writer:
-        assert writer.stdout.readline() == b"sealed\n"
-        writer.send_signal(signal.SIGKILL)
+    heard, told = forking().Pipe(duplex=False)
+    writer = forking().Process(target=seal_and_wait, args=(store.url, told))
+    writer.start()
+    assert heard.poll(60)
+    assert heard.recv() == "sealed"
+    writer.kill()
+    writer.join()
+    assert writer.exitcode == -signal.SIGKILL
     opened = MomentStore.open(store.url)
     assert opened.version == 1
     assert len(opened.folder.names("segments")) == 2
