@@ -387,5 +387,5 @@ class Folder:
         except Exception as error:
             raise StoreError(
                 f"cannot {doing} {self.url}/{name} ({self.explain(error)}); "
-                "check the URL, the space, the permissions and the connection, then try again"
+                "check the URL, the space, the permissions and the connection, then run this again"
             ) from error

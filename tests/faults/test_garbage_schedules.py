@@ -148,7 +148,7 @@ class Schedule:
         """Commit, and see that it is refused where it must be, and only there."""
         old = age > OLDEST_COMMITTED
         if gone or old or after is None:
-            expected = "is gone, so" if gone else "too old to be committed" if old else None
+            expected = "is missing, so" if gone else "too old to be committed" if old else None
             with pytest.raises(Exception, match=expected) as told:
                 commit()
             assert isinstance(told.value, StoreError | ValueError)
@@ -329,7 +329,9 @@ class Trials:
         other = action.name not in ("rebase", "grow") and rng.random() < 0.5
         with self.copied() as url:
             error, wrong = sleep_through(action, at, other, url, rng)
-            if error is not None and not re.search("run (it|compact) again", str(error)):
+            if error is not None and not re.search(
+                "run (this|the command|compact) again", str(error)
+            ):
                 wrong.append(f"names no remedy: {error!r}")
             before, after = self.states(action, other)
             store = MomentStore.open(url)
