@@ -9,8 +9,11 @@ from importlib import import_module
 from importlib.metadata import requires, version
 from pathlib import Path
 
+import dask
 import pyarrow.parquet as pq
 import pytest
+from distributed.utils import get_mp_context
+from forking import forking
 from packaging.requirements import Requirement
 from packaging.version import Version
 from page_scripts import printed_by
@@ -169,6 +172,16 @@ def run_command(*arguments):
     return ended.value.code
 
 
+@pytest.fixture(scope="module")
+def forked_workers():
+    """Workers of the examples are forked from a process that has loaded what each would load."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context()  # Dask would preload itself only
+        forking()
+        yield
+
+
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("example", blocks("python"))
 def test_the_python_examples_of_the_readmes_run(example, beside_addresses, capsys):
     # names that the example gives stay its own

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import reference_pages
 import requests
-from page_scripts import LONGEST, commands_of, printed_by
+from page_scripts import LONGEST, printed_by
 from s3_server import S3Server
 
 from streaming_moments.pipelines.command_line.demo import write_decades
@@ -99,53 +99,30 @@ def folder(shards, tmp_path, monkeypatch):
     return tmp_path
 
 
-@contextmanager
-def bucket(shards):
-    """Environment in which `s3://corpus` is a bucket of this machine that holds the shards."""
+@pytest.fixture
+def bucket(shards, monkeypatch):
+    """An environment in which `s3://corpus` is a bucket of this machine that holds the shards."""
     s3fs = pytest.importorskip("s3fs")
     server = S3Server()
     server.start()
     host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
-    try:
-        files = s3fs.S3FileSystem(
-            key="testing", secret="testing", endpoint_url=url, skip_instance_cache=True
-        )
-        files.mkdir("corpus")
-        for path in shards:
-            files.put(str(path), f"corpus/shards/{path.name}")
-        yield {
-            "AWS_ENDPOINT_URL": url,
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }
-    finally:
-        server.stop()
-
-
-EACH_COMMAND = """
-import json, sys
-from streaming_moments.pipelines.command_line.entry import main
-
-for command in json.loads(sys.argv[1]):
-    try:
-        main(command)
-    except SystemExit as ended:
-        assert ended.code == 0, command
-"""
-
-
-def in_process_of_its_own(script, environment):
-    """Run commands one after another where the environment is another one."""
-    ran = subprocess.run(
-        [sys.executable, "-c", EACH_COMMAND, json.dumps(commands_of(script))],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        timeout=LONGEST,
-    )
-    assert ran.returncode == 0, script + ran.stdout + ran.stderr
+    environment = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    for name, text in environment.items():
+        monkeypatch.setenv(name, text)
+    # a client has the environment in which it was made
+    s3fs.S3FileSystem.clear_instance_cache()
+    files = s3fs.S3FileSystem()
+    files.mkdir("corpus")
+    for path in shards:
+        files.put(str(path), f"corpus/shards/{path.name}")
+    yield files
+    s3fs.S3FileSystem.clear_instance_cache()
+    server.stop()
 
 
 def free_port():
@@ -175,7 +152,7 @@ def served(config, port):
         serving.wait(timeout=LONGEST)
 
 
-def run_block(language, text, names, environment):
+def run_block(language, text, names):
     if language == "toml":
         name = re.match(r"# (\S+\.toml)\n", text)
         assert name, f"the first line of {text!r} names no file"
@@ -183,10 +160,7 @@ def run_block(language, text, names, environment):
     elif language == "python":
         exec(compile(text, "page", "exec"), names)
     elif language == "sh":
-        if environment:
-            in_process_of_its_own(text, environment)
-        else:
-            print(printed_by(text), end="")
+        print(printed_by(text), end="")
     else:
         assert language == "text", f"a block of {language} does not run; call it text"
 
@@ -195,7 +169,7 @@ def run_block(language, text, names, environment):
 def test_the_blocks_of_a_page_run(name, folder):
     names = {"__name__": "__main__"}
     for language, text in FENCE.findall(PAGES[name]):
-        run_block(language, text, names, {})
+        run_block(language, text, names)
 
 
 def without_numbers(text):
@@ -210,7 +184,7 @@ def test_pages_show_what_their_blocks_print(folder, capsys):
         names = {}
         outputs = dict(pairs)
         for language, text in FENCE.findall(PAGES[name]) if pairs else ():
-            run_block(language, text, names, {})
+            run_block(language, text, names)
             printed = capsys.readouterr().out
             # numbers of another processor differ in their last digits
             if text in outputs:
@@ -219,15 +193,10 @@ def test_pages_show_what_their_blocks_print(folder, capsys):
 
 @pytest.mark.long
 @pytest.mark.linux
-def test_the_blocks_of_the_page_on_s3_run(folder, shards):
-    with bucket(shards) as environment:
-        blocks = FENCE.findall(PAGES["guides/s3"])
-        for language, text in blocks:
-            if language != "sh":
-                run_block(language, text, {}, environment)
-        # all in one process, which loads what each would load again
-        scripts = [text for language, text in blocks if language == "sh"]
-        run_block("sh", "".join(scripts), {}, environment)
+def test_the_blocks_of_the_page_on_s3_run(folder, bucket):
+    for language, text in FENCE.findall(PAGES["guides/s3"]):
+        run_block(language, text, {})
+    assert {"corpus/store", "corpus/reports"} <= set(bucket.ls("corpus", refresh=True))
 
 
 @pytest.mark.linux
@@ -236,13 +205,13 @@ def test_the_blocks_of_the_page_on_the_service_run(folder, monkeypatch, capsys):
     page = PAGES["guides/service"].replace("localhost:8080", f"127.0.0.1:{port}")
     begun, rest = page.split("streaming-moments serve service.toml\n```")
     for language, text in FENCE.findall(f"{begun}```"):
-        run_block(language, text, {}, {})
+        run_block(language, text, {})
     monkeypatch.setenv("TOKEN", re.search(r"sm_\S+", capsys.readouterr().out)[0])
     config = Path("service.toml")
     config.write_text(config.read_text().replace("port = 8080", f"port = {port}"))
     with served(config.name, port):
         for language, text in FENCE.findall(rest):
-            run_block(language, text, {}, {})
+            run_block(language, text, {})
     printed = capsys.readouterr().out
     assert '"state":"accepted"' in printed.replace(" ", "")
     assert '"known":3' in printed.replace(" ", "")

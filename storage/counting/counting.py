@@ -18,7 +18,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch, odd_documents
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokeniser import token_kernels
-from streaming_moments.storage.counting.tokeniser.code_points import symbols
+from streaming_moments.storage.counting.tokeniser.code_points import symbols_of
 from streaming_moments.storage.counting.tokeniser.words import folded_text
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Holds, buffers, encoded
@@ -135,11 +135,12 @@ class SpelledTexts:
         data, offsets = buffers(whole)
         if np.diff(offsets).max(initial=0) > _LARGEST_DOCUMENT:
             raise InvalidInput(f"a document exceeds {_LARGEST_DOCUMENT} bytes; split it")
-        folding, plain = symbols()
-        spelled, begins, hard = token_kernels.spell(data, offsets, folding)
+        spelled, begins, hard = token_kernels.spell(data, offsets, symbols_of(data)[0])
         spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
         wholes = (folded_text(data[start:stop].tobytes().decode()) for start, stop in spans)
-        folded, folded_begins, _ = token_kernels.spell(*buffers(encoded(wholes)), plain)
+        # folded texts may have code points beyond the basic plane although the texts have none
+        data, offsets = buffers(encoded(wholes))
+        folded, folded_begins, _ = token_kernels.spell(data, offsets, symbols_of(data)[1])
         places = np.where(hard, np.cumsum(hard) - 1, -1)
         return cls(spelled, begins, folded, folded_begins, places)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import fsspec
@@ -28,9 +27,11 @@ class Backend:
     buckets : whether paths begin with a bucket, which may not exist
     content_type : the client's option for the type of a file, so that a browser shows a page
         instead of storing it; empty without such an option
-    in_one_request : the client's options for reading a whole file without asking for its size first
     in_chunks : whether its client sends a large file in several requests, of which only the first
         has the condition
+    parts_at_once : the client's option for the number of parts of a file that it reads at a time.
+        Unless it is 1, the client asks for the size of each file first, and the parts may come from
+        different contents; empty without such an option
     errors : modules and names of errors other than OSError for failed reads and writes. All back
         ends raise FileNotFoundError for a missing file, and PermissionError for a forbidden one
     """
@@ -39,14 +40,19 @@ class Backend:
     creates: Literal["link", "step", "condition", "look"] = "look"
     buckets: bool = False
     content_type: str = ""
-    in_one_request: Mapping[str, int] = field(default_factory=dict)
     in_chunks: bool = False
+    parts_at_once: str = ""
     errors: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_local(self) -> bool:
         """Whether files are on this machine's disks."""
         return self.creates == "link"
+
+    @property
+    def in_one_request(self) -> dict[str, int]:
+        """Options of the client for reading a whole file in one request."""
+        return {self.parts_at_once: 1} if self.parts_at_once else {}
 
 
 BACKENDS = (
@@ -57,7 +63,7 @@ BACKENDS = (
         "condition",
         buckets=True,
         content_type="ContentType",
-        in_one_request={"max_concurrency": 1},
+        parts_at_once="max_concurrency",
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
             ("botocore.exceptions", "ClientError"),

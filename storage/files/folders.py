@@ -120,7 +120,8 @@ class Folder:
         """
         with self._errors("read", name):
             try:
-                content: bytes = self._file_system.cat_file(self._place(name), **self._whole)
+                place, told = self._place(name), self._backend.in_one_request
+                content: bytes = self._file_system.cat_file(place, **told)
             except FileNotFoundError:
                 return None
             return content
@@ -166,7 +167,7 @@ class Folder:
         contents: list[bytes | None] = []
         with self._errors("read", f"{len(names)} files"):
             found = self._file_system.cat_ranges(
-                places, starts, limits, on_error="return", **self._whole
+                places, starts, limits, on_error="return", **self._backend.in_one_request
             )
         for name, content in zip(names, found, strict=True):
             missing = isinstance(content, FileNotFoundError)
@@ -353,10 +354,6 @@ class Folder:
     @property
     def _backend(self) -> Backend:
         return backend_of(self._file_system)
-
-    @property
-    def _whole(self) -> Mapping[str, int]:
-        return self._backend.in_one_request
 
     def _written(self, place: str, info: Mapping[str, Any]) -> datetime:
         found = next((info[key] for key in TIMES if info.get(key) is not None), None)

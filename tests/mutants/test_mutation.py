@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -93,8 +94,14 @@ def project(tmp_path):
 
 
 def run(project, *arguments):
+    """The tool, whose pytests load no plugins that are installed here: the project needs none."""
     return subprocess.run(
-        [sys.executable, HERE, *arguments], cwd=project, capture_output=True, text=True, timeout=300
+        [sys.executable, HERE, *arguments],
+        cwd=project,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 

@@ -2,6 +2,7 @@ import gzip
 import json
 import os
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import dask
@@ -157,29 +158,81 @@ def examined():
     return call
 
 
+@pytest.fixture(scope="module")
+def kept_page(chromium):
+    """A page for one test after another: a context of its own takes each a third of a second."""
+    context = chromium.new_context()
+    yield context.new_page()
+    context.close()
+
+
+@dataclass
+class Watched:
+    """Pages, what went wrong in them, and the addresses that they asked for."""
+
+    browser: object
+    kept: object
+    problems: list = field(default_factory=list)
+    asked: list = field(default_factory=list)
+    pages: list = field(default_factory=list)
+
+    def page(self, width, height, scheme, **choices):
+        """The page that is kept, or one with a context of its own: another, or one of choices."""
+        if self.pages or choices:
+            page = self.browser.new_context(**choices).new_page()
+        else:
+            page = self.kept
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme)
+
+        def refused(dialog):
+            self.problems.append(dialog.message)
+            dialog.dismiss()
+
+        heard = {
+            "console": lambda message: self.problems.append(message.text),
+            "pageerror": lambda error: self.problems.append(str(error)),
+            "dialog": refused,
+            "request": lambda request: self.asked.append(request.url),
+        }
+        for event, told in heard.items():
+            page.on(event, told)
+        self.pages.append((page, heard))
+        return page
+
+    def leave(self):
+        while self.pages:
+            page, heard = self.pages.pop()
+            if page is not self.kept:
+                page.context.close()
+                continue
+            for event, told in heard.items():
+                page.remove_listener(event, told)
+            page.goto("about:blank")
+
+
 @pytest.fixture
-def visiting(chromium):
+def watched(chromium, kept_page):
+    """Pages in which nothing may have gone wrong."""
+    pages = Watched(chromium, kept_page)
+    yield pages
+    pages.leave()
+    assert pages.problems == []
+
+
+@pytest.fixture
+def visiting(watched):
     """Opens a page; afterwards nothing may have gone wrong in it, or been asked of a network."""
-    problems, asked, contexts = [], [], []
 
     def opened(path, width=1200, height=900, scheme="light"):
-        context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
+        page = watched.page(width, height, scheme)
         page.goto(path.as_uri())
         page.wait_for_selector(".card")
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
-    assert problems == []
-    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    watched.leave()
+    assert [url for url in watched.asked if not url.startswith(("file:", "data:"))] == []
 
 
 @pytest.fixture

@@ -11,45 +11,71 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.storage.counting.tokeniser import token_kernels
+from streaming_moments.storage.counting.tokeniser.words import LAST_BASIC
 
 _MOST_BYTES = 4
+_LEAD_BEYOND_BASIC = 0xF0  # the first byte of a code point of four bytes, or above it
+_BLOCK = 64
 
 
 @functools.cache
-def symbols() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Entries of all code points, for texts to fold and for folded texts: see token_kernels.
+def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Entries of the code points up to `last`, for texts to fold and for folded texts.
 
-    Two (0x110000,) uint64 arrays, derived from `unicodedata` like the reference tokeniser. Takes
-    half a second, once in a process. A folded text must not be folded again, as it may change.
+    Two (last + 1,) uint64 arrays, see token_kernels, derived from `unicodedata` like the reference
+    tokeniser. A folded text must not be folded again, as it may change.
     """
-    points = np.arange(sys.maxunicode + 1, dtype=np.uint64)
-    majors = "".join(
-        [category[0] for category in map(unicodedata.category, map(chr, points.tolist()))]
-    )
-    major = np.frombuffer(majors.encode(), dtype=np.uint8)
+    points = np.arange(last + 1, dtype=np.uint64)
+    chars = points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    categories = "".join(map(unicodedata.category, chars))
+    major = np.frombuffer(categories.encode(), dtype=np.uint8)[::2]
     letters, marks = major == ord("L"), major == ord("M")
-    plain = np.where(letters | marks, _spelled(points), np.uint64(0))
+    plain = np.zeros_like(points)
+    plain[letters | marks] = _spelled(points[letters | marks])
     plain[letters] |= np.uint64(token_kernels.BEGINS)
     # control characters and invalid points neither fold nor join
-    text = "\n".join(map(chr, np.flatnonzero(major != ord("C")).tolist()))
-    forms = (text, _composed(text), unicodedata.normalize("NFD", text), text.casefold())
-    rows = list(zip(*(form.split("\n") for form in forms), strict=True))
+    changed = _changed("".join(map(chr, np.flatnonzero(major != ord("C")).tolist())))
     near: dict[str, int] = {}
-    for char, whole, parts, _ in rows:
-        if unicodedata.combining(char):
-            near[char] = near.get(char, 0) | unicodedata.combining(char) << token_kernels.CLASS_AT
-        if char == whole != parts:
-            for joined in (char, parts[0]):
-                near[joined] = near.get(joined, 0) | token_kernels.JOINED
-            for joins in parts[1:]:
-                near[joins] = near.get(joins, 0) | token_kernels.JOINS
+    joined, joins = token_kernels.JOINED, token_kernels.JOINS
+    for char in map(chr, np.flatnonzero(marks).tolist()):
+        near[char] = unicodedata.combining(char) << token_kernels.CLASS_AT
+    for char in filter(_is_composed, changed):
+        parts = unicodedata.normalize("NFD", char)
+        for starter in (char, parts[0]):
+            near[starter] = near.get(starter, 0) | joined
+        for other in parts[1:]:
+            near[other] = near.get(other, 0) | joins
     folding = plain.copy()
-    for char, whole, _, fold in rows:
-        if char != whole or char != fold or char in near:
-            symbol = _folding(char, fold, int(plain[ord(fold[0])]), near)
-            folding[ord(char)] = token_kernels.HARD if char != whole else symbol
+    for char, flags in near.items():
+        folding[ord(char)] |= np.uint64(flags)
+    for char in changed:
+        fold = char.casefold()
+        if _composed(char) != char:
+            folding[ord(char)] = token_kernels.HARD
+        elif char != fold:
+            folding[ord(char)] = _folding(char, fold, int(plain[ord(fold[0])]), near)
     folding.flags.writeable = plain.flags.writeable = False
     return folding, plain
+
+
+def symbols_of(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Entries for texts in UTF-8; the table of the basic plane takes a fifth of the time."""
+    beyond = data.max(initial=0) >= _LEAD_BEYOND_BASIC
+    return symbols(sys.maxunicode if beyond else LAST_BASIC)
+
+
+def _changed(text: str) -> list[str]:
+    # Characters that decompose or fold. Most blocks have none, and are skipped as a whole.
+    blocks = (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
+    return [char for block in blocks if _changes(block) for char in block if _changes(char)]
+
+
+def _changes(text: str) -> bool:
+    return not unicodedata.is_normalized("NFD", text) or text.casefold() != text
+
+
+def _is_composed(char: str) -> bool:
+    return _composed(char) == char and not unicodedata.is_normalized("NFD", char)
 
 
 def _spelled(points: NDArray[np.uint64]) -> NDArray[np.uint64]:

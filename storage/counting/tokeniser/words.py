@@ -10,7 +10,7 @@ import unicodedata
 
 # Part of the fingerprint: increase it with any change of the result of `words`.
 TOKENISER = 1
-_LAST_BASIC = 0xFFFF
+LAST_BASIC = 0xFFFF
 _BEYOND_BASIC = re.compile("[\U00010000-\U0010ffff]")
 
 
@@ -28,7 +28,7 @@ def words(text: str) -> list[str]:
     if whole.isalpha():  # letters alone need no pattern, which takes long to make
         return [whole]
     # searching the class of all letters is seven times slower with ranges above the basic plane
-    last = sys.maxunicode if _BEYOND_BASIC.search(whole) else _LAST_BASIC
+    last = sys.maxunicode if _BEYOND_BASIC.search(whole) else LAST_BASIC
     return _word_pattern(last).findall(whole)
 
 

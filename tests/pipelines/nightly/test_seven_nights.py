@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 
@@ -12,6 +10,7 @@ import boto3
 import numpy as np
 import pytest
 from distributed import LocalCluster
+from forking import Descriptor, forking
 from s3_server import s3_process
 
 from streaming_moments import MomentStatistics
@@ -154,17 +153,19 @@ class Team:
 
     def killed_after(self, step):
         """A run in a process of its own that is killed as soon as it has done a step."""
-        command = [sys.executable, "-m", "streaming_moments", "nightly"]
-        command += [self.configured(expiry="4s"), "--json"]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
-        ) as process:
-            for line in process.stdout:
+        reading, writing = os.pipe()
+        given = (self.configured(expiry="4s"), Descriptor(writing))
+        process = forking().Process(target=_night, args=given)
+        process.start()
+        os.close(writing)
+        with open(reading) as lines:
+            for line in lines:
                 if json.loads(line)["step"] == step:
-                    process.send_signal(signal.SIGKILL)
+                    process.kill()
                     break
-            process.stdout.read()
-            assert process.wait(PATIENCE) == -signal.SIGKILL, process.stderr.read()
+            lines.read()
+        process.join(PATIENCE)
+        assert process.exitcode == -signal.SIGKILL
 
     def command(self, *arguments):
         with pytest.raises(SystemExit) as ended:
@@ -172,6 +173,11 @@ class Team:
         printed = self.capsys.readouterr()
         assert not ended.value.code, printed.err
         return json.loads(printed.out)
+
+
+def _night(config, output):
+    output.become(1)
+    main(["nightly", config, "--json"])
 
 
 @pytest.fixture

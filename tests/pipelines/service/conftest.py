@@ -132,29 +132,19 @@ def client(serve):
 
 
 @pytest.fixture
-def seen(chromium):
+def seen(watched):
     """Opens pages of services; nothing may go wrong in one or be asked of another host."""
-    problems, asked, contexts, hosts = [], [], [], ["data:"]
+    hosts = ["data:"]
 
     def opened(client, path, width=1280, scheme="light", **choices):
-        context = chromium.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, **choices
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("dialog", lambda dialog: problems.append(dialog.message))
-        page.on("request", lambda request: asked.append(request.url))
+        page = watched.page(width, 900, scheme, **choices)
         hosts.append(f"http://127.0.0.1:{client.port}/")
         page.goto(f"{hosts[-1]}{path.removeprefix('/')}")
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
-    assert problems == []
-    assert [url for url in asked if not url.startswith(tuple(hosts))] == []
+    watched.leave()
+    assert [url for url in watched.asked if not url.startswith(tuple(hosts))] == []
 
 
 @pytest.fixture

@@ -69,15 +69,12 @@ def test_the_page_of_the_calls_looks_as_others_and_leads_back(client, seen, widt
     assert "topics" in page.locator("h1").inner_text().lower() or page.url.endswith("/")
 
 
-def test_the_page_of_an_error_fits_and_leads_back(client, chromium, examined):
-    page = chromium.new_page()
-    try:
-        page.goto(f"http://127.0.0.1:{client.port}/nothing")
-        assert page.locator("h1").inner_text() == "Not found"
-        assert "no such path" in page.locator("#detail").inner_text()
-        assert page.locator("main li a").count() == page.locator("nav a").count()
-        examined(page, "not-found")
-        page.get_by_text("Back to the first page").click()
-        assert page.url == f"http://127.0.0.1:{client.port}/"
-    finally:
-        page.close()
+def test_the_page_of_an_error_fits_and_leads_back(client, kept_page, examined):
+    page = kept_page
+    page.goto(f"http://127.0.0.1:{client.port}/nothing")
+    assert page.locator("h1").inner_text() == "Not found"
+    assert "no such path" in page.locator("#detail").inner_text()
+    assert page.locator("main li a").count() == page.locator("nav a").count()
+    examined(page, "not-found")
+    page.get_by_text("Back to the first page").click()
+    assert page.url == f"http://127.0.0.1:{client.port}/"

@@ -24,7 +24,7 @@ from streaming_moments.storage.counting.passages import Passages
 from streaming_moments.storage.counting.reading import count_texts, read_shard
 from streaming_moments.storage.counting.tokeniser import token_kernels
 from streaming_moments.storage.counting.tokeniser.code_points import symbols as symbols_of_points
-from streaming_moments.storage.counting.tokeniser.words import words
+from streaming_moments.storage.counting.tokeniser.words import folded_text, words
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Position, ReadLimits
 from streaming_moments.storage.formats.text_chunks import TextPiece, buffers, encoded, in_chunks
@@ -174,6 +174,17 @@ def test_every_code_point() -> None:
 def test_every_character(around: str) -> None:
     found = [char for char in every_point() if unicodedata.category(char) not in ("Cn", "Co")]
     assert_word_for_word([around.format(char) for char in found])
+
+
+def test_the_symbols_of_the_basic_plane_begin_those_of_all_points() -> None:
+    for basic, whole in zip(symbols_of_points(0xFFFF), symbols_of_points(), strict=True):
+        np.testing.assert_array_equal(basic, whole[: 1 << 16])
+
+
+def test_what_is_of_the_basic_plane_may_fold_to_what_is_beyond() -> None:
+    texts = ["\ufa6c q", "\ufad5"]
+    assert max("".join(texts)) <= "\uffff" < max(folded_text("".join(texts)))
+    assert_word_for_word(texts)
 
 
 def test_everything_that_is_composed() -> None:
