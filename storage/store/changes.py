@@ -241,7 +241,7 @@ def require_counted(ledger: Ledger, record: ShardRecord) -> None:
 
 
 def placed(lineage: Lineage, segment: Segment) -> Segment:
-    """Convert a segment for versions of a lineage: with its words, if it has an earlier era.
+    """Convert a segment for versions of a lineage; a segment of an earlier era gets its words.
 
     ForeignStatistics is raised if neither the lineage nor its eras have its basis.
     """

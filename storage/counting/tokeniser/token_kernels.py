@@ -222,10 +222,10 @@ def count_words(
 ]:
     """`[Counter(p) for text in texts for p in policy.passages(text)]`, as canonical CSR.
 
-    A document with a place of 0 or more is the one at that place of `folded`. Keys below `n_words`
-    are rows, others stop words. `longest` is the largest number of lanes of a key. Passages have
-    `passage_words` words, or -1 for whole documents. Returns indptr, words, counts, tokens outside
-    up to each passage (shaped like indptr), and the number of passages of each text.
+    `places` has the index of a document in `folded`, or -1 if it is in `spelled`. Keys below
+    `n_words` are rows, others stop words. `longest` is the largest number of lanes of a key.
+    Passages have `passage_words` words, or -1 for whole documents. Returns indptr, words, counts,
+    tokens outside up to each passage (shaped like indptr), and the number of passages of each text.
 
     The result grows by doubling, as its upper bound is far too large. It grows outside of the
     kernel, as a loop that may replace an array counts references in each turn and takes four times
