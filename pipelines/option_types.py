@@ -24,7 +24,7 @@ from streaming_moments.pipelines.quantities import (
     size_of,
     time_of,
 )
-from streaming_moments.statistics.weights_by_age import half_life_of
+from streaming_moments.statistics.half_life import half_life_of
 from streaming_moments.storage.log.layout import require_name
 
 _Value = TypeVar("_Value")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -294,3 +296,14 @@ def kind_by_suffix(url: str) -> str | None:
     """Return the name of the format of a URL's suffix, or None."""
     form = formats.format_of(url)
     return None if form is None else form.name
+
+
+@contextmanager
+def as_shard(lines: bytes) -> Iterator[Shard]:
+    """Make a temporary shard of JSON Lines in the memory of this process."""
+    files, url = fsspec.filesystem("memory"), f"memory:///read/{uuid.uuid4().hex}.jsonl"
+    files.pipe_file(url, lines)
+    try:
+        yield Shard(url, len(lines))
+    finally:
+        files.rm_file(url)

@@ -13,10 +13,11 @@ from typing import Any
 
 from distributed import CancelledError, Future, KilledWorker
 
-from streaming_moments.pipelines.cluster import worker_rpc
+from streaming_moments.pipelines.cluster import silent_workers
 from streaming_moments.pipelines.cluster.cluster import Cluster, SchedulerLost, identity_of
 from streaming_moments.pipelines.cluster.progress import StepProgress
 from streaming_moments.pipelines.cluster.worker_loss import WorkersLost, why_nobody_works
+from streaming_moments.pipelines.cluster.worker_rpc import place_stranded
 
 _BEGUN = ("waiting", "fetch", "flight", "ready")  # states of a worker's tasks
 
@@ -72,7 +73,7 @@ class _Patience:
             raise SchedulerLost(self.cluster.address)
         try:
             workers = identity_of(client)["workers"]
-            worker_rpc.place_stranded(client)
+            place_stranded(client)
         except OSError:
             return  # the client knows of it in a moment
         paused = sum(worker["status"] == "paused" for worker in workers.values())
@@ -115,9 +116,9 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
         except TimeoutError:
             patience.look()
             wait *= 2  # a large result needs a longer turn
-            if future.done() and time.monotonic() - begun >= worker_rpc.ANSWER_SECONDS:
+            if future.done() and time.monotonic() - begun >= silent_workers.ANSWER_SECONDS:
                 # who has made it and hangs will not send it: another makes it again
-                worker_rpc.restart_silent(cluster.client)
+                silent_workers.restart_silent(cluster.client)
                 begun = time.monotonic()
         except Exception:
             # it had ended: its result went with its worker, and it failed when made again

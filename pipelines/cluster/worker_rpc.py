@@ -1,16 +1,13 @@
-"""Asking workers beside their tasks: one that hangs is not waited for."""
+"""Asking workers and the scheduler beside their tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any
 
 from distributed import Client, Future, WorkerPlugin
 
-from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
-
-ANSWER_SECONDS = 120.0
+from streaming_moments.pipelines.cluster.silent_workers import answered
 
 
 def ask_workers(
@@ -25,7 +22,7 @@ def ask_workers(
     its tasks again. The rest are asked again, so the function may run twice. It gets `dask_worker`
     if it names it. A worker that is alive but does not answer raises WorkersLost.
     """
-    answers: dict[str, Any] = _answered(
+    answers: dict[str, Any] = answered(
         client, client.run, function, *asked, workers=workers, on_error="return"
     )
     return answers
@@ -38,30 +35,7 @@ def give_plugin(client: Client, plugin: WorkerPlugin) -> None:
     async def register() -> Any:
         return await client.register_plugin(plugin)
 
-    _answered(client, client.sync, register)
-
-
-def restart_silent(client: Client) -> None:
-    """Do to workers not heard of for long what Dask does after `worker-ttl`, 5 minutes.
-
-    The scheduler tells by its own clock when it heard of each: that of the client may differ. Who
-    was heard of in the future was so before the scheduler's clock was set back.
-    """
-    seconds = ANSWER_SECONDS / 2
-
-    # nested, so that it goes by its value: a scheduler may be without this package
-    async def restart(dask_scheduler: Any) -> None:
-        from distributed.metrics import time
-
-        workers, now = dask_scheduler.workers.values(), time()
-        silent = [one.address for one in workers if abs(now - one.last_seen) > seconds]
-        # one whose nanny is silent too is removed all the same
-        with suppress(TimeoutError):
-            await dask_scheduler.restart_workers(
-                silent, wait_for_workers=False, stimulus_id="streaming-moments-silent"
-            )
-
-    client.run_on_scheduler(restart)
+    answered(client, client.sync, register)
 
 
 def place_stranded(client: Client) -> None:
@@ -71,7 +45,7 @@ def place_stranded(client: Client) -> None:
     or not, and does not offer it to those that join: they have other addresses.
     """
 
-    # nested, as above
+    # nested, so that it goes by its value: a scheduler may be without this package
     def place(dask_scheduler: Any) -> None:
         loose = [task.key for task in dask_scheduler.unrunnable if task.loose_restrictions]
         dask_scheduler.transitions(
@@ -92,18 +66,3 @@ def deaths_of(client: Client, futures: Iterable[Future[Any]]) -> dict[Any, int]:
 
     counted: dict[Any, int] = client.run_on_scheduler(look)
     return counted
-
-
-def _answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any) -> Any:
-    for last in (False, True):
-        try:
-            return ask(*asked, **named, callback_timeout=ANSWER_SECONDS)
-        except TimeoutError:
-            restart_silent(client)
-        except OSError:
-            if last:
-                raise  # else a worker died meanwhile
-    raise WorkersLost(
-        f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds; see the logs "
-        "of the workers, stop the one that hangs, and run it again: every commit so far is kept"
-    )

@@ -10,13 +10,9 @@ from typing import Any, Literal, TypeVar, cast
 
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.base import Model
-from streaming_moments.models.passes.families import (
-    AUTO,
-    Passes,
-    passes_of,
-    settled,
-)
+from streaming_moments.models.passes.families import Passes, passes_of
 from streaming_moments.models.passes.polishing import PASSES
+from streaming_moments.models.passes.stopping import AUTO
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
@@ -179,7 +175,7 @@ def polish(
                 "store"
             )
         before, model = model, family.improved(model, total.expected, store.foundation, alpha)
-        if passes == AUTO and settled(before, model):
+        if passes == AUTO and family.settled(before, model):
             break
     assert total is not None
     expected = total.expected

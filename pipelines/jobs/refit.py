@@ -25,7 +25,7 @@ from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
-from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
+from streaming_moments.storage.operations.windows import StatisticsSource, WindowedStore
 from streaming_moments.storage.segments.blocks import joining_bytes
 
 M = TypeVar("M", bound=Model)
@@ -130,7 +130,10 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
     """Fit any model of the registry to a version or a window of a store; errors as of `refit`."""
     require_kind_of(model, store)
     fitted = model.fit(refit_rows(store, model, options, run), options)
-    return _of_window(fitted, store.window) if isinstance(store, WindowedStore) else fitted
+    if not isinstance(store, WindowedStore):
+        return fitted
+    dated: M = replace(cast("Any", fitted), **store.window.attributes)
+    return dated
 
 
 def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
@@ -281,11 +284,3 @@ def word_codocuments(
     if statistics.codocuments is None:
         raise NotIdentifiable("the statistics have no co-document counts")
     return places, statistics.document_frequencies[rows], statistics.codocuments[rows][:, words]
-
-
-def _of_window(model: M, window: Window) -> M:
-    since, until = (
-        None if day is None else day.isoformat() for day in (window.since, window.until)
-    )
-    dated: M = replace(cast("Any", model), since=since, until=until, half_life=window.half_life)
-    return dated

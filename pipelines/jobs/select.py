@@ -21,8 +21,13 @@ from streaming_moments.errors import (
     NotIdentifiable,
     StreamingMomentsError,
 )
-from streaming_moments.models.halves import HalfRows, made_there, predicting_rounds_there
-from streaming_moments.models.refinement import ROUNDS, pair_rows, pair_topics_of, require_rounds
+from streaming_moments.models.halves import (
+    HalfRows,
+    made_there,
+    pairs_and_halves,
+    predicting_rounds_there,
+)
+from streaming_moments.models.refinement import ROUNDS, pair_topics_of, require_rounds
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import (
     core_by_rows,
@@ -139,8 +144,7 @@ def select(
     rows = rows_by(plan, store, lengths, run, kept=3)
     known = [known_alpha0(rows, options, run) for options in given]
     forms = [form_of(alpha0) for alpha0 in dict.fromkeys(known)]
-    halves = HalfRows.of(rows) if rows.halves else None
-    refining = _Refining(pair_rows(rows) if refine else rows, refine, halves, seed)
+    refining = _Refining(*pairs_and_halves(rows, refine), refine, seed)
     found: dict[tuple[Form, int], Fitted | StreamingMomentsError] = {
         (form, k): error for form in forms for k, error in too_large.items()
     }
@@ -172,8 +176,8 @@ class _Refining:
     """Rows of the pair counts, how many rounds every model is refined on them, and of halves."""
 
     pairs: Rows
-    rounds: int | Literal["auto"]
     halves: HalfRows | None
+    rounds: int | Literal["auto"]
     seed: int
 
     def __call__(self, model: Any) -> tuple[Any, float]:

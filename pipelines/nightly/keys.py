@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from streaming_moments.decompositions.methods import METHODS
 from streaming_moments.models.registry import MODELS
 from streaming_moments.pipelines.quantities import Count, alpha0_of, size_of, time_of
-from streaming_moments.statistics.weights_by_age import LONGEST_HALF_LIFE
+from streaming_moments.statistics.half_life import LONGEST_HALF_LIFE
 from streaming_moments.storage.files.urls import require_no_secret, require_no_user
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
@@ -50,6 +50,7 @@ Place = Annotated[str, AfterValidator(require_no_secret)]
 ShardUrl = Annotated[str, AfterValidator(require_no_user)]
 Size = Annotated[int, BeforeValidator(size_of)]
 Time = Annotated[timedelta, BeforeValidator(time_of)]
+Positive = Annotated[Time, Field(gt=timedelta(0))]
 Expiry = Annotated[timedelta, Field(gt=timedelta(0), le=LONGEST_EXPIRY), BeforeValidator(time_of)]
 Method = Annotated[str, _one_of(METHODS)]
 Family = Annotated[str, _one_of(tuple(MODELS))]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
@@ -13,11 +14,19 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES
 
 _SUFFIX = ".prom"
+_DriftNumbers: Any = make_dataclass(
+    "_DriftNumbers",
+    [(one.key, float | None, None) for one in DRIFT_MEASURES],
+    frozen=True,
+    kw_only=True,
+)
 
 
 @dataclass(frozen=True)
-class RunMetrics:
+class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measure of drift
     """Numbers to be watched; None where there is none, which leaves the metric out.
+
+    It also takes each number of `quality.Drift` by its name, as a keyword argument.
 
     Parameters
     ----------
@@ -39,8 +48,6 @@ class RunMetrics:
         When a run last published a model, in Unix seconds.
     step_seconds : mapping
         Seconds by step.
-    captured, outside_share, effective_documents, pair_distance : float, optional
-        Drift.
     left_out : int
         Shards that could not be read.
     """
@@ -56,11 +63,7 @@ class RunMetrics:
     exit_code: int
     last_success: float | None = None
     step_seconds: Mapping[str, float] = field(default_factory=dict)
-    captured: float | None = None
-    outside_share: float | None = None
-    effective_documents: float | None = None
-    pair_distance: float | None = None
-    left_out: int = 0
+    left_out: int = field(default=0, kw_only=True)
 
 
 def metrics_registry(metrics: RunMetrics) -> CollectorRegistry:

@@ -66,8 +66,8 @@ def _held(
         return {}
     version = store.models[name].version
     if store.commit.keeps(version):
-        segments = store.log(version)[-1].segments
-        before = read_ledger(store.folder, segments, store.ledger()).find(url)
+        first = store.log(version)[-1]
+        before = read_ledger(store.folder, first.segments, store.ledger(), first.sums).find(url)
         if before is not None and before.fingerprint == record.fingerprint:
             return wanted
     texts = {

@@ -21,14 +21,13 @@ from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.quality.diversity import topic_diversity
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
-from streaming_moments.statistics.weights_by_age import half_life_text
+from streaming_moments.statistics.half_life import half_life_text
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
     from streaming_moments.pipelines.reports.status import Status
     from streaming_moments.storage.operations.shares_over_time import PeriodShares
-    from streaming_moments.storage.operations.windows import Window
 
 RELEVANCE_WEIGHT = 0.7
 DIVERSITY_WORDS = 25
@@ -150,19 +149,6 @@ def described_as_json(model: Model) -> dict[str, object]:
     columns = {name.replace(" ", "_"): column.tolist() for name, column in said.columns.items()}
     facts: dict[str, object] = json_value({**said.facts, **columns})
     return {**{name: getattr(model, name) for name in names}, "fitted_as": model.name, **facts}
-
-
-def window_as_json(window: Window) -> dict[str, str | float | None]:
-    """The days that count, ISO 8601, and the half-life in days.
-
-    Examples
-    --------
-    >>> from streaming_moments.storage.operations.windows import Window
-    >>> window_as_json(Window(half_life=7))
-    {'since': None, 'until': None, 'half_life': 7}
-    """
-    since, until = (None if day is None else str(day) for day in (window.since, window.until))
-    return {"since": since, "until": until, "half_life": window.half_life}
 
 
 def log_lines(store: MomentStore, first: int = 0) -> list[LogLine]:

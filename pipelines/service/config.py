@@ -13,16 +13,23 @@ from pydantic.dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.nightly.config import ClusterSection, NightlyConfig, read_config
-from streaming_moments.pipelines.nightly.keys import STRICT, Expiry, Place, Size, Time, tag_name
+from streaming_moments.pipelines.nightly.keys import (
+    STRICT,
+    Expiry,
+    Place,
+    Positive,
+    Size,
+    Time,
+    tag_name,
+)
 from streaming_moments.pipelines.quantities import Count
+from streaming_moments.pipelines.service.limits import LimitsSection
 from streaming_moments.pipelines.toml_files import from_toml, read_toml
 from streaming_moments.storage.files.folders import Folder
-from streaming_moments.storage.formats import DEFAULT_LIMITS
 
 _LOCAL_NAMES = frozenset({"localhost"})
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
-Positive = Annotated[Time, Field(gt=timedelta(0))]
 Kept = Annotated[Time, Field(ge=timedelta(days=1))]
 
 
@@ -56,40 +63,6 @@ class ListenSection:
             return ip_address(self.host).is_loopback
         except ValueError:
             return False
-
-
-@dataclass(frozen=True, config=STRICT)
-class LimitsSection:
-    """What is taken at most.
-
-    `body` and `document` are bytes, those of a body also decompressed; `days` how old the date of a
-    document may be, as each day is counted apart; `inbox` and `inbox_age` what may wait to be
-    counted; `seconds` how long a body, an answer or the storage that takes documents may take;
-    `requests` how many are worked on at once, and `connections` how many there may be; `drain` how
-    long those that are open are waited for at the end.
-    """
-
-    body: Size = 16 << 20
-    document: Size = 1 << 20
-    documents: Count = 10_000
-    texts: Count = 1_000
-    days: Count = 366
-    inbox: Size = 1 << 30
-    inbox_age: Positive = timedelta(minutes=15)
-    seconds: Positive = timedelta(seconds=30)
-    requests: Count = 64
-    connections: Count = 1_000
-    drain: Positive = timedelta(seconds=30)
-
-    @model_validator(mode="after")
-    def _fits_what_reads(self) -> LimitsSection:
-        most = DEFAULT_LIMITS.document_bytes
-        if self.document > most:
-            raise ValueError(
-                f"document is {self.document:,} bytes, but the counting process reads at most "
-                f"{most:,}; give no more"
-            )
-        return self
 
 
 @dataclass(frozen=True, config=STRICT)

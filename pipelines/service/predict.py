@@ -22,7 +22,6 @@ from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import MODELS, row_of
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW
-from streaming_moments.pipelines.service.memory_shard import as_shard
 from streaming_moments.pipelines.service.schemas import DocumentRead
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.storage.counting.counting import CountedPassages
@@ -32,7 +31,7 @@ from streaming_moments.storage.formats import DEFAULT_LIMITS
 from streaming_moments.storage.kinds.base import ShardReader
 from streaming_moments.storage.kinds.registry import reader_of
 from streaming_moments.storage.proportions import said_of_documents
-from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.shards import Shard, as_shard
 from streaming_moments.storage.store.store import MomentStore
 
 DIGITS = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.service.config import LimitsSection
+from streaming_moments.pipelines.service.limits import LimitsSection
 from streaming_moments.pipelines.service.validation import Countable
 from streaming_moments.storage.dates import NO_PATTERN
 from streaming_moments.storage.inbox.records import RecordShape

@@ -9,16 +9,15 @@ from secrets import token_bytes
 
 from anyio import CapacityLimiter
 
-from streaming_moments.pipelines.service.body_budget import Budget
 from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.pipelines.service.gauges import Gauges
+from streaming_moments.pipelines.service.limits import BODIES, Budget
 from streaming_moments.pipelines.service.page_cache import PageCache
 from streaming_moments.pipelines.service.state_view import Current, View
 from streaming_moments.pipelines.service.tracking import Tracker
 from streaming_moments.storage.inbox.deletions import Deletions
 from streaming_moments.storage.inbox.group_commit import GroupCommit
 
-_BODIES = 4  # largest ones that are held at once
 _READERS = 8  # threads
 
 
@@ -57,7 +56,7 @@ class Service:
         pages = PageCache()
         current = Current(config, tell, pages.clear)
         commits = GroupCommit(current.inbox, config.window.total_seconds())
-        budget = Budget(_BODIES * config.limits.body)
+        budget = Budget(BODIES * config.limits.body)
         tracker, gauges = Tracker(current.seals), Gauges.new()
         return cls(config, current, commits, tracker, gauges, budget, now, pages=pages)
 

@@ -11,10 +11,10 @@ from functools import cached_property
 
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
-from streaming_moments.pipelines.service.memory_shard import as_shard
 from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 from streaming_moments.storage.inbox.records import LIGHT
+from streaming_moments.storage.shards import as_shard
 from streaming_moments.storage.store.store import MomentStore
 
 # The part of a sum that one document may fill: shards of fewer documents never pass 2^62.

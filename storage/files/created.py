@@ -5,18 +5,10 @@ from __future__ import annotations
 import errno
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from streaming_moments.errors import StoreError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.folders import Folder
-
-if TYPE_CHECKING:
-    import tenacity
-else:
-    tenacity = LazyModule("tenacity")
-
-_HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
+from streaming_moments.storage.files.retries import CREATE_ATTEMPTS, DELAY, retrying, worth_another
 
 
 class CreationUnknown(StoreError):
@@ -24,7 +16,7 @@ class CreationUnknown(StoreError):
 
 
 def create_once(
-    folder: Folder, name: str, content: bytes, attempts: int = 4, delay: float = 0.05
+    folder: Folder, name: str, content: bytes, attempts: int = CREATE_ATTEMPTS, delay: float = DELAY
 ) -> bytes | None:
     """Create a file unless it exists; return the content of the other writer if it was first.
 
@@ -49,15 +41,10 @@ def create_once(
         return _created(folder, name, content, attempts, delay)
 
     found = attempt()
-    if _is_worth_another(found):
+    if worth_another(found):
         # loaded only for retries, as tenacity takes a tenth of a second to load
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_result(_is_worth_another),
-            retry_error_callback=lambda state: state.outcome and state.outcome.result(),
-            stop=tenacity.stop_after_attempt(attempts),
-            wait=tenacity.wait_random_exponential(multiplier=delay, max=2),
-        )
-        found = retrying(next, chain([found], iter(attempt, ...)))
+        outcomes = chain([found], iter(attempt, ...))
+        found = retrying(worth_another, attempts, delay)(next, outcomes)
     if isinstance(found, Exception):
         raise StoreError(
             f"{folder.url}/{name} could not be written ({folder.explain(found)}), and nothing was "
@@ -75,10 +62,6 @@ def lacks_space(error: BaseException | None) -> bool:
     return False
 
 
-def _is_worth_another(found: bytes | Exception | None) -> bool:
-    return isinstance(found, Exception) and getattr(found, "errno", None) not in _HOPELESS
-
-
 def _created(
     folder: Folder, name: str, content: bytes, attempts: int, delay: float
 ) -> bytes | Exception | None:
@@ -87,12 +70,7 @@ def _created(
         folder.create(name, content)
     except Exception as error:
         # the file may be written although the reply was lost, so the file is read
-        insisting = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(StoreError),
-            stop=tenacity.stop_after_attempt(attempts),
-            wait=tenacity.wait_random_exponential(multiplier=delay, max=2),
-            reraise=True,
-        )
+        insisting = retrying(lambda outcome: isinstance(outcome, StoreError), attempts, delay)
         where, why = f"{folder.url}/{name}", folder.explain(error)
         try:
             found: bytes | None = insisting(folder.find, name)

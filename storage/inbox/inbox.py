@@ -7,12 +7,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streaming_moments.errors import StoreError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.created import create_once
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.retries import retrying
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.batches import (
     Submission,
@@ -22,14 +22,8 @@ from streaming_moments.storage.inbox.batches import (
 from streaming_moments.storage.inbox.idempotency import CLAIMS, Claims
 from streaming_moments.storage.inbox.owners import FORMAT_FILE, Owner, named, require_owner
 
-if TYPE_CHECKING:
-    import tenacity
-else:
-    tenacity = LazyModule("tenacity")
-
 BATCHES = "batches"
 FORMAT = 1
-_ATTEMPTS = 4  # to find out whether a storage overwrites files
 _KEPT = "kept"  # this file prevents that an empty folder is deleted
 _BATCH = re.compile(r"[0-9a-f]{32}-(\d{1,19})\.batch")
 
@@ -218,14 +212,12 @@ class Inbox(Claims):
 
     def _require_exclusive(self, content: bytes) -> None:
         """Check that the storage refuses to create an existing file; other errors are retried."""
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_not_exception_type(FileExistsError),
-            stop=tenacity.stop_after_attempt(_ATTEMPTS),
-            wait=tenacity.wait_random_exponential(multiplier=0.05, max=2),
-            reraise=True,
-        )
+
+        def is_no_answer(outcome: object) -> bool:
+            return isinstance(outcome, Exception) and not isinstance(outcome, FileExistsError)
+
         try:
-            retrying(self.folder.create, FORMAT_FILE, content)
+            retrying(is_no_answer)(self.folder.create, FORMAT_FILE, content)
         except FileExistsError:
             return
         except Exception as error:

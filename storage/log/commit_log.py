@@ -6,30 +6,28 @@ import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
 from streaming_moments.errors import StoreError, StreamingMomentsError
-from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.storage.files.created import CreationUnknown, create_once
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.retries import (
+    COMMIT_ATTEMPTS,
+    CONFLICT_ATTEMPTS,
+    DELAY,
+    retrying,
+)
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commit_json import commit_from_json, commit_to_json, is_expired
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import COMMITS, commit_file, reached_file
 from streaming_moments.storage.log.schema import Count, checked
 
-if TYPE_CHECKING:
-    import tenacity
-else:
-    tenacity = LazyModule("tenacity")
-
 _FILE = re.compile(r"(\d{20})\.json")
 _PROBE = f"{COMMITS}/probe"
 _VERSION: TypeAdapter[int] = TypeAdapter(Count)
 _EXPIRED = "has expired or was purged"
-_REBASES = 200  # bounds the number of waiting writers, as each conflict is another writer's success
 
 
 class CommitConflict(StoreError):
@@ -55,8 +53,8 @@ class CommitLog:
 
     folder: Folder
     single_writer: bool = False
-    attempts: int = 6
-    delay: float = 0.05
+    attempts: int = COMMIT_ATTEMPTS
+    delay: float = DELAY
 
     def latest_version(self) -> int | None:
         """The latest version; None without a commit.
@@ -227,13 +225,10 @@ class CommitLog:
             self.put(successor)
             return successor
 
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(CommitConflict),
-            stop=tenacity.stop_after_attempt(_REBASES),
-            wait=tenacity.wait_random_exponential(multiplier=self.delay, max=2),
-            reraise=True,
+        again = retrying(
+            lambda found: isinstance(found, CommitConflict), CONFLICT_ATTEMPTS, self.delay
         )
-        return retrying(attempt)
+        return again(attempt)
 
     def latest(self) -> Commit:
         """The latest commit.

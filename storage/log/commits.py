@@ -149,8 +149,8 @@ class SegmentReference(Extensible):
 class SegmentSum(Extensible):
     """The stored sum of some segments, which is read in their place.
 
-    It has no ledger, and its segments stay. If it is missing or damaged, the segments are read
-    instead, with the same result.
+    Its ledger has the records of its segments, which stay. If it is missing or damaged, or lacks a
+    ledger, the segments are read instead, with the same result.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest

@@ -36,6 +36,13 @@ def reference_of(part: Part) -> SegmentReference:
     return part.reference if isinstance(part, Summed) else part
 
 
+def segments_in(part: Part) -> tuple[SegmentReference, ...]:
+    """Return the segments of a part: itself, or all segments in a sum and its nested sums."""
+    if not isinstance(part, Summed):
+        return (part,)
+    return tuple(segment for one in part.of for segment in segments_in(one))
+
+
 def added(part: Part) -> Part:
     """Return a part with sign 1."""
     if isinstance(part, Summed):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -17,11 +17,18 @@ from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.parts import DOCUMENT, FROM_BYTE, first_byte, whole_of
-from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.commits import SegmentReference, SegmentSum
 from streaming_moments.storage.log.content_marks import OF_CONTENT, tells_content
+from streaming_moments.storage.log.covering import Part, Summed, covered, segments_in
 from streaming_moments.storage.log.layout import SHARDS, segment_folder
 from streaming_moments.storage.log.manifests import require_file, segment_manifests
-from streaming_moments.storage.log.record_files import COLUMNS, record_schema, table_from_parquet
+from streaming_moments.storage.log.record_files import (
+    COLUMNS,
+    record_schema,
+    table_from_parquet,
+    tables_from_parquet,
+    tables_to_parquet,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,6 +181,10 @@ class Ledger:
         chosen = list(references)
         removed = frozenset(part.id for part in chosen if part.sign < 0)
         return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
+
+    def to_parquet(self) -> bytes:
+        """Encode the records of all segments for their sum; see `tables_of_sums`."""
+        return tables_to_parquet(self.tables)
 
     def holds_any(self, segment: str, urls: Iterable[str]) -> bool:
         """Whether the segment with this identifier has a record of any of some URLs."""
@@ -363,21 +374,73 @@ def _above(url: str) -> Iterator[str]:
         yield f"{above}/"
 
 
-def read_ledger(folder: Folder, references: Sequence[SegmentReference], known: Ledger) -> Ledger:
-    """Read the ledger of some segments; tables in `known` are not read again."""
-    missing = [reference for reference in references if reference.id not in known.tables]
-    manifests = segment_manifests(folder, missing)
-    names = [f"{segment_folder(reference.id)}/{SHARDS}" for reference in missing]
-    found = folder.read_all(names)
+def read_ledger(
+    folder: Folder,
+    references: Sequence[SegmentReference],
+    known: Ledger,
+    sums: Iterable[SegmentSum] = (),
+) -> Ledger:
+    """Read the ledger of some segments; tables in `known` are not read again.
+
+    The records of segments with a sum among `sums` are read from the sum, as one file.
+    """
     tables = dict(known.tables)
-    for reference, manifest, name, content in zip(missing, manifests, names, found, strict=True):
-        where = f"{folder.url}/{name}"
-        if SHARDS not in manifest.files:
+    if any(reference.id not in tables for reference in references):
+        _read_sums(folder, covered(references, sums), tables)
+    missing = [reference for reference in references if reference.id not in tables]
+    for reference, content, where in _ledger_files(folder, missing):
+        if content is None:
             raise StoreError(f"{where} is not in the manifest; restore the segment from a copy")
-        require_file(where, content, manifest.files[SHARDS])
         tables[reference.id] = table_from_parquet(content, where)
     removed = frozenset(reference.id for reference in references if reference.sign < 0)
     return Ledger({reference.id: tables[reference.id] for reference in references}, removed)
+
+
+def _read_sums(folder: Folder, parts: Iterable[Part], tables: dict[str, pa.Table]) -> None:
+    """Add missing tables of segments from their sums, or from sums nested in these."""
+    waiting = [part for part in parts if _lacks(part, tables)]
+    while waiting:
+        found = tables_of_sums(folder, waiting)
+        for one in found:
+            tables.update(one or {})
+        apart = [part for part, one in zip(waiting, found, strict=True) if one is None]
+        waiting = [one for part in apart for one in part.of if _lacks(one, tables)]
+
+
+def _lacks(part: Part, tables: Mapping[str, pa.Table]) -> TypeGuard[Summed]:
+    return isinstance(part, Summed) and any(one.id not in tables for one in segments_in(part))
+
+
+def tables_of_sums(folder: Folder, sums: Sequence[Summed]) -> list[dict[str, pa.Table] | None]:
+    """Read the records of its segments from each sum, by identifier; None if some are missing.
+
+    Earlier versions of the package wrote sums without records, and a sum may be missing or damaged.
+    """
+    references, found = [replace(one.reference, sign=1) for one in sums], []
+    try:
+        for one, (_, content, where) in zip(sums, _ledger_files(folder, references), strict=True):
+            tables = None if content is None else tables_from_parquet(content, where)
+            shards = {part.id: part.shards for part in segments_in(one)}
+            held = {name: table.num_rows for name, table in (tables or {}).items()}
+            found.append(tables if held == shards else None)
+    except StoreError:
+        return [None] if len(sums) == 1 else [tables_of_sums(folder, [one])[0] for one in sums]
+    return found
+
+
+def _ledger_files(
+    folder: Folder, references: Sequence[SegmentReference]
+) -> Iterator[tuple[SegmentReference, bytes | None, str]]:
+    """Yield the content of the ledger of each segment or sum, or None, and its place."""
+    manifests = segment_manifests(folder, references)
+    names = [f"{segment_folder(one.id)}/{SHARDS}" for one in references]
+    there = [name for name, one in zip(names, manifests, strict=True) if SHARDS in one.files]
+    found = dict(zip(there, folder.read_all(there), strict=True))
+    for reference, manifest, name in zip(references, manifests, names, strict=True):
+        where, content = f"{folder.url}/{name}", found.get(name)
+        if content is not None:
+            require_file(where, content, manifest.files[SHARDS])
+        yield reference, content, where
 
 
 def outside_of(records: Sequence[ShardRecord]) -> float | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from streaming_moments.errors import StoreError
 from streaming_moments.lazy_imports import LazyModule
@@ -20,6 +23,7 @@ else:
     pq = LazyModule("pyarrow.parquet")
 
 COLUMNS = ("url", "size", "fingerprint", "documents", "tokens", "outside")
+_SEGMENT = "segment"  # column with the segment of each record
 _FEW = 1 << 14  # URLs
 _HTTP = "(?i)^https?://"
 
@@ -39,10 +43,39 @@ def table_to_parquet(table: pa.Table) -> bytes:
     return content
 
 
+def tables_to_parquet(tables: Mapping[str, pa.Table]) -> bytes:
+    """Encode the records of several segments as Parquet, with a column of their identifiers."""
+    marked = [
+        table.append_column(_SEGMENT, pa.repeat(pa.scalar(name, pa.string()), table.num_rows))
+        for name, table in tables.items()
+    ]
+    return table_to_parquet(pa.concat_tables(marked))
+
+
+def tables_from_parquet(content: bytes, where: str) -> dict[str, pa.Table]:
+    """Decode the records of each segment from a file of `tables_to_parquet`."""
+    table, segments = _read(content, where, _SEGMENT)
+    encoded = segments.combine_chunks().dictionary_encode()
+    places = encoded.indices.to_numpy()
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    sizes = np.diff(starts, append=places.size)
+    names = encoded.dictionary.to_pylist()
+    return {
+        names[places[start]]: table.slice(start, size)
+        for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
+    }
+
+
 def table_from_parquet(content: bytes, where: str) -> pa.Table:
     """Decode a Parquet file of records; converts names to the present form of `shard_name`."""
+    return _read(content, where)[0]
+
+
+def _read(content: bytes, where: str, *more: str) -> tuple[pa.Table, Any]:
+    """Decode as `table_from_parquet`, with a further column."""
     try:
-        table = pq.ParquetFile(pa.BufferReader(content)).read().select([*COLUMNS])
+        found = pq.ParquetFile(pa.BufferReader(content)).read().select([*COLUMNS, *more])
+        table = found.select([*COLUMNS])
         table = table if table.schema.equals(record_schema()) else table.cast(record_schema())
     except (pa.ArrowException, KeyError) as error:
         raise StoreError(
@@ -52,7 +85,7 @@ def table_from_parquet(content: bytes, where: str) -> pa.Table:
     if _any_of_web(table["url"]):
         names = [shard_name(url) for url in table["url"].to_pylist()]
         table = table.set_column(0, record_schema().field("url"), pa.array(names, pa.string()))
-    return table
+    return table, found[more[0]] if more else None
 
 
 def _any_of_web(urls: pa.ChunkedArray) -> bool:

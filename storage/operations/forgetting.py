@@ -75,7 +75,7 @@ def commit_recount(
     sound = {(part.id, part.sign) for part in checked}
 
     def change(head: Commit) -> Commit:
-        ledger = read_ledger(store.folder, head.segments, store.ledger())
+        ledger = read_ledger(store.folder, head.segments, store.ledger(), head.sums)
         successor = recounted(head, recount, ledger)
         if recount.added:
             layout = _layout_at(store, head)

@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.log.commits import Commit, SegmentReference, SegmentSum
-from streaming_moments.storage.log.covering import Part, added, covered, reference_of
+from streaming_moments.storage.log.covering import Part, added, covered, reference_of, segments_in
 from streaming_moments.storage.log.layout import SEGMENTS
-from streaming_moments.storage.log.ledger import Ledger
+from streaming_moments.storage.log.ledger import Ledger, read_ledger
 from streaming_moments.storage.log.manifests import FileRecord
 from streaming_moments.storage.operations.compaction import SegmentsChanged, linked_groups
 from streaming_moments.storage.segments.blocks import sum_totals
@@ -134,7 +134,9 @@ def commit_sum(
     """
     held = [reference_of(part) for part in parts]
     totals = sum_totals(store.folder, [added(part) for part in parts], writer.layout)
-    digest, written = writer.seal_without_ledger(totals, sum(one.shards for one in held), files)
+    segments = [segment for part in parts for segment in segments_in(part)]
+    ledger = read_ledger(store.folder, segments, store.ledger())
+    digest, written = writer.seal_beside(totals, ledger, files)
     made = SegmentSum(writer.id, digest, tuple(one.id for one in held), held[0].sign)
 
     def change(head: Commit) -> Commit:

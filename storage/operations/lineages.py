@@ -204,7 +204,7 @@ def adopt(
         staged = _staged_on(mine, head)
         here = {
             record.url: record.fingerprint
-            for record in read_ledger(store.folder, head.segments, store.ledger())
+            for record in read_ledger(store.folder, head.segments, store.ledger(), head.sums)
         }
         there = {
             record.url: record.fingerprint

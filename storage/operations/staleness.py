@@ -51,7 +51,8 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
         return Staleness(name, version, None, None)
     counted, forgotten = _tallied(commits)
     if counted and forgotten:  # some may be documents of the same shards
-        fitted = read_ledger(store.folder, commits[-1].segments, store.ledger())
+        first = commits[-1]
+        fitted = read_ledger(store.folder, first.segments, store.ledger(), first.sums)
         counted, forgotten = _net(fitted, store.ledger())
     return Staleness(name, version, counted, forgotten)
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import PurePosixPath
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
-
 from streaming_moments.statistics.base import Foundation
 from streaming_moments.storage.files.folders import Folder, StoredFile
+from streaming_moments.storage.files.retries import retrying
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import (
@@ -117,11 +116,8 @@ def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
     run again.
     """
     # each retry means that another writer has committed
-    for attempt in Retrying(
-        retry=retry_if_exception_type(GarbageCommitted), stop=stop_after_attempt(20), reraise=True
-    ):
-        with attempt:
-            collect(folder, find_garbage(folder, timedelta(0)))
+    again = retrying(lambda found: isinstance(found, GarbageCommitted), attempts=20, delay=0.0)
+    again(lambda: collect(folder, find_garbage(folder, timedelta(0))))
     head = CommitLog(folder).latest()
     found = tuple(trace.path for trace in _beside(folder, folder.files(""), head, names))
     folder.delete(found)

@@ -9,11 +9,12 @@ from operator import or_
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.base import Model
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
-from streaming_moments.statistics.weights_by_age import half_life_suffix, half_life_weights
+from streaming_moments.statistics.half_life import half_life_suffix, half_life_weights
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.covering import Part, covered
@@ -57,6 +58,26 @@ class Window:
     def is_everything(self) -> bool:
         """Whether all documents count with equal weight."""
         return self == Window()
+
+    @property
+    def attributes(self) -> dict[str, str | float | None]:
+        """Attributes of the window in a stored model: days in ISO 8601, and the half-life.
+
+        Examples
+        --------
+        >>> Window(half_life=7).attributes
+        {'since': None, 'until': None, 'half_life': 7}
+        """
+        since, until = (None if day is None else str(day) for day in (self.since, self.until))
+        return {"since": since, "until": until, "half_life": self.half_life}
+
+    @classmethod
+    def of_model(cls, model: Model) -> Window:
+        """Return the window that a model was fitted to."""
+        since, until = (
+            None if day is None else date.fromisoformat(day) for day in (model.since, model.until)
+        )
+        return cls(since, until, model.half_life)
 
     @property
     def suffix(self) -> str:

@@ -23,7 +23,7 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.layout import SHARDS, SegmentLayout, segment_folder
-from streaming_moments.storage.log.ledger import ShardRecord, table_of
+from streaming_moments.storage.log.ledger import Ledger, ShardRecord, table_of
 from streaming_moments.storage.log.manifests import (
     MANIFEST,
     FileRecord,
@@ -179,14 +179,16 @@ class SegmentWriter:
             halves_by_content=foundation.halves_by_content,
         )
 
-    def seal_without_ledger(
-        self, totals: Totals, shards: int, files: Iterable[FileRecord]
+    def seal_beside(
+        self, totals: Totals, ledger: Ledger, files: Iterable[FileRecord]
     ) -> tuple[str, Uncommitted]:
-        """Seal a sum that is stored beside segments with `shards` shards, as `seal`.
+        """Seal a sum that is stored beside segments, with the records of each of them.
 
         Returns the SHA-256 of the manifest, and the written files.
         """
-        return self._sealed(totals, self._complete(files), {}, shards, None)
+        records = self._complete(files)
+        shards = sum(table.num_rows for table in ledger.tables.values())
+        return self._sealed(totals, records, {SHARDS: ledger.to_parquet()}, shards, None)
 
     def _sealed(
         self,

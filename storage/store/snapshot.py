@@ -252,7 +252,7 @@ class Snapshot:
 
     @cached_property
     def _ledger(self) -> Ledger:
-        return read_ledger(self.folder, self.commit.segments, Ledger({}))
+        return read_ledger(self.folder, self.commit.segments, Ledger({}), self.commit.sums)
 
     def _with(self, commit: Commit, whole: bool = False) -> Self:
         if whole:

@@ -273,7 +273,7 @@ class MomentStore(Snapshot):
         )
 
         def change(head: Commit) -> Commit:
-            ledger = read_ledger(self.folder, head.segments, self._ledger)
+            ledger = read_ledger(self.folder, head.segments, self._ledger, head.sums)
             successor = recounted(head, recount, ledger)
             require_apart(self.folder, parts_of(successor), self.layout, recount.added)
             return successor

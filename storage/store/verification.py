@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +25,20 @@ from streaming_moments.storage.log.covering import (
     added,
     parts_of,
     reference_of,
+    segments_in,
     sums_among,
 )
 from streaming_moments.storage.log.format import read_format
 from streaming_moments.storage.log.layout import (
     MODELS,
     SEGMENTS,
+    SHARDS,
     SegmentLayout,
     model_folder,
     segment_folder,
     vocabulary_file,
 )
-from streaming_moments.storage.log.ledger import Ledger, read_ledger
+from streaming_moments.storage.log.ledger import Ledger, read_ledger, tables_of_sums
 from streaming_moments.storage.log.manifests import (
     MANIFEST,
     FileRecord,
@@ -265,8 +267,17 @@ def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterato
             for index in range(layout.row_blocks)
         ):
             yield f"segment {one.reference.id} is not the sum of its segments{beside}"
+        [tables] = tables_of_sums(folder, [one])
+        if not damaged and SHARDS in manifest.files and not _has_records(folder, one, tables):
+            yield f"segment {one.reference.id} has records that differ from its segments{beside}"
     except (StoreError, InvalidInput) as error:
         yield f"{error}{beside}"
+
+
+def _has_records(folder: Folder, one: Summed, tables: Mapping[str, Any] | None) -> bool:
+    """Whether the records in a sum equal those of its segments."""
+    own = read_ledger(folder, segments_in(one), Ledger({})).tables
+    return tables is not None and all(tables[name].equals(own[name]) for name in own)
 
 
 def _are_equal(one: Statistics, other: Statistics) -> bool:

@@ -17,6 +17,7 @@ from streaming_moments.models.refinement import (
     dirichlet_pair_weights,
     drawn_anew,
     likelier_there,
+    pair_rows,
     pair_topics_of,
     repeated_topics,
     rounds_from,
@@ -99,13 +100,29 @@ class HalfRows:
     def of(cls, rows: Rows) -> HalfRows:
         """Split rows by half as memory allows; InvalidInput for statistics without halves."""
         require_halves(rows)
-        alone = cls(rows)
-        return cls(rows, (alone[0], alone[1])) if rows.keeps_halves else alone
+        return cls(rows, _whole_and_halves(rows)[1:]) if rows.keeps_halves else cls(rows)
 
     def __getitem__(self, half: int) -> Rows:
         if self.kept:
             return self.kept[half]
         return self.rows.prepared("pair counts", _PAIRS[half], halves=True)
+
+
+def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]:
+    """The `pair_rows`, or `rows` where no round reads them, and the halves if there are any.
+
+    Where memory holds all of them, the statistics are read once.
+    """
+    if refine and rows.halves and rows.keeps_halves:
+        whole, even, odd = _whole_and_halves(rows)
+        return whole, HalfRows(rows, (even, odd))
+    return pair_rows(rows) if refine else rows, HalfRows.of(rows) if rows.halves else None
+
+
+def _whole_and_halves(rows: Rows) -> tuple[Rows, Rows, Rows]:
+    three = rows.prepared("pair counts", PairRows.with_halves, halves=True)
+    whole, even, odd = (three.prepared("pair counts", part) for part in (_first, _second, _third))
+    return whole, even, odd
 
 
 def require_halves(rows: Rows) -> None:
@@ -203,6 +220,18 @@ def odd_pairs(statistics: Statistics) -> PairRows:
 
 
 _PAIRS = (even_pairs, odd_pairs)
+
+
+def _first(three: Any) -> Any:
+    return three[0]
+
+
+def _second(three: Any) -> Any:
+    return three[1]
+
+
+def _third(three: Any) -> Any:
+    return three[2]
 
 
 def dual_topics(whole: PairTopics) -> NDArray[np.float64]:

@@ -27,6 +27,7 @@ from streaming_moments.models.halves import (
     HalfRows,
     HeldOut,
     made_there,
+    pairs_and_halves,
     predicting_alpha0_there,
     require_halves,
     trusted_there,
@@ -44,7 +45,6 @@ from streaming_moments.models.refinement import (
     dirichlet_pair_weights,
     implied_alpha0,
     likelier_there,
-    pair_rows,
     pair_topics_of,
 )
 from streaming_moments.models.rows import Rows
@@ -211,8 +211,7 @@ class TopicModel(StoredModel):
             require_halves(rows)
         last = both_rows if options.rows == "mean" else topic_rows
         searched = options.alpha0 == AUTO
-        pairs = pair_rows(rows) if options.refine else rows
-        halves = HalfRows.of(rows) if rows.halves else None
+        pairs, halves = pairs_and_halves(rows, options.refine)
         search, trials = Alpha0Search(), tuple[Alpha0Trial, ...]()
         if searched and halves is not None:
             search, trials = search_alpha0(rows, options)

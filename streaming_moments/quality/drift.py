@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -28,6 +27,14 @@ class Drift:
     outside_share: float | None
     effective_documents: float
     pair_distance: float | None
+
+
+_BOUNDED = {  # what each is called, and whether the bound is the least value
+    "captured": ("captured spectrum", True),
+    "outside_share": ("share outside the vocabulary", False),
+    "effective_documents": ("effective number of documents", True),
+    "pair_distance": ("distance of pair distributions", False),
+}
 
 
 @dataclass(frozen=True)
@@ -59,19 +66,9 @@ class DriftBounds:
         >>> DriftBounds(captured=0.5).passed_by(Drift(0.25, None, 900.0, None))
         ('captured spectrum 0.25 is below 0.5',)
         """
-        compared: Sequence[tuple[str, float | None, float | None, bool]] = (
-            ("captured spectrum", drift.captured, self.captured, True),
-            ("share outside the vocabulary", drift.outside_share, self.outside_share, False),
-            (
-                "effective number of documents",
-                drift.effective_documents,
-                self.effective_documents,
-                True,
-            ),
-            ("distance of pair distributions", drift.pair_distance, self.pair_distance, False),
-        )
         phrases = []
-        for name, value, bound, least in compared:
+        for key, (name, least) in _BOUNDED.items():
+            value, bound = getattr(drift, key), getattr(self, key)
             if value is None or bound is None or (value >= bound if least else value <= bound):
                 continue
             phrases.append(f"{name} {value:.3g} is {'below' if least else 'above'} {bound:g}")

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.models.passes.families import MOST_PASSES
 from streaming_moments.models.passes.in_memory import polished
+from streaming_moments.models.passes.stopping import MOST_PASSES
 from streaming_moments.sklearn import MomentBernoulliMixture
 from streaming_moments.synthetic.sets import feature_sets, probability_error
 

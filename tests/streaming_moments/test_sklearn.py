@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from streaming_moments import Basis, MomentStatistics, fit_by, polished
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
-from streaming_moments.models.passes.families import MOST_PASSES
+from streaming_moments.models.passes.stopping import MOST_PASSES
 from streaming_moments.sklearn import MomentTopics
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.synthetic import lda_corpus, topic_error

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.mixtures.passes import polished
-from streaming_moments.models.passes.families import MOST_PASSES
+from streaming_moments.models.passes.stopping import MOST_PASSES
 from streaming_moments.sklearn import MomentFactors, MomentGaussianMixture
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.synthetic.mixtures import (

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Literal
 
 import click
 
-from streaming_moments.models.base import Model
 from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
@@ -84,14 +82,14 @@ def polish(
     model = opened.load_any_model(begun)
     read = store_for(opened, begun, model)
     listed = list_shards(shards, job.storage_options, read.form.kind, tell=tell) if shards else None
-    source = windowed(read, _window(model))
+    source = windowed(read, Window.of_model(model))
     with job.running() as run:
         result = polish_model(
             source, model, run, listed, passes, alpha, begun, skip_bad_shards, allow_missing
         )
         # the statistics that the parent was fitted on
         fitted = opened.at(opened.models[begun].version)
-        polished = with_coherence(windowed(fitted, _window(model)), result.model, run)
+        polished = with_coherence(windowed(fitted, Window.of_model(model)), result.model, run)
     # its topics are those of the parent, one for one; a tree has none
     topics = range(getattr(polished, "n_topics", 0))
     same = Succession(begun, {topic: topic for topic in topics}) if topics else None
@@ -118,10 +116,3 @@ def polish(
     for error in result.bad:
         tell(f"left out {error}")
     return ExitCode.BAD_SHARDS if result.bad else 0
-
-
-def _window(model: Model) -> Window:
-    since, until = (
-        None if day is None else date.fromisoformat(day) for day in (model.since, model.until)
-    )
-    return Window(since, until, model.half_life)

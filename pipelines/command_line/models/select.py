@@ -31,7 +31,7 @@ from streaming_moments.pipelines.jobs.select_states import model_selected, selec
 from streaming_moments.pipelines.model_options import AUTO, method_options, refine_option
 from streaming_moments.pipelines.option_types import VERSION
 from streaming_moments.pipelines.reports.plot import plot, require_plot
-from streaming_moments.pipelines.reports.tables import as_json, print_selection, window_as_json
+from streaming_moments.pipelines.reports.tables import as_json, print_selection
 from streaming_moments.pipelines.terminal import say
 from streaming_moments.storage.operations.windows import Window, windowed
 from streaming_moments.storage.store.store import MomentStore
@@ -113,7 +113,7 @@ def select(
                 "method": method,
                 "seed": seed,
                 "refine": refine,
-                **window_as_json(window),
+                **window.attributes,
                 "seconds": selection.seconds,
                 "best": None if best is None else as_json(best),
                 "separable": None if apart is None else as_json(apart),
@@ -129,7 +129,7 @@ def select(
     print_selection(console(), selection)
     options = "" if method == "joint" else f" --method {method}"
     options = options if model is None else f" --model {model.name}"
-    for name, value in window_as_json(window).items():
+    for name, value in window.attributes.items():
         options += "" if value is None else f" --{name.replace('_', '-')} {value}"
     if best is None and model is None:
         say(

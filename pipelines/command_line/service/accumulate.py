@@ -77,7 +77,7 @@ def accumulate(
     from streaming_moments.pipelines.service.ingest_worker.accumulator import (
         accumulate as take_turns,
     )
-    from streaming_moments.pipelines.service.ingest_worker.heartbeats import Beating
+    from streaming_moments.pipelines.service.ingest_worker.hung_worker import Beating
 
     session = Session(**asdict(wanted.cluster))
     with running(session, wanted.storage_options or None) as run:
@@ -128,7 +128,7 @@ def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
 def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
     """Have a process of its own accumulate, and end as it does."""
     from streaming_moments.pipelines.service.ingest_worker.children import watched
-    from streaming_moments.pipelines.service.ingest_worker.heartbeats import Heard
+    from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard
 
     code = watched(arguments, tell, Heard(), wanted.accumulate.hung_after, lambda: end.asked)
     if end.number == signal.SIGINT and code == -signal.SIGTERM:

@@ -58,7 +58,7 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
     from streaming_moments.pipelines.service.http.app import create_app
     from streaming_moments.pipelines.service.http.serving import server_of
     from streaming_moments.pipelines.service.ingest_worker.children import kept_running
-    from streaming_moments.pipelines.service.ingest_worker.heartbeats import Heard
+    from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard
     from streaming_moments.pipelines.service.service import Service
 
     within = wanted.accumulate.within and not no_accumulate

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.drift.states import DriftStates
+    from streaming_moments.quality.drift import Drift
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,15 @@ class RunChart:
     percent: bool = False
 
 
+@dataclass(frozen=True)
+class NightColumn:
+    """A column of the last nights on the page of health: head, meaning, format of its numbers."""
+
+    head: str
+    meaning: str
+    form: str
+
+
 Counted = tuple[str, str, str]  # what a store counts: records, parts of them, those left out
 
 
@@ -41,6 +51,7 @@ class DriftMeasure:
     text : as `status` calls it; one without a text is not shown there
     any_kind : whether stores of all kinds have it; otherwise those of documents alone
     unknown : in place of it elsewhere
+    column : on the page of health, where it has one
     """
 
     key: str
@@ -51,6 +62,7 @@ class DriftMeasure:
     text: str = ""
     any_kind: bool = False
     unknown: float | None = None
+    column: NightColumn | None = None
 
 
 def sentence_case(text: str) -> str:
@@ -77,6 +89,9 @@ DRIFT_MEASURES = (
         "captured_spectrum",
         "Smallest share of an eigenvalue that the basis sees.",
         "captured spectrum",
+        column=NightColumn(
+            "captured", "share of the spectrum that the basis preserves, 1 is best", ".2f"
+        ),
     ),
     DriftMeasure(
         "outside_share",
@@ -86,6 +101,7 @@ DRIFT_MEASURES = (
         "Share of tokens outside the vocabulary.",
         "outside the vocabulary",
         any_kind=True,
+        column=NightColumn("outside, %", "share of the words that the vocabulary lacks", ".2%"),
     ),
     DriftMeasure(
         "effective_documents",
@@ -106,5 +122,15 @@ DRIFT_MEASURES = (
         "pair_distance",
         "Total variation of the pair distributions of the last two runs.",
         "distance of pair distributions",
+        column=NightColumn(
+            "moved", "distance of the word pairs from those of the night before, 0 to 1", ".3f"
+        ),
     ),
 )
+
+
+def night_cells(drift: Drift) -> list[str]:
+    """What the columns of a night show."""
+    shown = [(getattr(drift, one.key), one.column) for one in DRIFT_MEASURES if one.column]
+    unknown = "\N{EN DASH}"
+    return [unknown if x is None else format(x, column.form).rstrip("%") for x, column in shown]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-import traceback
 import uuid
 from collections.abc import (
     AsyncIterator,
@@ -34,6 +33,7 @@ from streaming_moments.pipelines.service.http.problems import Problem, problem_o
 from streaming_moments.pipelines.service.http.routes import CALLS, Call
 from streaming_moments.pipelines.service.record_schema import Intake
 from streaming_moments.pipelines.service.service import Service
+from streaming_moments.pipelines.service.service_log import ServiceLog
 
 if TYPE_CHECKING:
     import structlog
@@ -45,7 +45,6 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PAGE, _DATA = "text/html", ("application/json", "application/problem+json")
-_FRAMES = 12  # of a fault that are told
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -74,7 +73,8 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
         yield
         service.close()
 
-    answers = _Answers(Door(service), log)
+    lines = ServiceLog(log)
+    answers = _Answers(Door(service), lines)
     routes = [
         Route(path, answers.endpoint(calls), methods=list(calls))
         for path, calls in by_path().items()
@@ -84,7 +84,7 @@ def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
     app.router.redirect_slashes = False
     app.state.described = _Described(service.config.tokens is not None)
     app.state.described.of(service.current.intake)
-    told: App = _Logged(app, service, log)
+    told: App = _Logged(app, service, lines)
     origins = service.config.listen.origins
     if origins:
         told = CORSMiddleware(
@@ -130,7 +130,7 @@ class _Answers:
     """What answers each call that the door lets in, and each that fails."""
 
     door: Door
-    log: structlog.stdlib.BoundLogger
+    log: ServiceLog
 
     def endpoint(self, calls: Mapping[str, Call]) -> Callable[[Request], Awaitable[Response]]:
         """What answers the calls of an address, by their method."""
@@ -149,7 +149,7 @@ class _Answers:
                 except Exception as error:
                     problem = problem_of(error)
                     if problem.status == 500:
-                        self._tell_fault(error, request.scope)
+                        self.log.fault(error, request.scope)
                     return self._failed(problem, request.scope)
 
         return answer
@@ -166,17 +166,6 @@ class _Answers:
     def _failed(self, problem: Problem, scope: Scope) -> Response:
         return failed(self.door.service, problem, scope)
 
-    def _tell_fault(self, error: Exception, scope: Scope) -> None:
-        # where it was; of what it says some may be of a document
-        at = [f"{one.filename}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)]
-        self.log.error(
-            "fault",
-            request_id=scope["request_id"],
-            call=scope["call"],
-            error=type(error).__name__,
-            at=at[-_FRAMES:],
-        )
-
 
 @dataclass
 class _Logged:
@@ -184,7 +173,7 @@ class _Logged:
 
     app: App
     service: Service
-    log: structlog.stdlib.BoundLogger
+    log: ServiceLog
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -212,16 +201,8 @@ class _Logged:
                 await self.app(scope, receive, sent)
         finally:
             seconds = time.perf_counter() - begun
-            call = scope.get("call", "none")
-            self.service.gauges.answered(call, status, seconds)
-            self.log.info(
-                "call",
-                call=call,
-                status=status,
-                seconds=round(seconds, 4),
-                request_id=name,
-                principal=scope.get("principal", ""),
-            )
+            self.service.gauges.answered(scope.get("call", "none"), status, seconds)
+            self.log.call(scope, status, seconds)
 
 
 _TWO_LENGTHS = Problem(

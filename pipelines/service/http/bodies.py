@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 import numpy as np
 from pydantic_core import from_json
 
-from streaming_moments.pipelines.service.body_budget import Budget
 from streaming_moments.pipelines.service.http.admission import bodies_crowded
 from streaming_moments.pipelines.service.http.arrow_bodies import STREAM, documents_of_stream
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.limits import HARMLESS, NESTED, Budget
 from streaming_moments.storage.inbox.records import Unreadable
 
 JSON = "application/json"
@@ -23,8 +23,6 @@ _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines"
 _GZIP = 31  # window bits: a header of gzip
 _NAME_ENDS = re.compile(rb'"[ \t\n\r]*:')
 _SHOWN = 60
-_NESTED = 20  # lists and objects for each document: one of two bytes takes hundreds in memory
-_HARMLESS = 200_000  # of them, however few the documents
 
 
 async def read_body(
@@ -169,7 +167,7 @@ def _pairs_named_once(pairs: list[tuple[str, object]]) -> Unreadable | None:
 
 def _require_flat(content: bytes, most: int) -> None:
     """Refuse what has so many lists and objects that it would be many times larger in memory."""
-    allowed = max(_NESTED * most, _HARMLESS)
+    allowed = max(NESTED * most, HARMLESS)
     if content.count(b"[") + content.count(b"{") <= allowed:
         return
     bare = np.frombuffer(content.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES, night_cells
 from streaming_moments.pipelines.reports.html_report import html_report, rendered
 from streaming_moments.pipelines.reports.model_pages.registry import shown_of
 from streaming_moments.pipelines.reports.page import ReportPage
@@ -123,6 +124,8 @@ async def health(service: Service, request: Request) -> Response:
         if isinstance(value, str | int | float) and value != ""
     }
     told["rates"] = [service.gauges.rates.last(minutes) for minutes in (1, MINUTES)]
+    told["columns"] = [one.column for one in DRIFT_MEASURES if one.column]
+    told["night_cells"] = night_cells
     told["silence"] = None if service.silence is None else service.silence()
     return page(service, request, "health.html", "Health", view=view, **told)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic, sleep
 
-from streaming_moments.pipelines.service.ingest_worker.heartbeats import Heard
+from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard, kill_if_hung
 
 _FIRST, _LONGEST = 1.0, 60.0  # seconds before it is begun anew
 _LOOK = 0.5  # seconds between two looks at one that says nothing
@@ -121,12 +121,8 @@ class _Watch:
                     if not os.read(said.fileno(), 1 << 12):
                         break
                     self.heard.beat()
-                elif self.heard.silence() >= self.patience:
-                    silence = self.heard.silence()
-                    self.tell(
-                        f"the counting process has sent no heartbeat for {silence:.0f} s; killed"
-                    )
-                    child.kill()
+                else:
+                    kill_if_hung(child, self.heard, self.patience, self.tell)
                 if monotonic() >= until:
                     child.kill()
         return child.wait()

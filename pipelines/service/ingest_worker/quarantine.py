@@ -20,7 +20,6 @@ from streaming_moments.pipelines.service.ingest_worker.counted import (
     note_reached,
     read_counted,
 )
-from streaming_moments.pipelines.service.memory_shard import as_shard
 from streaming_moments.storage.inbox.deletions import documents_left, is_as_noted
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.sealing import SealLog
@@ -31,6 +30,7 @@ from streaming_moments.storage.inbox.set_aside import (
     is_due,
     set_aside,
 )
+from streaming_moments.storage.shards import as_shard
 from streaming_moments.storage.store.store import MomentStore
 
 _RETRIED = 100  # shards of a turn

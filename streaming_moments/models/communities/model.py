@@ -26,6 +26,7 @@ from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.simplex import nearest_distributions
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import statistic_shapes
 from streaming_moments.statistics.counts.weighted import Statistics, WeightedStatistics
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 
@@ -178,9 +179,7 @@ def _itself(statistics: Statistics) -> Statistics:
 
 def _whole(blocks: Sequence[Statistics]) -> WeightedStatistics:
     """All rows as floats, without arrays that a fit of topics does not use."""
-    names = ["word_counts", "document_frequencies", "pair_counts", "triple_sketch"]
-    if blocks[0].weighted_counts is not None:
-        names.append("weighted_counts")
+    names = statistic_shapes(blocks[0].basis, blocks[0].block, codocuments=False, halves=False)
     arrays = {
         name: interleaved([getattr(one, name) for one in blocks]).astype(np.float64)
         for name in names

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.bernoullis import passes as set_passes
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
@@ -22,21 +20,21 @@ from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.passes import polishing
+from streaming_moments.models.passes.stopping import (
+    AUTO,
+    MOST_OF_CHAINS,
+    MOST_PASSES,
+    OF_CHAINS,
+    OF_DOCUMENTS,
+    OF_EM,
+    settled,
+)
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.registry import row_of
-from streaming_moments.models.states import Clusters, States, states_of
+from streaming_moments.models.states import states_of
 from streaming_moments.models.three_view import passes as view_passes
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
-
-AUTO = "auto"
-"""Number of passes for "auto": until one changes the model by less than its error bars allow."""
-MOST_PASSES = 20
-"""Of "auto"."""
-_OF_EM = 0.05  # share of the error bars; these passes come nearer until they settle
-_OF_CHAINS = 0.02  # Baum-Welch changes little with each of many passes
-_MOST_OF_CHAINS = 100
-_MOVED = 0.01  # that a pass may change at most where there are no error bars
 
 
 def _as_it_is(given: Any) -> Any:
@@ -54,8 +52,7 @@ class Passes:
     rules : rules by which records are read
     shape : (rows, columns) of the tables of a model, for memory plans
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
-    settles : share of the error bars that the last pass of "auto" may change: large for documents,
-        as topics are nearest to the planted ones after one or two passes
+    settles : share of the error bars that the last pass of "auto" may change, as of `settled`
     of_rows : whether records are rows of numbers, which need the grid of a foundation
     states : `states(model)` are what a pass of "auto" changes
     cut : `cut(batches)` are the same records in batches that `reader` takes, however they were cut
@@ -85,6 +82,10 @@ class Passes:
         """Most passes that are made: `most` for "auto"."""
         return self.most if passes == AUTO else passes
 
+    def settled(self, before: Any, after: Any) -> bool:
+        """Whether a pass changed a model by little, so that "auto" ends with it."""
+        return settled(self.states(before), self.states(after), self.settles)
+
 
 def _refuse_alpha(model: Any, alpha: bool) -> None:
     if alpha:
@@ -99,7 +100,7 @@ _OF_DOCUMENTS = Passes(
     polishing.RULES,
     lambda model: (model.n_words, model.n_topics),
     polishing.require_alpha,
-    0.5,
+    OF_DOCUMENTS,
 )
 _OF_ROWS = Passes(
     mixture_passes.ExpectedRows,
@@ -111,7 +112,7 @@ _OF_ROWS = Passes(
     mixture_passes.RULES,
     mixture_passes.shape_of,
     _refuse_alpha,
-    _OF_EM,
+    OF_EM,
     of_rows=True,
 )
 _OF_SETS = Passes(
@@ -122,7 +123,7 @@ _OF_SETS = Passes(
     set_passes.RULES,
     lambda model: (model.n_features, model.n_topics),
     _refuse_alpha,
-    _OF_EM,
+    OF_EM,
 )
 _OF_SEQUENCES = Passes(
     chain_passes.ExpectedStates,
@@ -132,10 +133,10 @@ _OF_SEQUENCES = Passes(
     chain_passes.RULES,
     lambda model: model.emission.shape,
     _refuse_alpha,
-    _OF_CHAINS,
+    OF_CHAINS,
     cut=chain_passes.stretches,
     begun=chain_passes.begun,
-    most=_MOST_OF_CHAINS,
+    most=MOST_OF_CHAINS,
 )
 _OF_VIEWS = Passes(
     view_passes.ExpectedViews,
@@ -145,7 +146,7 @@ _OF_VIEWS = Passes(
     view_passes.RULES,
     lambda model: (sum(map(len, model.tables.values())), model.n_topics),
     view_passes.require_one_state,
-    _OF_EM,
+    OF_EM,
     begun=view_passes.begun,
 )
 _OF_TABLES = Passes(
@@ -156,7 +157,7 @@ _OF_TABLES = Passes(
     tree_passes.RULES,
     lambda model: (sum(table.size for table in model.tree.tables), 1),
     _refuse_alpha,
-    _OF_EM,
+    OF_EM,
     states=tree_passes.conditionals,
 )
 _OF_EDGES = Passes(
@@ -167,7 +168,7 @@ _OF_EDGES = Passes(
     edge_passes.RULES,
     lambda model: model.memberships.shape,
     edge_passes.require_one_community,
-    _OF_EM,
+    OF_EM,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
     {
@@ -182,33 +183,6 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
         Blockmodel.name: _OF_EDGES,
     }
 )
-
-
-def settled(before: Any, after: Any) -> bool:
-    """Whether a pass changed a model by little of its error bars on average: `Passes.settles`.
-
-    Without bars the limit is a hundredth: of L1 of a distribution, of the spread of a cluster.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> model = TopicModel.from_topics(np.array([[0.5], [0.5]]), np.ones(1))
-    >>> other = replace(model, topics=np.array([[0.51], [0.49]]))
-    >>> settled(model, other), settled(model, replace(other, topic_bars=np.ones(1)))
-    (False, True)
-    """
-    family = passes_of(type(after))
-    old, new = family.states(before), family.states(after)
-    if isinstance(old, Clusters) and isinstance(new, Clusters):
-        moved = np.linalg.norm(new.means - old.means, axis=1)
-        unit = np.sqrt(new.variances.mean(axis=1) * new.means.shape[1])
-    else:
-        assert isinstance(old, States)
-        assert isinstance(new, States)
-        moved = np.abs(new.columns - old.columns).sum(axis=0)
-        unit = np.ones(new.number)
-    bound = _MOVED * unit if new.bars is None else family.settles * new.bars
-    return bool(moved.mean() <= bound.mean())
 
 
 def passes_of(model: type[Any]) -> Passes:

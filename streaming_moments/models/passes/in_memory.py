@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeVar
 from streaming_moments.arguments import checked
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
-from streaming_moments.models.passes.families import AUTO, passes_of, settled
+from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.passes.polishing import PASSES, M
+from streaming_moments.models.passes.stopping import AUTO
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.progress import Report, reporter, unreported
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -119,7 +120,7 @@ def passes_over(
         note = Polishing("", number, alpha, 0, total.documents, total.tokens)
         polishing = replace(polishing, polishing=note)
         report(f"pass {number} of at most {most}: {total.documents:,} records")
-        if passes == AUTO and settled(before, polishing):
+        if passes == AUTO and family.settled(before, polishing):
             break
     done: T = polishing
     return done

@@ -64,12 +64,9 @@ class BlockSums:
         """
         arrays, block = self.arrays, self.block
         for projected in of_basis(self.basis, batches):
-            word_counts, frequencies = arrays["word_counts"], arrays["document_frequencies"]
-            np.add(word_counts, projected.word_counts[block.rows], out=word_counts)
-            if "weighted_counts" in arrays:
-                weighted = arrays["weighted_counts"]
-                np.add(weighted, projected.weighted_counts[block.rows], out=weighted)
-            np.add(frequencies, np.diff(projected.starts)[block.rows], out=frequencies)
+            for name, sums in arrays.items():
+                if sums.ndim == 1:
+                    np.add(sums, getattr(projected, name)[block.rows], out=sums)
             self._add_pairs(projected)
             steps = [triple_kernels.add_triples]
             if projected.long.any():

@@ -21,6 +21,7 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
 from streaming_moments.statistics.counts.statistics import (
+    SIGNED,
     MomentStatistics,
     statistic_shapes,
     zero_arrays,
@@ -150,7 +151,7 @@ class CountsFoundation:
 
     def compresses(self, name: str) -> bool:
         """Whether an array's bytes are worth compressing: the sketch is noise to a compressor."""
-        return name != "triple_sketch"
+        return name not in SIGNED
 
     def totals(self, tables: Arrays, rows: int | None = None) -> RowLengths[LengthHistogram]:
         """Lengths of the documents, with only the first words counted."""

@@ -21,8 +21,10 @@ from streaming_moments.statistics.row_block import RowBlock
 # Share of a row above which all of it is held: an entry alone takes six times as long, and twice
 # the bytes. Shares of a tenth to a third are as fast.
 _DENSE = 1 / 3
-# Numbers that a register of the widest kind holds.
-_LANES = 16
+# Above it a whole number may be rounded in float32.
+_LARGEST_EXACT = 2**24
+# Numbers that a register of 256 bits holds.
+_LANES = 8
 # Topics that dense rows are worked out for together.
 _TOPICS = 4
 
@@ -81,25 +83,53 @@ array([3], dtype=int32), array([1.], dtype=float32))
         if leading is not None:
             rows, core = statistics.block.size(leading), leading
         pairs, taken = _pairs(statistics, half)
-        least = max(math.ceil(_DENSE * core), 1)
-        # what is not filled takes no memory
-        entries, dense = np.empty(rows, dtype=np.int64), np.empty((rows, core), dtype=dtype)
-        size = rows * (least - 1) + 1
-        words, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
-        likelihood_kernels.copy_rows(pairs, taken, least, entries, dense, words, counts)
-        full = entries >= least
-        dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
-        starts = np.concatenate([[0], np.cumsum(entries[sparse_places])])
-        # what was not filled goes back, and nothing is copied
-        dense.resize((dense_places.size, core), refcheck=False)
-        for array in (words, counts):
-            array.resize(int(starts[-1]), refcheck=False)
-        _, C2, _ = row_constants(statistics, Mixture())
-        whole = statistics.row_lengths.whole.C2
-        scales = quotients(np.full(rows, whole, dtype=np.float64), C2[:rows])
-        return cls(
-            statistics.block, scales, dense, dense_places, sparse_places, starts, words, counts
+        least, room = _least(core), _Room.of(rows, core, dtype)
+        likelihood_kernels.copy_rows(
+            pairs, taken, least, room.entries, room.dense, room.words, room.counts
         )
+        return room.filled(statistics, least)
+
+    @classmethod
+    def with_halves(cls, statistics: Statistics) -> tuple[PairRows, PairRows, PairRows]:
+        """Pair counts of all documents, of the even half and of the odd half, as `of` gives them.
+
+        All three are read together, in two thirds of the time that one after another takes.
+
+        Examples
+        --------
+        >>> from streaming_moments import Basis, CountBatch, MomentStatistics
+        >>> batch = CountBatch.from_csr([[2, 0], [1, 1], [1, 2]])
+        >>> statistics = MomentStatistics.of(batch, Basis(np.eye(2, 1, dtype=np.int8), 2))
+        >>> [part.dense.tolist() for part in PairRows.with_halves(statistics)]
+        [[[2.0, 3.0], [3.0, 2.0]], [[2.0, 0.0]], [[0.0, 3.0], [3.0, 2.0]]]
+        """
+        even, whole = _even(statistics), cls.of(statistics)
+        largest = max(held.max(initial=0) for held in (whole.dense, whole.counts))
+        if even.dtype.kind == "f" or largest > _LARGEST_EXACT:
+            # the odd half is what is left of numbers that are not rounded
+            return whole, cls.of(statistics, half=0), cls.of(statistics, half=1)
+        (rows, core), full = even.shape, np.ones(len(even), dtype=np.bool_)
+        full[whole.sparse_places] = False
+        least, parts = _least(core), [_Room.of(rows, core, np.float32) for _ in range(2)]
+        likelihood_kernels.split_rows(
+            full,
+            whole.dense,
+            whole.starts,
+            whole.words,
+            whole.counts,
+            read_only(even),
+            least,
+            parts[0].entries,
+            parts[1].entries,
+            parts[0].dense,
+            parts[1].dense,
+            parts[0].words,
+            parts[1].words,
+            parts[0].counts,
+            parts[1].counts,
+        )
+        halves = [part.filled(statistics, least) for part in parts]
+        return whole, halves[0], halves[1]
 
     def ratios(
         self,
@@ -210,6 +240,53 @@ array([3], dtype=int32), array([1.], dtype=float32))
         rights[:, : right.shape[1]] = quotients(right, expected[: len(right)])
         columns = rights[:, : _filled_up(right.shape[1], _TOPICS)]
         return lefts, rights, np.ascontiguousarray(columns.T)
+
+
+@dataclass(frozen=True, eq=False)
+class _Room:
+    """Room for the rows of a block, which a kernel fills: what is not filled takes no memory."""
+
+    entries: NDArray[np.int64]
+    dense: NDArray[Any]
+    words: NDArray[np.int32]
+    counts: NDArray[Any]
+
+    @classmethod
+    def of(cls, rows: int, core: int, dtype: type[np.floating[Any]]) -> _Room:
+        size = rows * (_least(core) - 1) + 1
+        return cls(
+            np.empty(rows, dtype=np.int64),
+            np.empty((rows, core), dtype=dtype),
+            np.empty(size, dtype=np.int32),
+            np.empty(size, dtype=dtype),
+        )
+
+    def filled(self, statistics: Statistics, least: int) -> PairRows:
+        full = self.entries >= least
+        dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
+        starts = np.concatenate([[0], np.cumsum(self.entries[sparse_places])])
+        # what was not filled goes back, and nothing is copied
+        self.dense.resize((dense_places.size, self.dense.shape[1]), refcheck=False)
+        for array in (self.words, self.counts):
+            array.resize(int(starts[-1]), refcheck=False)
+        _, C2, _ = row_constants(statistics, Mixture())
+        whole = statistics.row_lengths.whole.C2
+        scales = quotients(np.full(full.size, whole, dtype=np.float64), C2[: full.size])
+        return PairRows(
+            statistics.block,
+            scales,
+            self.dense,
+            dense_places,
+            sparse_places,
+            starts,
+            self.words,
+            self.counts,
+        )
+
+
+def _least(core: int) -> int:
+    """Entries above zero from which on all of a row is held."""
+    return max(math.ceil(_DENSE * core), 1)
 
 
 def _filled_up(number: int, size: int) -> int:

@@ -136,6 +136,11 @@ class ProjectedBatch:
         )
 
     @property
+    def document_frequencies(self) -> NDArray[np.int64]:
+        """(n,) int64, documents with each word."""
+        return np.diff(self.starts)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         arrays = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,49 @@ from streaming_moments.statistics.counts.adding import (
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
-from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
+from streaming_moments.statistics.counts.lengths.row_lengths import L, RowLengths
 from streaming_moments.statistics.counts.projection import ProjectedBatch, joined
 from streaming_moments.statistics.row_block import RowBlock
 
+Number = TypeVar("Number", np.int64, np.float64)
+SIGNED = frozenset({"triple_sketch"})  # names of arrays whose entries may be below zero
+
 
 @dataclass(frozen=True, eq=False)
-class MomentStatistics:
+class WordArrays(Generic[L, Number]):
+    """Arrays of one row for each word of a row block, in whole numbers or weighted.
+
+    `MomentStatistics` says what each array is, `statistic_shapes` its shape and when it is there.
+    """
+
+    basis: Basis
+    block: RowBlock
+    length_histogram: L
+    word_counts: NDArray[Number]
+    document_frequencies: NDArray[Number]
+    pair_counts: NDArray[Number]
+    triple_sketch: NDArray[Number]
+    codocuments: NDArray[Number] | None = None
+    later: tuple[tuple[int, L], ...] = ()
+    weighted_counts: NDArray[Number] | None = None
+    even_pair_counts: NDArray[Number] | None = None
+
+    __repr__ = short_repr
+    __sizeof__ = held_bytes
+
+    @property
+    def moment_counts(self) -> NDArray[Number]:
+        """(r,) `sum w x_i` for M1: the word counts if documents are pooled."""
+        return self.word_counts if self.weighted_counts is None else self.weighted_counts
+
+    @property
+    def row_lengths(self) -> RowLengths[L]:
+        """Documents that count each row."""
+        return RowLengths(self.length_histogram, self.later)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MomentStatistics(WordArrays[LengthHistogram, np.int64]):
     """Sufficient statistics of the first three moments for a block of rows, all int64.
 
     A commutative group: `zero` is the identity, `+` and `-` are exact, so any order and any
@@ -73,20 +110,6 @@ class MomentStatistics:
     >>> statistics + MomentStatistics.zero(basis) == statistics
     True
     """
-
-    basis: Basis
-    block: RowBlock
-    length_histogram: LengthHistogram
-    word_counts: NDArray[np.int64]
-    document_frequencies: NDArray[np.int64]
-    pair_counts: NDArray[np.int64]
-    triple_sketch: NDArray[np.int64]
-    codocuments: NDArray[np.int64] | None = None
-    later: tuple[tuple[int, LengthHistogram], ...] = ()
-    weighted_counts: NDArray[np.int64] | None = None
-    even_pair_counts: NDArray[np.int64] | None = None
-
-    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         shapes = statistic_shapes(self.basis, self.block, *self.optional)
@@ -207,7 +230,6 @@ class MomentStatistics:
         return all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     __hash__ = None  # type: ignore[assignment]
-    __sizeof__ = held_bytes
 
     @property
     def optional(self) -> tuple[bool, bool]:
@@ -215,19 +237,9 @@ class MomentStatistics:
         return self.codocuments is not None, self.even_pair_counts is not None
 
     @property
-    def row_lengths(self) -> RowLengths[LengthHistogram]:
-        """Documents that count each row."""
-        return RowLengths(self.length_histogram, self.later)
-
-    @property
     def totals(self) -> RowLengths[LengthHistogram]:
         """Sums that all row blocks of the same documents share."""
         return self.row_lengths
-
-    @property
-    def moment_counts(self) -> NDArray[np.int64]:
-        """(r,) `sum w x_i` for M1: the word counts if documents are pooled."""
-        return self.word_counts if self.weighted_counts is None else self.weighted_counts
 
     @property
     def n_documents(self) -> int:
@@ -255,7 +267,7 @@ class MomentStatistics:
         negative = [
             f"{name} ({int((array < 0).sum())} counts below zero)"
             for name, array in self.arrays().items()
-            if name != "triple_sketch" and array.size and array.min() < 0
+            if name not in SIGNED and array.size and array.min() < 0
         ]
         if self.even_pair_counts is not None and (self.pair_counts < self.even_pair_counts).any():
             negative.append("pair_counts (of the odd half below zero)")
@@ -318,6 +330,8 @@ def statistic_shapes(
     basis: Basis, block: RowBlock, codocuments: bool, halves: bool, n_words: int | None = None
 ) -> dict[str, tuple[int, ...]]:
     """Shape of each int64 row array of `MomentStatistics`, by name; maybe for fewer words.
+
+    Arrays of one number a word are sums of what `ProjectedBatch` has under the same name.
 
     Examples
     --------

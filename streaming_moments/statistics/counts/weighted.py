@@ -10,17 +10,15 @@ from numpy.typing import NDArray
 
 from streaming_moments.decompositions.forms import Form
 from streaming_moments.errors import InvalidInput
-from streaming_moments.numerics.held_bytes import held_bytes
-from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram, WeightedLengths
 from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
-from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.statistics.counts.statistics import MomentStatistics, WordArrays
 from streaming_moments.statistics.row_block import RowBlock
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedStatistics:
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedStatistics(WordArrays[WeightedLengths, np.float64]):
     """Weighted sum of integer statistics for a block of rows; not exact, as it is not integer.
 
     A fit accepts it instead of `MomentStatistics`, but it cannot be added or subtracted.
@@ -48,32 +46,6 @@ class WeightedStatistics:
     >>> WeightedStatistics.of([(1.0, part), (0.5, part)]).word_counts
     array([3. , 1.5])
     """
-
-    basis: Basis
-    block: RowBlock
-    length_histogram: WeightedLengths
-    word_counts: NDArray[np.float64]
-    document_frequencies: NDArray[np.float64]
-    pair_counts: NDArray[np.float64]
-    triple_sketch: NDArray[np.float64]
-    codocuments: NDArray[np.float64] | None = None
-    later: tuple[tuple[int, WeightedLengths], ...] = ()
-    weighted_counts: NDArray[np.float64] | None = None
-    even_pair_counts: NDArray[np.float64] | None = None
-
-    __repr__ = short_repr
-
-    __sizeof__ = held_bytes
-
-    @property
-    def moment_counts(self) -> NDArray[np.float64]:
-        """(r,) weighted counts for M1, as in `MomentStatistics`."""
-        return self.word_counts if self.weighted_counts is None else self.weighted_counts
-
-    @property
-    def row_lengths(self) -> RowLengths[WeightedLengths]:
-        """Documents that count each row."""
-        return RowLengths(self.length_histogram, self.later)
 
     @classmethod
     def of(cls, parts: Iterable[tuple[float, MomentStatistics]]) -> WeightedStatistics:

@@ -29,7 +29,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.aggregation import group_runner, sums
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.aggregation.reduction import STEP
-from streaming_moments.pipelines.cluster import worker_rpc
+from streaming_moments.pipelines.cluster import silent_workers, worker_rpc
 from streaming_moments.pipelines.cluster.cluster import budget_of, connect
 from streaming_moments.pipelines.cluster.memory import LIMITS, MEBIBYTE
 from streaming_moments.pipelines.cluster.run import Run
@@ -212,7 +212,7 @@ class StoppedAfter:
 
 
 def test_a_worker_that_hangs_is_not_waited_for_at_the_close(store, undisturbed, monkeypatch):
-    monkeypatch.setattr(worker_rpc, "ANSWER_SECONDS", 5.0)
+    monkeypatch.setattr(silent_workers, "ANSWER_SECONDS", 5.0)
     _, listed, expected = undisturbed
     with processes(2) as (_, cluster):
         # before the sums are frozen, and before they are given up
@@ -269,7 +269,7 @@ def test_a_worker_that_hangs_or_dies_is_not_waited_for_where_a_job_begins_or_rea
             os.kill(dying, signal.SIGKILL)
             given.result(PATIENCE)
 
-        monkeypatch.setattr(worker_rpc, "ANSWER_SECONDS", 3.0)
+        monkeypatch.setattr(silent_workers, "ANSWER_SECONDS", 3.0)
         client.wait_for_workers(2, timeout=PATIENCE)
         future = client.submit(os.getpid, pure=False)
         process = future.result()
@@ -290,12 +290,12 @@ def test_which_worker_is_silent_is_told_by_the_clock_of_the_scheduler_set_back_o
         before = {*client.run(os.getpid).values()}
         # a client whose clock is hours ahead takes nobody for dead
         monkeypatch.setattr(time, "time", lambda: real() + 3 * 3600)
-        worker_rpc.restart_silent(client)
+        silent_workers.restart_silent(client)
         monkeypatch.undo()
         assert {*client.run(os.getpid).values()} == before
 
         # a worker that was heard of before the clock was set back, and hangs
-        monkeypatch.setattr(worker_rpc, "ANSWER_SECONDS", 5.0)
+        monkeypatch.setattr(silent_workers, "ANSWER_SECONDS", 5.0)
         workers = client.run(os.getpid)
         address, process = min(workers.items())
         os.kill(process, signal.SIGSTOP)
@@ -304,7 +304,7 @@ def test_which_worker_is_silent_is_told_by_the_clock_of_the_scheduler_set_back_o
             dask_scheduler.workers[address].last_seen += 3 * 3600
 
         client.run_on_scheduler(set_back)
-        worker_rpc.restart_silent(client)
+        silent_workers.restart_silent(client)
         until(lambda: not psutil.pid_exists(process))
         client.wait_for_workers(2, timeout=PATIENCE)
         assert before - {process} < {*client.run(os.getpid).values()}

@@ -12,7 +12,7 @@ import pytest
 
 from streaming_moments import polished
 from streaming_moments.errors import BoundExceeded, InvalidInput, ShardError
-from streaming_moments.models.passes.families import MOST_PASSES
+from streaming_moments.models.passes.stopping import MOST_PASSES
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run

@@ -126,9 +126,9 @@ def test_the_state_is_read_once_or_as_often_as_little_memory_needs(store, embedd
     read.clear()
     run = Run(without_room_for_blocks(store, 5, embedded))
     poor = select(store, *asked, run, refine=2)
-    # core; pair counts, of each half too; for each alpha0 slices, rows of 2 and 4 and of 5;
+    # core; pair counts, with those of each half; for each alpha0 slices, rows of 2 and 4 and of 5;
     # co-document counts
-    assert sorted(read) == sorted(11 * [*range(store.row_blocks)])
+    assert sorted(read) == sorted(9 * [*range(store.row_blocks)])
     for one, two in zip(numbers_of(rich), numbers_of(poor), strict=True):
         assert one == two
 

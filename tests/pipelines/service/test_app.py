@@ -13,6 +13,7 @@ from streaming_moments.pipelines.service.http import reading
 from streaming_moments.pipelines.service.http.admission import Door
 from streaming_moments.pipelines.service.http.app import _Answers, _Logged, by_path
 from streaming_moments.pipelines.service.http.routes import CALLS
+from streaming_moments.pipelines.service.service_log import ServiceLog
 from streaming_moments.pipelines.service.tokens import Role
 
 HEADERS = {
@@ -107,7 +108,7 @@ def test_two_lengths_alone_are_refused_and_what_is_not_answered_has_no_status(ca
 
     capture = LogCapture()
     log = structlog.wrap_logger(structlog.PrintLogger(), processors=[capture])
-    logged = _Logged(nothing, caller.service, log)
+    logged = _Logged(nothing, caller.service, ServiceLog(log))
     both = [(b"content-length", b"1"), (b"transfer-encoding", b"chunked")]
     for headers in ([], both):
         asyncio.run(logged({"type": "http", "path": "/", "headers": headers}, None, send))

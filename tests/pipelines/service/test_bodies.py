@@ -8,10 +8,10 @@ import zlib
 
 import pytest
 
-from streaming_moments.pipelines.service.body_budget import Budget
 from streaming_moments.pipelines.service.http import bodies
 from streaming_moments.pipelines.service.http.bodies import documents_in, json_in, read_body
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.limits import Budget
 from streaming_moments.storage.inbox.records import Unreadable
 
 MOST, HARMLESS = 100, 200_000

@@ -18,7 +18,7 @@ from forking import forking
 
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.ingest_worker import children
-from streaming_moments.pipelines.service.ingest_worker.heartbeats import Beating, Heard
+from streaming_moments.pipelines.service.ingest_worker.hung_worker import Beating, Heard
 from streaming_moments.storage.inbox.inbox import Inbox
 from streaming_moments.storage.inbox.receipts import new_receipt
 from streaming_moments.storage.inbox.records import RecordShape

@@ -7,15 +7,15 @@ from time import monotonic
 import fsspec
 import pytest
 
-from streaming_moments.pipelines.service.body_budget import Budget
 from streaming_moments.pipelines.service.counting_progress import Counting
 from streaming_moments.pipelines.service.gauges import Gauges
 from streaming_moments.pipelines.service.ingest_worker.steps import NAMES, FailingStep
-from streaming_moments.pipelines.service.memory_shard import as_shard
+from streaming_moments.pipelines.service.limits import Budget
 from streaming_moments.pipelines.service.page_cache import PageCache
 from streaming_moments.pipelines.service.recent_counts import MINUTES, Rates
 from streaming_moments.storage.inbox.inbox import Backlog
 from streaming_moments.storage.inbox.set_aside import SetAside
+from streaming_moments.storage.shards import as_shard
 
 
 def test_a_budget_is_taken_to_its_end_and_given_back():

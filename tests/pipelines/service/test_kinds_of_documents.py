@@ -20,8 +20,9 @@ from streaming_moments.pipelines.jobs.kinds.create_kinds import KindOptions, cre
 from streaming_moments.pipelines.jobs.outputs.registry import output_of
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputOptions
 from streaming_moments.pipelines.jobs.update import update
-from streaming_moments.pipelines.service.config import LimitsSection, service_of
+from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.ingest_worker.accumulator import Accumulator
+from streaming_moments.pipelines.service.limits import LimitsSection
 from streaming_moments.pipelines.service.record_schema import shape_of
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore

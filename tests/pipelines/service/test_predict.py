@@ -12,7 +12,7 @@ from streaming_moments.models.inference import posteriors
 from streaming_moments.models.mixtures.gaussian_mixture import log_sums
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.service import published as module
-from streaming_moments.pipelines.service.config import LimitsSection
+from streaming_moments.pipelines.service.limits import LimitsSection
 from streaming_moments.pipelines.service.predict import ANSWERS, Answering
 from streaming_moments.pipelines.service.published import Published, answering
 from streaming_moments.pipelines.service.record_schema import shape_of

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.service.config import LimitsSection
+from streaming_moments.pipelines.service.limits import LimitsSection
 from streaming_moments.pipelines.service.record_schema import shape_of, takes_texts
 from streaming_moments.storage.counting.symbols.sequences import SequencesForm
 from streaming_moments.storage.counting.tokens import TokenPolicy

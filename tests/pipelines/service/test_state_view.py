@@ -11,10 +11,11 @@ import pytest
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.pipelines.service import counting_progress, state_view, validation
-from streaming_moments.pipelines.service.config import LimitsSection, service_of
+from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.counting_progress import Counting, counting_now
 from streaming_moments.pipelines.service.ingest_worker.counted import note_reached
 from streaming_moments.pipelines.service.ingest_worker.steps import FailingStep
+from streaming_moments.pipelines.service.limits import LimitsSection
 from streaming_moments.pipelines.service.published import Published
 from streaming_moments.pipelines.service.record_schema import shape_of, takes_texts
 from streaming_moments.pipelines.service.state_view import Current

@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import pytest
 
-from streaming_moments.pipelines.service.ingest_worker import children, heartbeats
+from streaming_moments.pipelines.service.ingest_worker import children, hung_worker
 from streaming_moments.pipelines.service.ingest_worker.children import _Watch, watched
-from streaming_moments.pipelines.service.ingest_worker.heartbeats import Beating, Heard
+from streaming_moments.pipelines.service.ingest_worker.hung_worker import Beating, Heard
 
 
 class Clock:
@@ -232,7 +232,7 @@ class Progress:
 
 def test_beats_are_a_fifth_of_a_second_apart_and_progress_is_passed_on(monkeypatch):
     now, shown = [0.2], Progress()
-    monkeypatch.setattr(heartbeats, "monotonic", lambda: now[0])
+    monkeypatch.setattr(hung_worker, "monotonic", lambda: now[0])
     read, write = os.pipe()
     beating = Beating(write, shown)
     beating.beat()
@@ -254,7 +254,7 @@ def test_beats_are_a_fifth_of_a_second_apart_and_progress_is_passed_on(monkeypat
 
 def test_silence_is_since_the_last_beat(monkeypatch):
     now = [5.0]
-    monkeypatch.setattr(heartbeats, "monotonic", lambda: now[0])
+    monkeypatch.setattr(hung_worker, "monotonic", lambda: now[0])
     heard = Heard(3.0)
     assert heard.silence() == 2.0
     heard.beat()

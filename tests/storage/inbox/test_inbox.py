@@ -8,6 +8,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from sent_documents import sent
@@ -16,9 +17,9 @@ from unreliable_proxy import Fault
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.created import CreationUnknown, create_once, lacks_space
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.retries import CREATE_ATTEMPTS
 from streaming_moments.storage.files.sealed import seal
 from streaming_moments.storage.inbox import group_commit
-from streaming_moments.storage.inbox import inbox as inbox_module
 from streaming_moments.storage.inbox.group_commit import GroupCommit, InboxClosed
 from streaming_moments.storage.inbox.idempotency import KeyReused
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
@@ -139,15 +140,19 @@ def test_a_storage_that_overwrites_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_storage_that_does_not_say_whether_it_overwrites_is_refused(tmp_path, monkeypatch):
+    tried = []
+
     def cut_off(folder, name, content):
+        tried.append(name)
         raise OSError("connection reset")
 
     Inbox.open(str(tmp_path))
     monkeypatch.setattr(Folder, "create", cut_off)
-    monkeypatch.setattr(inbox_module, "_ATTEMPTS", 2)
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda seconds: None))
     told = r"cannot find out whether .* overwrites files \(OSError: connection reset\); check"
     with pytest.raises(StoreError, match=told):
         Inbox.open(str(tmp_path))
+    assert len(tried) == 1 + CREATE_ATTEMPTS, "once before it is there, then to learn of it"
 
 
 @pytest.mark.parametrize("lost", [["reply lost"], ["refused", "reply lost"], ["refused"] * 3])

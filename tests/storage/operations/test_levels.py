@@ -1,6 +1,7 @@
 """Levels: few segments are read after any number of commits, with equal results."""
 
 import dataclasses
+import hashlib
 import shutil
 from collections import Counter
 from datetime import date, timedelta
@@ -10,9 +11,24 @@ import pytest
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.commit_json import commit_from_json, commit_to_json
 from streaming_moments.storage.log.commits import SegmentReference, SegmentSum
-from streaming_moments.storage.log.covering import Summed, covered, reference_of, sums_among
+from streaming_moments.storage.log.covering import (
+    Summed,
+    added,
+    covered,
+    reference_of,
+    sums_among,
+)
+from streaming_moments.storage.log.layout import SHARDS
+from streaming_moments.storage.log.ledger import (
+    Ledger,
+    ShardsAlreadyCounted,
+    read_ledger,
+    table_of,
+)
 from streaming_moments.storage.operations.compaction import (
     SegmentsChanged,
     commit_compaction,
@@ -242,6 +258,94 @@ def test_a_sum_of_other_segments_than_it_says_is_found_out():
     forged = dataclasses.replace(store.commit, sums=(other,))
     found = dataclasses.replace(store, commit=forged).verify()
     assert any("is not the sum of its segments" in line for line in found)
+
+
+def ledgers_read(store, monkeypatch):
+    """The shards of a store that is opened anew, and the ledgers that are read for them."""
+    read, find = [], Folder.find_all
+
+    def finding(folder, names, limits=None):
+        read.extend(name.split("/")[1] for name in names if name.endswith(SHARDS))
+        return find(folder, names, limits)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "find_all", finding)
+        return list(MomentStore.open(store.url).ledger()), read
+
+
+def test_as_few_ledgers_are_read_as_segments(tmp_path, monkeypatch):
+    store = daily(30, url=tmp_path / "store")
+    store = merged(forget(store, {"004": 4, "017": 17}), 3)
+    shards, read = ledgers_read(store, monkeypatch)
+    assert sorted(read) == sorted(reference_of(part).id for part in store.parts)
+    assert len(read) < len(store.commit.segments) / 3
+    # in the order of the segments, whatever sums they are read from
+    assert shards == list(read_ledger(store.folder, store.commit.segments, Ledger({})))
+    assert len(shards) == 28
+
+
+def without_records(store, one):
+    """The store where a sum has no records, as an earlier version of the package wrote it."""
+    place = Path(store.url) / "segments" / one.id
+    manifest = unseal((place / "manifest.json").read_bytes(), "")
+    del manifest["files"][SHARDS]
+    content = seal(manifest)
+    (place / "manifest.json").write_bytes(content)
+    (place / SHARDS).unlink()
+    sums = [
+        dataclasses.replace(own, manifest=hashlib.sha256(content).hexdigest())
+        if own.id == one.id
+        else own
+        for own in store.commit.sums
+    ]
+    commit = store.commit.successor("compact", "", sums=tuple(sums))
+    return store.extended(lambda head: commit)
+
+
+def test_of_a_sum_without_records_those_of_what_it_is_made_of_are_read(tmp_path, monkeypatch):
+    store = daily(20, url=tmp_path / "store")
+    top = max(store.parts, key=width)
+    bare = without_records(
+        store, next(one for one in store.commit.sums if one.id == top.reference.id)
+    )
+    shards, read = ledgers_read(bare, monkeypatch)
+    assert shards == list(store.ledger())
+    assert {one.reference.id for one in top.of} <= {*read}
+    assert top.reference.id not in read
+    assert len(read) == len(store.parts) - 1 + len(top.of)
+    assert bare.verify() == []
+    healed = merged(counted(bare, 20), 3)
+    require(healed, range(21))
+
+
+@pytest.mark.parametrize("harm", ["gone", "damaged"])
+def test_records_of_a_sum_that_are_gone_or_damaged_are_read_elsewhere(tmp_path, harm):
+    store = daily(10, url=tmp_path / "store")
+    top = max(store.parts, key=width)
+    place = Path(store.url) / "segments" / top.reference.id / SHARDS
+    if harm == "gone":
+        place.unlink()
+    else:
+        place.write_bytes(place.read_bytes()[:-1] + b"?")
+    again = MomentStore.open(store.url)
+    require(again, range(10))
+    [problem] = again.verify()
+    assert "delete that folder" in problem
+    with pytest.raises(ShardsAlreadyCounted):
+        counted(again, 3)
+
+
+def test_a_sum_with_other_records_than_its_segments_is_found_out():
+    store = daily(4)
+    [one] = store.commit.sums
+    writer, parts = store.new_segment(), [added(part) for part in store.commit.segments[:3]]
+    files = [file for index in range(store.row_blocks) for file in write_sum(writer, parts, index)]
+    ledger = Ledger({part: table_of([record("forged", 7)]) for part in one.of})
+    digest, _ = writer.seal_beside(total(range(3)).totals, ledger, files)
+    forged = dataclasses.replace(one, id=writer.id, manifest=digest)
+    commit = dataclasses.replace(store.commit, sums=(forged,))
+    [problem] = dataclasses.replace(store, commit=commit).verify()
+    assert "has records that differ from its segments" in problem
 
 
 def test_of_two_writers_that_sum_the_same_one_is_told_that_the_other_came_first():

@@ -286,3 +286,74 @@ def copy_rows(
                 words[entry] = h
                 counts[entry] = more
                 entry += more > 0
+
+
+@kernel()
+def split_rows(
+    full: NDArray[np.bool_],
+    dense: Real,
+    starts: NDArray[np.int64],
+    words: NDArray[np.int32],
+    counts: Real,
+    even: Real,
+    least: int,
+    even_entries: NDArray[np.int64],
+    odd_entries: NDArray[np.int64],
+    even_dense: Real,
+    odd_dense: Real,
+    even_words: NDArray[np.int32],
+    odd_words: NDArray[np.int32],
+    even_counts: Real,
+    odd_counts: Real,
+) -> None:
+    """Rows of each half, as `copy_rows` gives them, from those of the whole that it gave.
+
+    full : (rows,) whether a row of the whole is in `dense`; the others are in `words` and `counts`
+    even : (rows, core) pair counts of the even half, read where the whole has any
+    even_entries, odd_entries, even_dense, odd_dense, ... : room of each half, as of `copy_rows`
+    """
+    core = np.uint64(dense.shape[1])
+    kind = dense.dtype.type
+    nothing = kind(0)
+    row_of_dense, row_of_sparse, even_free, odd_free = 0, 0, 0, 0
+    e = o = 0
+    for row in range(full.size):
+        own = even[row]
+        if not full[row]:
+            evens, odds = e, o
+            for entry in range(starts[row_of_sparse], starts[row_of_sparse + 1]):
+                word = words[entry]
+                part = kind(own[word])
+                rest = counts[entry] - part
+                # without a branch, which would be guessed wrong
+                even_words[e] = odd_words[o] = word
+                even_counts[e], odd_counts[o] = part, rest
+                e += part > nothing
+                o += rest > nothing
+            even_entries[row], odd_entries[row] = e - evens, o - odds
+            row_of_sparse += 1
+            continue
+        line, evens, odds = dense[row_of_dense], 0, 0
+        row_of_dense += 1
+        for h in range(core):
+            part = kind(own[h])
+            evens += part > nothing
+            odds += line[h] - part > nothing
+        even_entries[row], odd_entries[row] = evens, odds
+        if evens >= least:
+            for h in range(core):
+                even_dense[even_free, h] = own[h]
+            even_free += 1
+        else:
+            for h in range(core):
+                even_words[e], even_counts[e] = h, own[h]
+                e += own[h] > 0
+        if odds >= least:
+            for h in range(core):
+                odd_dense[odd_free, h] = line[h] - kind(own[h])
+            odd_free += 1
+        else:
+            for h in range(core):
+                rest = line[h] - kind(own[h])
+                odd_words[o], odd_counts[o] = h, rest
+                o += rest > nothing

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES
+from streaming_moments.pipelines.jobs.drift.measures import DRIFT_MEASURES, night_cells
 from streaming_moments.pipelines.reports.html_report import content_of
 from streaming_moments.pipelines.reports.metrics import RunMetrics, metrics_registry
 from streaming_moments.pipelines.reports.page import ReportPage, RunPoint
@@ -26,6 +26,10 @@ def test_each_number_of_drift_has_its_row_and_its_place_in_metrics():
     for one in DRIFT_MEASURES:
         name = f"streaming_moments_{one.metric}"
         assert registry.get_sample_value(name, {"store": "store"}) == drift[one.key]
+
+
+def test_columns_of_nights_show_percent_and_what_is_unknown():
+    assert night_cells(Drift(0.714, 0.12345, 900.0, None)) == ["0.71", "12.35", "\N{EN DASH}"]
 
 
 @pytest.mark.parametrize("drift", [None, Drift(0.5, 0.25, 900.0, 0.125)])

@@ -43,6 +43,29 @@ def test_a_half_is_read_as_if_its_documents_were_alone(block, half, counts, basi
         PairRows.of(alone, half=half)
 
 
+WIDE = COUNTS.copy()
+WIDE[0, :2] = 4099, 4097  # pairs that float32 rounds
+PARTS = "dense", "dense_places", "sparse_places", "starts", "words", "counts", "scales"
+
+
+@pytest.mark.parametrize("block", [RowBlock(), RowBlock(1, 3)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("counts", "basis"), [(COUNTS, BASIS), (RARE, OF_RARE), (WIDE, BASIS), (0 * COUNTS, BASIS)]
+)
+def test_the_whole_and_its_halves_are_read_together(block, weighted, counts, basis):
+    statistics = MomentStatistics.of(CountBatch.from_csr(counts), basis, block)
+    if weighted:
+        statistics = WeightedStatistics.of([(0.3, statistics)])
+    found = PairRows.with_halves(statistics)
+    for half, own in zip((None, 0, 1), found, strict=True):
+        expected = PairRows.of(statistics, half=half)
+        for name in PARTS:
+            assert np.array_equal(getattr(own, name), getattr(expected, name))
+    with pytest.raises(InvalidInput, match="keep no halves"):
+        PairRows.with_halves(replace(statistics, even_pair_counts=None))
+
+
 def test_a_row_has_the_same_bits_wherever_it_stands():
     rows = PairRows.of(MomentStatistics.of(CountBatch.from_csr(COUNTS), BASIS))
     expected, number = np.full(12, 1 / 12), rows.dense_places.size

@@ -1,8 +1,10 @@
-"""Heartbeats: a process that accumulates says through a pipe that it goes on."""
+"""A hung worker: who says nothing through its pipe for `hung_after` is killed."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
@@ -33,6 +35,16 @@ class Heard:
     def silence(self) -> float:
         """Seconds since."""
         return monotonic() - self._last
+
+
+def kill_if_hung(
+    child: subprocess.Popen[bytes], heard: Heard, patience: float, tell: Callable[[str], None]
+) -> None:
+    """Kill a process that has said nothing for so many seconds, and tell."""
+    silence = heard.silence()
+    if silence >= patience:
+        tell(f"the counting process has sent no heartbeat for {silence:.0f} s; killed")
+        child.kill()
 
 
 @dataclass

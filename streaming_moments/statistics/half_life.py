@@ -1,4 +1,4 @@
-"""Weights by age: down-weighting of old documents, and its notation."""
+"""Half-life: weights of documents by their age, which numbers it takes, and how it is written."""
 
 from __future__ import annotations
 

@@ -1,0 +1,52 @@
+"""Silent workers: one that is alive and does not answer is restarted, not waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from distributed import Client
+
+from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
+
+ANSWER_SECONDS = 120.0
+
+
+def restart_silent(client: Client) -> None:
+    """Do to workers not heard of for long what Dask does after `worker-ttl`, 5 minutes.
+
+    The scheduler tells by its own clock when it heard of each: that of the client may differ. Who
+    was heard of in the future was so before the scheduler's clock was set back.
+    """
+    seconds = ANSWER_SECONDS / 2
+
+    # nested, so that it goes by its value: a scheduler may be without this package
+    async def restart(dask_scheduler: Any) -> None:
+        from distributed.metrics import time
+
+        workers, now = dask_scheduler.workers.values(), time()
+        silent = [one.address for one in workers if abs(now - one.last_seen) > seconds]
+        # one whose nanny is silent too is removed all the same
+        with suppress(TimeoutError):
+            await dask_scheduler.restart_workers(
+                silent, wait_for_workers=False, stimulus_id="streaming-moments-silent"
+            )
+
+    client.run_on_scheduler(restart)
+
+
+def answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any) -> Any:
+    """What workers answer; the silent ones are restarted, and the others are asked again."""
+    for last in (False, True):
+        try:
+            return ask(*asked, **named, callback_timeout=ANSWER_SECONDS)
+        except TimeoutError:
+            restart_silent(client)
+        except OSError:
+            if last:
+                raise  # else a worker died meanwhile
+    raise WorkersLost(
+        f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds; see the logs "
+        "of the workers, stop the one that hangs, and run it again: every commit so far is kept"
+    )

@@ -1,0 +1,84 @@
+"""Limits: what the service takes at most, of a body, a document, and all that waits.
+
+A body is held against them in `http/bodies.py` as it comes in, a call at its door in
+`http/admission.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from pydantic import model_validator
+from pydantic.dataclasses import dataclass as checked_dataclass
+
+from streaming_moments.pipelines.nightly.keys import STRICT, Positive, Size
+from streaming_moments.pipelines.quantities import Count
+from streaming_moments.storage.formats import DEFAULT_LIMITS
+
+BODIES = 4  # largest ones that are held at once
+NESTED = 20  # lists and objects for each document: one of two bytes takes hundreds in memory
+HARMLESS = 200_000  # of them, however few the documents
+
+
+@checked_dataclass(frozen=True, config=STRICT)
+class LimitsSection:
+    """What is taken at most.
+
+    `body` and `document` are bytes, those of a body also decompressed; `days` how old the date of a
+    document may be, as each day is counted apart; `inbox` and `inbox_age` what may wait to be
+    counted; `seconds` how long a body, an answer or the storage that takes documents may take;
+    `requests` how many are worked on at once, and `connections` how many there may be; `drain` how
+    long those that are open are waited for at the end.
+    """
+
+    body: Size = 16 << 20
+    document: Size = 1 << 20
+    documents: Count = 10_000
+    texts: Count = 1_000
+    days: Count = 366
+    inbox: Size = 1 << 30
+    inbox_age: Positive = timedelta(minutes=15)
+    seconds: Positive = timedelta(seconds=30)
+    requests: Count = 64
+    connections: Count = 1_000
+    drain: Positive = timedelta(seconds=30)
+
+    @model_validator(mode="after")
+    def _fits_what_reads(self) -> LimitsSection:
+        most = DEFAULT_LIMITS.document_bytes
+        if self.document > most:
+            raise ValueError(
+                f"document is {self.document:,} bytes, but the counting process reads at most "
+                f"{most:,}; give no more"
+            )
+        return self
+
+
+@dataclass
+class Budget:
+    """Bytes of bodies that may be held at once, by all calls; for one thread only.
+
+    Examples
+    --------
+    >>> budget = Budget(10)
+    >>> budget.take(8), budget.take(8)
+    (True, False)
+    >>> budget.give(8)
+    >>> budget.take(8)
+    True
+    """
+
+    nbytes: int
+    _held: int = field(default=0, repr=False)
+
+    def take(self, nbytes: int) -> bool:
+        """Hold more, if there is room."""
+        if self._held + nbytes > self.nbytes:
+            return False
+        self._held += nbytes
+        return True
+
+    def give(self, nbytes: int) -> None:
+        """Hold less."""
+        self._held -= nbytes

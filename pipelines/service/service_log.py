@@ -1,0 +1,42 @@
+"""The log of the service: a line of each call and each fault; no text of a document, no token."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import structlog
+
+_FRAMES = 12  # of a fault that are told
+
+
+@dataclass(frozen=True)
+class ServiceLog:
+    """Writes what happened to a request, by its ASGI scope."""
+
+    log: structlog.stdlib.BoundLogger
+
+    def call(self, scope: Mapping[str, Any], status: int, seconds: float) -> None:
+        """A call that was answered."""
+        self.log.info(
+            "call",
+            call=scope.get("call", "none"),
+            status=status,
+            seconds=round(seconds, 4),
+            request_id=scope["request_id"],
+            principal=scope.get("principal", ""),
+        )
+
+    def fault(self, error: Exception, scope: Mapping[str, Any]) -> None:
+        """A fault, by where it was; of what it says some may be of a document."""
+        at = [f"{one.filename}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)]
+        self.log.error(
+            "fault",
+            request_id=scope["request_id"],
+            call=scope["call"],
+            error=type(error).__name__,
+            at=at[-_FRAMES:],
+        )

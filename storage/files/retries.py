@@ -1,0 +1,59 @@
+"""Retries: number of attempts, waits between them, and errors that are not retried.
+
+They apply to files that must be created exactly once, although a reply may be lost. Clients of
+object stores also retry each request: s3fs 5 times (set by `config_kwargs` of the storage options),
+gcsfs 6 times, and adlfs as Azure's client does.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from streaming_moments.lazy_imports import LazyModule
+
+if TYPE_CHECKING:
+    import tenacity
+else:
+    tenacity = LazyModule("tenacity")
+
+CREATE_ATTEMPTS = 4  # for a file
+COMMIT_ATTEMPTS = 6  # for the file of a version
+CONFLICT_ATTEMPTS = 200  # bounds waiting writers, as each conflict is another's success
+DELAY = 0.05  # scale of the waits in seconds
+_LONGEST = 2.0
+_HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+def retrying(
+    again: Callable[[Any], bool], attempts: int = CREATE_ATTEMPTS, delay: float = DELAY
+) -> tenacity.Retrying:
+    """Make a caller that repeats a function while `again` accepts its outcome.
+
+    The outcome is the returned value or raised error, which the last of `attempts` passes on. Waits
+    are random and grow, up to 2 seconds.
+    """
+
+    def is_asked(state: tenacity.RetryCallState) -> bool:
+        assert state.outcome is not None
+        found = state.outcome
+        return again(found.exception() if found.failed else found.result())
+
+    return tenacity.Retrying(
+        retry=is_asked,
+        retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+        stop=tenacity.stop_after_attempt(attempts),
+        wait=tenacity.wait_random_exponential(multiplier=delay, max=_LONGEST),
+    )
+
+
+def worth_another(found: object) -> bool:
+    """Whether an outcome is an error worth a retry, unlike a full disk or a missing permission.
+
+    Examples
+    --------
+    >>> worth_another(TimeoutError()), worth_another(OSError(errno.ENOSPC, "full"))
+    (True, False)
+    """
+    return isinstance(found, Exception) and getattr(found, "errno", None) not in _HOPELESS
