@@ -330,7 +330,7 @@ def test_records_of_a_sum_that_are_gone_or_damaged_are_read_elsewhere(tmp_path, 
     again = MomentStore.open(store.url)
     require(again, range(10))
     [problem] = again.verify()
-    assert "delete that folder" in problem
+    assert "Delete this folder" in problem
     with pytest.raises(ShardsAlreadyCounted):
         counted(again, 3)
 
