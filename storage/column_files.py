@@ -1,4 +1,4 @@
-"""Parquet files of columns, each there whole or not at all."""
+"""Parquet files of columns, each written atomically."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def write_columns(
     metadata: Metadata | None = None,
     end: Callable[[], Metadata] | None = None,
 ) -> str:
-    """Write parts, at least one, into a file and return its URL; errors as of `parquet_output`.
+    """Write parts, at least one, into a file and return its URL; raises as `parquet_output`.
 
-    parts : columns by name, each a `Column` or an Arrow array; the same names and types in all
-    end : gives further metadata once all parts are written
+    parts : columns by name, each a `Column` or an Arrow array; names and types are equal in all
+    end : called after all parts are written; returns further metadata
     """
     tables = map(table_of, parts)
     table = next(tables)
@@ -62,9 +62,9 @@ def array_of(column: Column | pa.Array) -> pa.Array:
 def read_columns(
     files: Sequence[str], storage_options: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Read files of the same columns, at least one, into one table, without their metadata.
+    """Read files with equal columns, at least one, into one table, without their metadata.
 
-    Raises StoreError if a file is gone or cannot be read.
+    Raises StoreError if a file is missing or cannot be read.
     """
     tables = []
     for url in files:
@@ -74,6 +74,6 @@ def read_columns(
                 tables.append(pq.read_table(stored).replace_schema_metadata())
         except storage_errors() as error:
             raise StoreError(
-                f"{url} cannot be read ({one_line(error, storage_options)}); transform once more"
+                f"{url} cannot be read ({one_line(error, storage_options)}); run transform again"
             ) from error
     return pa.concat_tables(tables)

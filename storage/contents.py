@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BLOCK_BYTES = 1 << 20
-_MOST_BLOCKS = 1 << 14  # of one file: what goes with each part of a shard stays small
+_MOST_BLOCKS = 1 << 14  # in one file, so that the marks sent with each part of a shard are small
 _DIGEST_BYTES = 16
 
 
@@ -27,7 +27,7 @@ _DIGEST_BYTES = 16
 class FileContent:
     """Marks of the content of one file.
 
-    `etag` is the storage's own mark, where it has one. Without one, `digests` holds the digest of
+    `etag` is the storage's own mark, if it has one. Otherwise `digests` holds the digest of
     each block of `block_bytes` bytes, concatenated.
     """
 
@@ -49,19 +49,19 @@ class ShardContent:
     files: tuple[FileContent, ...] = ()
 
     def find(self, path: str) -> FileContent | None:
-        """Marks of a file by path."""
+        """Return the marks of a file by path."""
         place = bisect_left(self.files, path, key=lambda file: file.path)
         file = self.files[place] if place < len(self.files) else None
         return file if file is not None and file.path == path else None
 
     def is_of(self, states: Sequence[FileState]) -> bool:
-        """Whether the files listed now can be the marked ones."""
+        """Whether the listed files can be the marked ones."""
         marked = [(file.path, file.size, file.etag) for file in self.files]
         return not marked or marked == [(s.path, s.size, s.etag) for s in states]
 
 
 def content_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -> ShardContent:
-    """Mark a shard's content; a shard without a mark of the storage's own is read once.
+    """Mark the content of a shard; a shard without an ETag of the storage is read once.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def content_of(shard: Shard, storage_options: Mapping[str, object] | None = None
 class MarkedFiles:
     """A file system that reads only marked content.
 
-    Without `files` in `content` all content is read, as the storage's own mark detects a change.
+    If `content` has no `files`, any content is read, as the storage's own mark detects changes.
     """
 
     fs: fsspec.AbstractFileSystem
@@ -113,11 +113,11 @@ class MarkedFiles:
         return io.BufferedReader(_MarkedFile(stored, file, self.url)) if file.digests else stored
 
     def find(self, path: str, detail: bool) -> Any:
-        """The files below, as the file system itself."""
+        """List files as the file system."""
         return self.fs.find(path, detail=detail)
 
     def info(self, path: str) -> Any:
-        """Information of the file system on a file."""
+        """Return the information of the file system on a file."""
         return self.fs.info(path)
 
 
@@ -173,7 +173,7 @@ class _MarkedFile(io.RawIOBase):
 
 
 def changed(url: str) -> ShardError:
-    """Error of a shard that changed while it was read."""
+    """Return the error of a shard that changed while it was read."""
     return ShardError(url, "changed while it was read; list and read it again")
 
 

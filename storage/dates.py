@@ -1,4 +1,4 @@
-"""Dates: of which days the documents of a shard or a segment are."""
+"""Dates: the days of the documents of a shard or a segment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PERIODS: tuple[Period, ...] = get_args(Period)
 
 @dataclass(frozen=True, order=True)
 class DateRange:
-    """Days from `first` to `last`, both among them.
+    """Days from `first` to `last`, including both.
 
     Raises
     ------
@@ -59,28 +59,28 @@ class DateRange:
         return self.first + (self.last - self.first) // timedelta(days=2) * timedelta(days=1)
 
     def to_json(self) -> list[str]:
-        """First and last day, ISO 8601."""
+        """Return the first and last day in ISO 8601."""
         return [self.first.isoformat(), self.last.isoformat()]
 
     @classmethod
     def from_json(cls, content: Any) -> DateRange:
-        """Range that `to_json` described.
+        """Decode a range that `to_json` encoded.
 
         Raises
         ------
         InvalidInput
-            It is none.
+            The content is not two days.
         """
         try:
             first, last = content
             return cls(date.fromisoformat(first), date.fromisoformat(last))
         except (TypeError, ValueError) as error:
             raise InvalidInput(
-                f'{content!r:.80} are no two days; write for example ["2026-11-20", "2026-11-21"]'
+                f'{content!r:.80} are not two days; write for example ["2026-11-20", "2026-11-21"]'
             ) from error
 
     def period(self, by: Period) -> DateRange:
-        """The days, weeks or months that it lies in, whole; weeks begin on Monday.
+        """Extend the range to whole days, weeks or months; weeks begin on Monday.
 
         Examples
         --------
@@ -90,7 +90,7 @@ class DateRange:
         return DateRange(_period(self.first, by)[0], _period(self.last, by)[1])
 
     def bucket(self, by: Bucket) -> tuple[date, date]:
-        """First day of the days, months or years in which it begins and ends.
+        """Round both ends down to the first day of their day, month or year.
 
         Examples
         --------
@@ -104,24 +104,24 @@ class DateRange:
 
 @dataclass(frozen=True)
 class DateSource:
-    """Where the day of a document is to be found.
+    """Source of the day of a document.
 
     Parameters
     ----------
     column : str, optional
-        Parquet column, or field of JSON Lines, with dates, times or texts that begin with one.
+        Parquet column, or field of JSON Lines, with dates, times or texts that begin with a date.
     pattern : str, optional
-        How a shard's URL holds one day, with %Y, %m and %d, such as "%Y%m%d"; "none" if it holds
-        none. By default ISO dates are found, "2026-11-21" and "2026/11/21".
+        Pattern of the day in a shard's URL, with %Y, %m and %d, such as "%Y%m%d"; "none" if URLs
+        have no day. By default ISO dates are found, "2026-11-21" and "2026/11/21".
     zones : bool
-        Whether texts with a zone are of their day in UTC in every format. Stores of version 0.2.0
-        go on without: there it is so of JSON Lines alone, and in Parquet and CSV the day is the
-        one that is written. What a store has counted is taken out by the rule that counted it.
+        Whether a text with a zone belongs to its day in UTC in every format. Stores of version
+        0.2.0 stay without: only JSON Lines use UTC there, Parquet and CSV the written day, as
+        documents must be subtracted by the rule that counted them.
 
     Raises
     ------
     InvalidInput
-        Both, or a pattern without one of the three.
+        Both column and pattern are given, or the pattern lacks one of the three.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class DateSource:
                 )
 
     def in_url(self, url: str) -> DateRange | None:
-        """The day that a URL names, the last if several; None if none."""
+        """Return the day in a URL, the last if there are several; None without a day."""
         if self.pattern == NO_PATTERN:
             return None
         found: list[tuple[int, date]] = []
@@ -160,7 +160,7 @@ class DateSource:
                 try:
                     found.append((match.start(), date(year, month, day)))
                 except ValueError:
-                    continue  # digits that are no date, such as a part number
+                    continue  # digits that are not a date, such as a part number
         if not found:
             return None
         day_named = max(found)[1]
@@ -171,13 +171,13 @@ class DateSource:
         return tuple(map(_expression, _ISO if self.pattern is None else (self.pattern,)))
 
     def to_json(self) -> dict[str, str | None]:
-        """Description that JSON can hold."""
+        """Convert the source to an object for JSON."""
         told = {"column": self.column, "pattern": self.pattern}
         return {**told, "zones": _UTC} if self.column is not None and self.zones else told
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> DateSource:
-        """Source that `to_json` described."""
+        """Decode a source that `to_json` encoded."""
         column = content.get("column")
         zones = column is None or content.get("zones") == _UTC
         return cls(column, content.get("pattern"), zones)

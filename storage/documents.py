@@ -1,4 +1,4 @@
-"""Documents of a shard, and what else its format says of them: days, names, where they lie."""
+"""Documents of a shard, and their days, names and places."""
 
 from __future__ import annotations
 
@@ -39,10 +39,9 @@ def read_chunks(
 ) -> Generator[tuple[Any, Position], None, None]:
     """Yield a shard's documents from `start` on, in order, in chunks, with the position after each.
 
-    A chunk is an array of texts as `count_column` takes it, or an IdChunk of token ids without
-    those counted 0 times: see `ShardFormat.holds`. With `content` only that content is read. A
-    shard without documents, with other content, or in another format raises a ShardError that says
-    where.
+    A chunk is an array of texts for `count_column`, or an IdChunk of token ids without
+    counts of 0: see `ShardFormat.holds`. With `content` only that content is read. A shard that is
+    empty, has changed, or has another format raises a ShardError with the place.
 
     Examples
     --------
@@ -53,7 +52,7 @@ def read_chunks(
     ([b'law and sea'], Position(passed=1, offset=11))
     """
     none = True
-    # one of no bytes is not even opened, unless it is a file of a folder: an empty document
+    # an empty shard is not opened, except a file of a folder, which is an empty document
     if shard.size or shard.url.endswith(DOCUMENT):
         with _read_as(shard, form, storage_options, content) as (kind, source):
             for chunk in kind.chunks(source, limits, start):
@@ -73,9 +72,9 @@ def read_tables(
     content: ShardContent | None = None,
     even: bool = False,
 ) -> Iterator[tuple[pa.Table, Position]]:
-    r"""Rows of some columns of a shard, as `read_chunks` gives its documents; errors as of that.
+    r"""Yield rows of some columns of a shard, with the arguments and errors of `read_chunks`.
 
-    With `even` lists are vectors, all of about one length: row groups of them may be of any size.
+    With `even`, lists are vectors of about equal length, so row groups may have any size.
 
     Examples
     --------
@@ -102,10 +101,10 @@ def days_of(
     source: DateSource,
     storage_options: Mapping[str, object] | None = None,
 ) -> DateRange | None:
-    """Return the days of a shard's documents, from its column, which is read once, or from its URL.
+    """Return the days of a shard's documents from its column, which is read once, or from its URL.
 
-    A column or field that is missing, holds no date, or holds anything else raises a ShardError, as
-    does a format without columns.
+    Raises ShardError if the column or field is missing or holds other values than dates, or if the
+    format has no columns.
 
     Examples
     --------
@@ -122,8 +121,8 @@ def days_of(
     if not found:
         raise ShardError(
             shard.url,
-            f"column {source.column!r} holds no date at all; choose another column, or leave out a "
-            "shard without documents",
+            f"column {source.column!r} holds no dates; choose another column, or leave out a shard "
+            "without documents",
         )
     return DateRange(min(found), max(found))
 
@@ -135,11 +134,11 @@ def ids_of(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[pa.Array]:
-    """Yield the ids of a shard's documents as string arrays, in order, null where one has none.
+    """Yield the ids of a shard's documents as string arrays, in order; null for a missing id.
 
     `column` is a column or JSON field of texts or whole numbers. Without it the ids are the names
-    of the files of a folder; nothing is yielded where nothing names the documents. A column that is
-    missing or of another type raises a ShardError, as does a format without columns.
+    of the files of a folder, and other shards yield nothing. Raises ShardError if the column is
+    missing or has another type, or if the format has no columns.
 
     Examples
     --------
@@ -159,7 +158,7 @@ def share_before(
     place: Position,
     storage_options: Mapping[str, object] | None = None,
 ) -> float:
-    r"""Return the share of a shard's stored bytes before a place, 0 to 1; no document is read.
+    r"""Return the share of a shard's stored bytes before a place, 0 to 1, reading no documents.
 
     For Parquet it is the share of the rows. A compressed file is decompressed up to the place.
 

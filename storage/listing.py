@@ -29,7 +29,7 @@ from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import Shard, kind_by_suffix, require_kind
 
-MOST_SHARDS = 4_000_000  # a coordinator takes up to 450 bytes of each to compare them
+MOST_SHARDS = 4_000_000  # a coordinator needs up to 450 bytes for each to compare them
 _SHOWN = 5  # problems
 
 
@@ -47,45 +47,45 @@ def list_shards(
     most: int = MOST_SHARDS,
     apart: Callable[[str], bool] | None = None,
 ) -> ShardTable:
-    """Shards that URLs and patterns name, by URL, each once.
+    """List the shards that URLs and patterns name, by URL, each once.
 
-    A text that is the name of something is that name, whatever it would match as a pattern. In an
-    object store `s3://bucket//a` is `s3://bucket/a`, unless something of the first name is there.
+    A text that is the name of a file or folder is never a pattern. In an object store
+    `s3://bucket//a` means `s3://bucket/a`, unless the first name exists.
 
-    A folder stands for the shard files in it and below; without any it is one shard of texts, or
-    each of its files is one if all have names of UTF-8. A folder of both is refused, as it cannot
-    be told whether the texts are documents.
-    Files whose name begins with a dot are left out unless they are named.
+    A folder with shard files stands for all shard files in it and below. A folder of texts is one
+    shard, or each of its files is one if all names are UTF-8. A folder with both is refused, as
+    the texts may or may not be documents.
+    Files whose name begins with a dot are skipped unless they are named.
 
     Parameters
     ----------
     urls : sequence of str
         fsspec URLs or local paths, with `*`, `?`, `[...]` and `**` as in a shell.
     storage_options : mapping, optional
-        Options of the fsspec file system; local files take none.
+        Options of the fsspec file system; local files need none.
     kind : str, optional
-        Kind of the shards as in `ShardFormat`: "directory" keeps every folder as one shard, any
-        other takes all the files of a folder, whatever their suffix.
+        Kind of the shards as in `ShardFormat`. "directory" makes every folder one shard. Any other
+        kind includes all files of a folder, whatever their suffix.
     none_is_fine : bool
         Whether a pattern may match nothing.
     counted : callable, optional
-        Whether a name is in a ledger: then it is no pattern, even if nothing lies there any more.
+        Whether a name is in a ledger. Such a name is never a pattern, even if its file is deleted.
     tell : callable, optional
-        Called with a line where a name would match others as a pattern.
+        Called with a line if a name would match other files as a pattern.
     most : int
-        Shards that are listed at once.
+        Largest number of shards.
     apart : callable, optional
-        Whether each file of a folder of texts, by the name of the folder, is a shard.
+        Whether each file of a folder of texts is a shard, given the name of the folder.
 
     Raises
     ------
     BoundExceeded
-        There are more; nothing is listed beyond them.
+        There are more shards; the listing stops at the bound.
     ShardError
-        One URL that names nothing, or cannot be listed.
+        One URL names nothing, or cannot be listed.
     InvalidInput
-        Several such URLs, named together, or none at all; a user name or password in a URL,
-        before any is listed.
+        Several URLs name nothing or cannot be listed; the error names them. Or there are no URLs,
+        or a URL has a user name or password, which is checked before listing.
 
     Examples
     --------
@@ -102,8 +102,8 @@ def list_shards(
         require_no_user(url)
         if url == "-":
             raise InvalidInput(
-                "- is standard input, which `streaming-moments update` alone counts; write it to a "
-                "file, or give a file of that name as ./-"
+                "- means standard input, which only `streaming-moments update` counts; write it to "
+                "a file, or give a file of that name as ./-"
             )
     tables: list[ShardTable] = []
     problems: list[ShardError] = []
@@ -131,10 +131,9 @@ def _at_most(room: int, shards: Iterable[Shard], most: int) -> Iterator[Shard]:
     for number, shard in enumerate(shards):
         if number == room:
             raise BoundExceeded(
-                f"more than {most:,} shards are named, which are too many to compare with a "
-                "ledger at once; give their folders, or patterns that match a part each, in "
-                f"commands of their own, which commit one after the other: {_folder(shard)} "
-                "is one, or join small shards to larger ones"
+                f"more than {most:,} shards are named, too many to compare with a ledger at once; "
+                "give folders or patterns with fewer shards in separate commands, such as "
+                f"{_folder(shard)}, or join small shards to larger ones"
             )
         yield shard
 
@@ -209,12 +208,11 @@ def _expand_folder(
     if not files:
         raise ShardError(name, "holds no files; check the URL")
     if chosen and texts:
-        # a README beside the shards, or documents: only the user knows
+        # the texts may be documents, or a README beside the shards
         raise ShardError(
             name,
-            f"holds {chosen} shard files and {texts} files of text, such as "
-            f"{shard_name(text)}; give patterns that name the shards, such as "
-            f"{name}*.parquet",
+            f"holds {chosen} shard files and {texts} text files, such as {shard_name(text)}; give "
+            f"a pattern that names only the shards, such as {name}*.parquet",
         )
     of_texts = FORMATS[kind or kind_by_suffix(name) or "directory"].suffixes == ()
     if not chosen and nameable and of_texts and apart is not None and apart(name):
@@ -224,7 +222,7 @@ def _expand_folder(
 
 
 def _document(shard: Shard) -> Shard:
-    """A file as one document."""
+    """Return the shard of a file that is one document."""
     source = f"{shard.read_at}{DOCUMENT}" if shard.read_at else ""
     return Shard(f"{shard.url}{DOCUMENT}", shard.size, shard.etag, source)
 
@@ -236,7 +234,7 @@ def _shard(fs: fsspec.AbstractFileSystem, state: FileState) -> Shard:
 def _named(url: str, size: int, etag: str | None = None) -> Shard:
     name = shard_name(url)
     if whole_of(name) != name:
-        raise ShardError(name, "has a name that is kept for parts of files; rename it")
+        raise ShardError(name, "has a name that is reserved for parts of files; rename it")
     return Shard(name, size, etag, "" if name == url else url)
 
 
@@ -246,6 +244,6 @@ def _overlaps(listed: ShardTable) -> Iterator[ShardError]:
     folder = None
     for shard in listed:
         if folder is not None and shard.url.startswith(folder):
-            yield ShardError(shard.url, f"lies within the shard {folder}; give one of the two")
+            yield ShardError(shard.url, f"is within the shard {folder}; give only one of the two")
         elif shard.url.endswith("/"):
             folder = shard.url

@@ -1,4 +1,4 @@
-"""Topic proportions of documents as Parquet, one file a shard, whole or not at all."""
+"""Topic proportions of documents as Parquet, one file for each shard, written atomically."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _PROVENANCE, _SUMMARY = b"provenance", b"summary"
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a file of proportions is made of, as its metadata says; equal provenance, same file.
+    """Inputs of a file of proportions, stored in its metadata; equal inputs give equal files.
 
-    state : a mark of the shard's files, from their sizes, times and the storage's own marks
+    state : a mark of the shard's files, from their sizes, times and ETags
     model, digest : name of the model, empty if it is not stored, and SHA-256 of its topics
     fitted_version : None if the model is not stored
-    method : as of `TopicModel.transform`
+    method : as in `TopicModel.transform`
     seeds : the sampler's seed and the place of the shard
     passages : whether a row is a passage
     foreign_below : share of known words below which a text is foreign
-    top_documents : representatives of each topic in the summary
+    top_documents : number of representatives of each topic in the summary
     """
 
     shard: str
@@ -58,12 +58,12 @@ class Provenance:
     package: str
 
     def to_json(self) -> bytes:
-        """As a file has it."""
+        """Encode the provenance for a file."""
         return json.dumps(asdict(self), sort_keys=True).encode()
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """Of a file that is made of it."""
+        """Metadata for a file with this provenance."""
         return {b"shard": self.shard.encode(), _PROVENANCE: self.to_json()}
 
 
@@ -71,10 +71,10 @@ class Provenance:
 class Summary:
     """Totals of one file of proportions.
 
-    tokens, unknown : words in the vocabulary, and outside
-    foreign, empty : documents with too few known words, and with none
+    tokens, unknown : numbers of words in the vocabulary, and outside
+    foreign, empty : numbers of documents with too few known words, and with none
     weights : (k,) token-weighted mean proportions
-    representatives : the documents with the most of each topic
+    representatives : the documents with the largest share of each topic
     """
 
     documents: int = 0
@@ -86,17 +86,17 @@ class Summary:
     representatives: Representatives = field(default_factory=lambda: Representatives(0))
 
     def to_json(self) -> bytes:
-        """As a file has it."""
+        """Encode the summary for a file."""
         return json.dumps(asdict(self), ensure_ascii=False).encode()
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """Of a file, once all of it is written."""
+        """Metadata for a file, after all rows are written."""
         return {_SUMMARY: self.to_json()}
 
     @classmethod
     def from_json(cls, content: bytes) -> Summary:
-        """What `to_json` described; TypeError, KeyError or ValueError if it is something else."""
+        """Decode a summary of `to_json`; TypeError, KeyError or ValueError if it is invalid."""
         fields = json.loads(content)
         kept = fields.pop("representatives")
         topics = tuple(tuple(Representative(**one) for one in topic) for topic in kept["topics"])
@@ -105,23 +105,23 @@ class Summary:
 
 
 def said_of_documents(counted: CountedPassages, said: Columns, foreign_below: float) -> Columns:
-    """Join what a model says of passages to what it says of documents.
+    """Join the columns of a model for passages to columns for documents.
 
-    Proportions are means weighted by tokens. A text of whose words a share below `foreign_below` is
-    known is foreign, and has no topic.
+    Proportions are means weighted by tokens. If the share of known words of a text is below
+    `foreign_below`, the text is foreign and has no topic.
     """
     lengths, proportions = said["length"].array, said["proportions"].array
     known, unknown = counted.summed(lengths), counted.summed(counted.outside)
     if counted.documents < lengths.size:
         mixed = counted.summed(lengths[:, None] * proportions) / np.maximum(known, 1)[:, None]
-        # of one passage, or without a known word, it is that of the first to the bit
+        # exactly equal to the first passage if there is one passage, or no known word
         alone = (counted.passages == 1) | (known == 0)
         proportions = np.where(alone[:, None], proportions[counted.begins], mixed)
     return _said(known, unknown, known < foreign_below * (known + unknown), proportions)
 
 
 def said_of_passages(counted: CountedPassages, said: Columns, documents: Columns) -> Columns:
-    """What a model says of passages, each foreign where its document is."""
+    """Return the columns of passages; a passage is foreign if its document is."""
     foreign = np.repeat(documents["foreign"].array, counted.passages)
     return _said(said["length"].array, counted.outside, foreign, said["proportions"].array)
 
@@ -141,14 +141,17 @@ def _said(
 def proportion_columns(
     read: NamedDocuments, said: Columns, shard_url: str, labels: Mapping[int, str], passages: bool
 ) -> dict[str, Any]:
-    """Columns of a file, one row a document or, with `passages`, one a passage.
+    """Make the columns of a file, one row for each document or, with `passages`, for each passage.
 
-    `id` what the document is called: as the id column says, of a folder the name of the file, else
-    `SOURCE#ROW`; `source` the shard, `row` its number there, from 0; `passage` its number in the
-    document; `length` and `unknown` its words in the vocabulary, and outside; `foreign` whether too
-    few are known; `topic` the largest, null where no word is known or the text is foreign, and its
-    `label`, null where it has none; the k `proportions`, of a document without a known word the
-    weights of the model.
+    `id` : name of the document, from the id column, or the name of a file of a folder, or
+        `SOURCE#ROW`
+    `source`, `row` : the shard, and the number of the document in it, from 0
+    `passage` : number of the passage in the document
+    `length`, `unknown` : numbers of words in the vocabulary, and outside
+    `foreign` : whether too few words are known
+    `topic`, `label` : largest topic, null without a known word or for a foreign text; its label or
+        null
+    `proportions` : k proportions; the weights of the model without a known word
     """
     counted = read.counted
     document = np.arange(counted.documents)
@@ -170,7 +173,7 @@ def proportion_columns(
 
 
 def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, Summary] | None:
-    """The URL of a whole file that is made of the same, and its summary; None if there is none."""
+    """Return the URL and summary of an existing file with this provenance; None without one."""
     url = f"{folder.url}/{proportions_file(provenance.shard)}"
     try:
         fs, path = open_file_system(url, folder.folder.storage_options)
@@ -180,7 +183,7 @@ def written_before(folder: OutputFolder, provenance: Provenance) -> tuple[str, S
             return None
         return url, Summary.from_json(found[_SUMMARY])
     except unreadable():
-        return None  # it is written over, and what is wrong with the folder is said by that
+        return None  # the file is replaced; an error of the folder appears then
 
 
 def frame_of(
@@ -200,7 +203,7 @@ def frame_of(
 
 
 def proportions_file(shard_url: str) -> str:
-    """Name of a shard's output: its own name, and a mark of its URL as names may repeat.
+    """Return the name of a shard's output: its name, and a hash of its URL as names may repeat.
 
     Examples
     --------
@@ -212,5 +215,5 @@ def proportions_file(shard_url: str) -> str:
 
 
 def unreadable() -> tuple[type[Exception], ...]:
-    """What is raised where a file is not there, or is another than was expected."""
+    """Return the errors for a missing file, or a file with other content than expected."""
     return (*storage_errors(), TypeError, KeyError, ValueError)

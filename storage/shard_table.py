@@ -1,4 +1,4 @@
-"""Shard table: shards in columns, so that a million of them are listed and compared as a whole."""
+"""Shard table: shards in columns, so that a million shards can be listed and compared at once."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SCHEMA = pa.schema(
         ("url", pa.string()),
         ("size", pa.int64()),
         ("etag", pa.string()),
-        # not text: names on a local disk need not be UTF-8; null where the URL is read
+        # binary, as names on a local disk may not be UTF-8; null if the URL itself is read
         ("read_at", pa.binary()),
     ]
 )
-_CHUNK = 1 << 14  # shards that are objects at a time
+_CHUNK = 1 << 14  # shards converted to objects at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardTable(Sequence[Shard]):
-    """Shards in the columns of an Arrow table; a `Shard` is built only when it is read.
+    """Shards in the columns of an Arrow table; a `Shard` is made only when it is read.
 
     Make one with `of`. The columns are those of `Shard`: `url` (string), `size` (int64, bytes),
     `etag` (string or null) and `read_at` (binary or null).
@@ -45,7 +45,7 @@ class ShardTable(Sequence[Shard]):
 
     @classmethod
     def of(cls, shards: Iterable[Shard]) -> ShardTable:
-        """Table of shards, without storing it."""
+        """Make a table of shards without holding all of them as objects."""
         if isinstance(shards, ShardTable):
             return shards
         batches, rows = [], list[Shard]()
@@ -58,7 +58,7 @@ class ShardTable(Sequence[Shard]):
 
     @classmethod
     def joined(cls, tables: Iterable[ShardTable]) -> ShardTable:
-        """The shards of several tables by URL, each once; of two the later one is used."""
+        """Join several tables by URL, each shard once; a later shard replaces an earlier one."""
         columns = pa.concat_tables([_SCHEMA.empty_table(), *(one.columns for one in tables)])
         columns = columns.combine_chunks()
         names = _sources(columns)
@@ -77,23 +77,23 @@ class ShardTable(Sequence[Shard]):
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Sizes as stored, in bytes, (shards,)."""
+        """(shards,) stored sizes in bytes."""
         sizes: NDArray[np.int64] = self.columns["size"].to_numpy()
         return sizes
 
     @property
     def marks(self) -> pa.ChunkedArray:
-        """Fingerprints of the shards that the storage has marked itself; null for the others."""
+        """Fingerprints of the shards with an ETag of the storage; null for the others."""
         marks = pc.binary_join_element_wise("etag:", self.columns["etag"], "")
         return pc.if_else(pc.ends_with(self.urls, "/"), pa.scalar(None, pa.string()), marks)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns."""
+        """Size of the columns in bytes."""
         return int(self.columns.nbytes)
 
     def take(self, places: NDArray[np.int64]) -> ShardTable:
-        """The shards at some places."""
+        """Return the shards at some places."""
         return ShardTable(self.columns.take(pa.array(places)))
 
     def __len__(self) -> int:
@@ -128,7 +128,7 @@ class ShardTable(Sequence[Shard]):
         return repr(list(self))
 
     def __reduce__(self) -> tuple[object, ...]:
-        # as rows: Arrow pickles all of a table of which this is a slice
+        # as rows, as Arrow pickles the whole table of a slice
         return ShardTable.of, (list(self),)
 
 
@@ -142,9 +142,9 @@ def _batch_of(shards: Sequence[Shard]) -> pa.RecordBatch:
 
 
 def _sources(columns: pa.Table) -> pa.ChunkedArray:
-    """The URL of each shard, and behind that of a name that is not UTF-8 the name itself.
+    """Return the URL of each shard, with the raw bytes after a name that is not UTF-8.
 
-    Such a name is written like another's, but is none.
+    The written form of such a name may be equal to another name.
     """
     urls, read_at = columns["url"], columns["read_at"]
     places = np.flatnonzero(read_at.is_valid().to_numpy())

@@ -1,4 +1,4 @@
-"""Shards: where documents lie, in which format, and whether they are the same as before."""
+"""Shards: places, formats and fingerprints of documents."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _COLUMN_OPTIONS = (
     (_CATEGORIES, "a table of categories", "the categories"),
 )
 
-# Names of shards whose documents lie in no file: always JSON Lines, given to each task that reads.
+# Names of shards without files: always JSON Lines, passed to each task that reads them.
 PARTITIONS = "partition://"
 
 
 @dataclass(frozen=True)
 class ShardFormat:
-    """How documents lie in shards.
+    """Format of the documents in shards.
 
     Parameters
     ----------
     kind : str, optional
-        A name of `FORMATS`; None decides shard by shard from the URL.
+        A name of `FORMATS`; None chooses by the URL of each shard.
     text_column : str
         Column, or JSON field, of the texts.
     ids_column : str, optional
@@ -54,8 +54,8 @@ class ShardFormat:
     Raises
     ------
     InvalidInput
-        A kind that does not exist, ids or categories in a kind without such columns, counts without
-        ids, or a name of a column that repeats or has an "=".
+        The kind does not exist, or has no columns for ids or categories; there are counts without
+        ids; or a name of a column repeats or has an "=".
 
     Examples
     --------
@@ -76,22 +76,24 @@ class ShardFormat:
                 takers = [form.name for form in formats.FORMATS.values() if name in form.options]
                 if getattr(self, name) and self.kind not in takers:
                     raise InvalidInput(
-                        f"{what} needs {' or '.join(takers)}, the format is {self.kind}; leave out "
-                        f"{which} or the format"
+                        f"{what} needs {' or '.join(takers)}, but the format is {self.kind}; leave "
+                        f"out {which} or the format"
                     )
         if self.categories:
             self._require_categories()
         if self.counts_column is not None and self.ids_column is None:
-            raise InvalidInput(f"counts column {self.counts_column!r} needs an ids column as well")
+            raise InvalidInput(
+                f"counts column {self.counts_column!r} needs an ids column; give both"
+            )
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> ShardFormat:
-        """Format that `to_json` described.
+        """Decode a format that `to_json` encoded.
 
         Raises
         ------
         InvalidInput
-            A description with other fields.
+            The description has other fields.
 
         Examples
         --------
@@ -106,7 +108,7 @@ class ShardFormat:
         return cls(**{**content, _CATEGORIES: tuple(content.get(_CATEGORIES, ()))})
 
     def to_json(self) -> dict[str, Any]:
-        """Description that JSON can hold.
+        """Convert the format to an object for JSON.
 
         Examples
         --------
@@ -114,13 +116,13 @@ class ShardFormat:
         'text'
         """
         content = asdict(self)
-        # stores of documents say it as those of before there were tables
+        # left out for documents, as in stores from before tables existed
         if not self.categories:
             del content[_CATEGORIES]
         return content
 
     def kind_of(self, url: str) -> str:
-        """Kind of the shard at a URL as `list_shards` gives it.
+        """Return the kind of the shard at a URL from `list_shards`.
 
         Raises
         ------
@@ -133,25 +135,25 @@ class ShardFormat:
         if self.kind is not None and folder != formats.FORMATS[self.kind].of_folder:
             raise ShardError(
                 url,
-                f"is a {'folder' if folder else 'file'} but the format is {self.kind}; "
-                "give `create --format` another one, or none",
+                f"is a {'folder' if folder else 'file'}, but the format is {self.kind}; "
+                "give another format to `create --format`, or none",
             )
         kind = self.kind or kind_by_suffix("/" if url.endswith(DOCUMENT) else whole_of(url))
         if kind is None:
             raise ShardError(
                 url,
-                f"has no suffix of a known format; choose one of {', '.join(formats.FORMATS)} by "
+                f"has no suffix of a known format; give one of {', '.join(formats.FORMATS)} to "
                 "`create --format`",
             )
         return kind
 
     def holds(self, url: str) -> formats.Holds:
-        """What documents the shard at a URL holds: "texts", or "ids" of tokens.
+        """Return the type of the documents in the shard at a URL: "texts" or token "ids".
 
         Raises
         ------
         ShardError
-            None, or no categories where these are asked for.
+            The shard holds no documents, or has no columns for the given categories.
 
         Examples
         --------
@@ -163,7 +165,7 @@ class ShardFormat:
             raise ShardError(
                 url,
                 f"is of format {form.name}, which has no columns of categories; give Parquet, JSON "
-                "Lines, CSV or TSV, or create without --categories",
+                "Lines, CSV or TSV, or create the store without --categories",
             )
         found = form.holds(self)
         if found == "vectors":
@@ -172,29 +174,31 @@ class ShardFormat:
 
     def _require_categories(self) -> None:
         if self.ids_column is not None:
-            raise InvalidInput("a row has token ids or categories; leave out one of both columns")
+            raise InvalidInput(
+                "a row has token ids or categories, not both; leave out one of the columns"
+            )
         names = self.categories
         if len(set(names)) < len(names) or any(not name or "=" in name for name in names):
             raise InvalidInput(
-                f"the categorical columns are {list(names)}; give each once, and no name with '='"
+                f"the categorical columns are {list(names)}; give each once, without '=' in names"
             )
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A file of documents, or a folder of texts with one document a file, or a part of these.
+    """A file of documents, a folder of texts with one document in each file, or a part of either.
 
     Parameters
     ----------
     url : str
         Its name: absolute path of a local file, else a URL with its protocol; a folder ends in "/",
-        and a part as `files.parts` says.
+        and a part as in `files.parts`.
     size : int
-        Size as stored, in bytes; of a folder, of all its files.
+        Stored size in bytes; for a folder, of all its files.
     etag : str, optional
-        The storage's own mark of the content; None where it has none, and for folders.
+        The storage's own mark of the content; None for folders, and without such a mark.
     read_at : str
-        Where it is read if that is not its name, such as a presigned URL; never shown or kept.
+        URL for reading if it is not the name, such as a presigned URL; never shown or stored.
     """
 
     url: str
@@ -204,7 +208,7 @@ class Shard:
 
     @property
     def source(self) -> str:
-        """Where it is read."""
+        """URL for reading."""
         return self.read_at or self.url
 
 
@@ -214,7 +218,7 @@ def content_mark(
     block_bytes: int = _BLOCK_BYTES,
     on_block: Callable[[bytes], object] | None = None,
 ) -> str:
-    """Mark of one file: the storage's own, or else of its content, which is read by the block."""
+    """Return the mark of one file: its ETag, or else the hash of its content, read in blocks."""
     if state.etag is not None:
         return f"etag:{state.etag}"
     digest = hashlib.sha256()
@@ -231,9 +235,9 @@ def fingerprint(
     storage_options: Mapping[str, object] | None = None,
     mark_of: Callable[[fsspec.AbstractFileSystem, FileState], str] = content_mark,
 ) -> str:
-    """Return the mark of a shard's content: the storage's own, "etag:...", or else "sha256:...".
+    """Return the mark of a shard's content: its ETag, "etag:...", or else "sha256:...".
 
-    A shard without a mark of the storage's own is read once, 1 MiB at a time. `mark_of` gives the
+    A shard without an ETag is read once, 1 MiB at a time. `mark_of` gives the
     mark of each file, unless the listing has that of the shard.
 
     Examples
@@ -259,8 +263,8 @@ def open_shard(
 ) -> tuple[fsspec.AbstractFileSystem, str]:
     """Open the file system of a shard, and return it with the path within.
 
-    Of a part of a file only that part is seen. A name that is not UTF-8 raises a ShardError, as no
-    ledger could hold it. Other errors are those of `open_file_system`.
+    For a part of a file, only that part is visible. A name that is not UTF-8 raises a ShardError,
+    as a ledger cannot hold it. Other errors are those of `open_file_system`.
     """
     if not is_utf8(shard.source):
         raise ShardError(shard.url, "has a name that is not UTF-8; rename it")
@@ -281,20 +285,22 @@ def files_of(
 
 
 def require_kind(kind: str) -> None:
-    """Refuse a format that does not exist."""
+    """Raise InvalidInput for an unknown format."""
     if kind not in formats.FORMATS:
-        raise InvalidInput(f"no format {kind!r}; choose one of {', '.join(formats.FORMATS)}")
+        raise InvalidInput(
+            f"there is no format {kind!r}; choose one of {', '.join(formats.FORMATS)}"
+        )
 
 
 def kind_by_suffix(url: str) -> str | None:
-    """Name of the format of a suffix, or None."""
+    """Return the name of the format of a URL's suffix, or None."""
     form = formats.format_of(url)
     return None if form is None else form.name
 
 
 @contextmanager
 def as_shard(lines: bytes) -> Iterator[Shard]:
-    """Lines of JSON in the memory of this process, as a shard for as long as the context lasts."""
+    """Make a temporary shard of JSON Lines in the memory of this process."""
     files, url = fsspec.filesystem("memory"), f"memory:///read/{uuid.uuid4().hex}.jsonl"
     files.pipe_file(url, lines)
     try:

@@ -1,6 +1,6 @@
-"""Top documents: those that speak most for each topic, and rows nearest to each mean, as a file.
+"""Top documents: a file with the documents of largest share for each topic.
 
-It lies beside what was written of all documents, or rows.
+For rows of numbers it holds the rows nearest to each mean. It is stored beside the other outputs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from streaming_moments.storage.files.output_folders import TOP_DOCUMENTS, Output
 from streaming_moments.storage.files.outputs import put_whole
 from streaming_moments.storage.proportions import Provenance, unreadable
 
-_SHOWN = 200  # characters of a document
+_SHOWN = 200  # characters of each document
 _MORE = " \N{HORIZONTAL ELLIPSIS}"
 
 
 @dataclass(frozen=True)
 class ModelRead:
-    """The model by which documents, or rows, were read: its store, its name, labels by number."""
+    """The model that read documents or rows: its store, its name, and labels by number."""
 
     store: str
     model: str
@@ -33,7 +33,7 @@ class ModelRead:
 
 
 def beginning(text: str) -> str:
-    """How a text begins, on one line that ends at a word.
+    """Return the beginning of a text, on one line that ends at a word.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def beginning(text: str) -> str:
 def write_top_documents(
     folder: OutputFolder, best: Representatives, provenance: Provenance
 ) -> None:
-    """Write them into a folder of proportions; raises as `put_whole`."""
+    """Write top documents into a folder of proportions; raises as `put_whole`."""
     of = ModelRead(provenance.store, provenance.model, provenance.labels)
     _write(folder, of, asdict(best))
 
@@ -58,7 +58,7 @@ def write_top_documents(
 def write_near_rows(
     folder: OutputFolder, number: int, rows: Sequence[Sequence[NearRow]], of: ModelRead
 ) -> None:
-    """Write the rows nearest to each mean, up to a number of each; raises as `put_whole`."""
+    """Write up to `number` rows nearest to each mean; raises as `put_whole`."""
     nearest = [[asdict(one) for one in some] for some in rows]
     _write(folder, of, {"number": number, "nearest": nearest})
 
@@ -94,7 +94,7 @@ def _read(
     kind: Callable[..., Any],
     storage_options: Mapping[str, object] | None,
 ) -> tuple[str, int, tuple[tuple[Any, ...], ...]]:
-    """Name of the model, number of each at most, and those of each topic or component."""
+    """Return the model's name, the largest number of entries, and the entries of each topic."""
     url = f"{folder.rstrip('/')}/{TOP_DOCUMENTS}"
     try:
         fs, path = open_file_system(url, storage_options)
@@ -104,6 +104,6 @@ def _read(
     except unreadable() as error:
         what = "documents of topics" if key == "topics" else "rows nearest to means"
         raise StoreError(
-            f"{url} has no {what} ({one_line(error, storage_options)}); write them by "
+            f"{url} has no {what} ({one_line(error, storage_options)}); write them with "
             "`streaming-moments transform --top-documents 5`"
         ) from error

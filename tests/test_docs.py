@@ -34,6 +34,10 @@ PAGES = {
     if not BUILT & set(path.relative_to(DOCS).parts) and path.name != "README.md"
 }
 GALLERY = {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("gallery/*.py")}
+READMES = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("storage/README.md", "storage/DESIGN.md")
+}
 TEMPLATES = {
     path.name: path.read_text(encoding="utf-8")
     for path in (ROOT / "pipelines" / "reports" / "templates").glob("*.html")
@@ -65,7 +69,7 @@ GIVEN_UP = {
 }
 
 
-# Docstrings and errors of the package of models and statistics give up some more.
+# Docstrings and errors of the packages of models, statistics and stores give up some more.
 GIVEN_UP_IN_CODE = {
     **GIVEN_UP,
     r"\bare (none|no \w+ of)\b|\bgone (from|to)\b|\btaken away\b": "'are not', 'subtracted'",
@@ -74,7 +78,7 @@ GIVEN_UP_IN_CODE = {
     r"\bfalling\b": "'decreasing'",
 }
 # Folders whose docstrings and errors are held to that.
-PLAIN = (ROOT / "streaming_moments", ROOT / "pipelines")
+PLAIN = "streaming_moments", "storage", "pipelines"
 
 
 # Runs the blocks.
@@ -259,7 +263,7 @@ def prose_of_template(template):
 
 def read_by_people():
     return (
-        {name: prose(text) for name, text in PAGES.items()}
+        {name: prose(text) for name, text in {**PAGES, **READMES}.items()}
         | {name: prose_of_example(text) for name, text in GALLERY.items()}
         | {name: prose_of_template(text) for name, text in TEMPLATES.items()}
     )
@@ -304,7 +308,7 @@ def test_no_word_that_was_given_up_in_docstrings_and_errors():
     found = [
         f"{path.relative_to(ROOT)}: {match[0]!r} in {text[:90]!r}"
         for folder in PLAIN
-        for path in sorted(folder.rglob("*.py"))
+        for path in sorted((ROOT / folder).rglob("*.py"))
         for text in said_by_code(path.read_text(encoding="utf-8"))
         if (match := given_up.search(text))
     ]

@@ -217,7 +217,7 @@ def _line(
             record[column] = _plain(value, column, name, where)
             continue
         if not isinstance(value, str):
-            what = "decode" if isinstance(value, (bytes, bytearray)) else "correct or drop"
+            what = "decode" if isinstance(value, (bytes, bytearray)) else "correct or delete"
             raise ShardError(name, f"{where}: the text is {_kind(value)}, not a str; {what} it")
         record[column] = str(value)
     if fields.date is not None and day is not None and day == day:  # a missing one may be a NaN
@@ -233,7 +233,7 @@ def _line(
             name,
             (
                 f"{where} contains half of a surrogate pair, which is not a character; "
-                "correct or drop it"
+                "correct or delete it"
             ),
         ) from error
     return Line(content + b"\n", None if known is None else _hash_of(known), called)

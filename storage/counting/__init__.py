@@ -1,4 +1,4 @@
-"""Counting: documents of a shard to batches over a vocabulary, and samples of them."""
+"""Counting: converts documents of a shard to batches over a vocabulary, and draws samples."""
 
 from typing import TYPE_CHECKING
 

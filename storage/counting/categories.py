@@ -1,4 +1,4 @@
-"""Counting: rows of categorical columns over a vocabulary of their values."""
+"""Counting: counts rows of categorical columns over a vocabulary of their values."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ class CategoryIndex:
     def of(cls, vocabulary: Vocabulary) -> CategoryIndex:
         """Build the index; raises ForeignStatistics for a vocabulary without column values."""
         if vocabulary.policy != CATEGORIES:
-            raise ForeignStatistics("the vocabulary is of words; give one of values of columns")
+            raise ForeignStatistics(
+                "the vocabulary holds words; give one that holds values of columns"
+            )
         return cls(vocabulary)
 
     def count(self, rows: pa.Table) -> tuple[CountBatch, int]:
-        """As `count_rows`."""
+        """Count rows as `count_rows`."""
         return count_rows(rows, self)
 
     def counted(self, rows: pa.Table) -> CountedPassages:
-        """Same as `count_rows`, with the values outside by row; each row is one passage."""
+        """Count rows as `count_rows`, with the number of unknown values by row, as passages."""
         vocabulary = self.vocabulary
         words = coded(rows, lambda term: vocabulary.index.get(term, _UNKNOWN))
         starts = np.arange(len(words) + 1) * words.shape[1]
@@ -72,7 +74,7 @@ def count_rows(rows: pa.Table, index: CategoryIndex) -> tuple[CountBatch, int]:
 
 
 def coded(rows: pa.Table, code_of: Callable[[str], int]) -> NDArray[np.int64]:
-    """(rows, columns) int64 code of each term `column=value`, -1 where it is missing.
+    """(rows, columns) int64 code of each term `column=value`, -1 for a missing value.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Columns: values of a table, each row one of them or several, as words of a vocabulary."""
+"""Columns: values of a table, with one or several values in each row, as words of a vocabulary."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ else:
 class Values:
     """Values of a column, as strings.
 
-    offsets : (rows + 1,) int64, where the values of each row begin
-    texts : large string array, or a dictionary of such without nulls; a null is a missing value
+    offsets : (rows + 1,) int64, start of the values of each row
+    texts : large string array, or a dictionary of large strings without nulls; null means missing
     """
 
     offsets: NDArray[np.int64]
     texts: pa.Array
 
     def places(self, words: pa.LargeStringArray) -> NDArray[np.int32]:
-        """(values,) int32 index of each value among words, or -1."""
+        """(values,) int32 index of each value in `words`, or -1."""
         held = self.texts
         if pa.types.is_dictionary(held.type):
             kinds = np.asarray(pc.fill_null(pc.index_in(held.dictionary, value_set=words), -1))
@@ -68,13 +68,13 @@ def values_of(column: pa.ChunkedArray, name: str, url: str) -> Values:
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_nested(kind):
         raise ShardError(
             url,
-            f"column {name!r} is of type {column.type}; give one of strings, whole numbers (of "
-            "float64 below 2^53) or dates, or lists of such: cut other numbers into classes first",
+            f"column {name!r} is of type {column.type}; give strings, whole numbers (float64 below "
+            "2^53) or dates, or lists of them, and group other numbers into classes",
         )
     texts = flat.cast(kind).cast(pa.large_string())
     return Values(offsets.astype(np.int64), pc.if_else(pc.equal(texts, ""), None, texts))
 
 
 def words_of(vocabulary: Vocabulary) -> pa.LargeStringArray:
-    """The terms, for `Values.places`."""
+    """Convert the terms to an array for `Values.places`."""
     return pa.array(vocabulary.terms, pa.large_string())

@@ -1,7 +1,7 @@
-"""Counting: columns of text over a vocabulary, with the tokens of the reference tokeniser.
+"""Counting: counts columns of text over a vocabulary, with the tokens of the reference tokeniser.
 
-`tokeniser.words` folds a whole text and searches it by a pattern. Here each code point is folded by
-a table, where that is the same; other documents are folded as a whole first.
+`tokeniser.words` folds a whole text and finds words by a pattern. This module folds single code
+points by a table when the result is the same, and other documents as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streaming_moments.storage.counting.tokeniser.words import folded_text
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Holds, buffers, encoded
 
-# A word is two bytes at least, with what parts it from the next; counts are int32.
+# A word has at least two bytes with its separator, and counts are int32.
 _LARGEST_DOCUMENT = 2 * np.iinfo(np.int32).max
 
 
@@ -31,9 +31,9 @@ _LARGEST_DOCUMENT = 2 * np.iinfo(np.int32).max
 class CountedPassages:
     """Counts of the passages of some documents.
 
-    batch : (passages, n) counts; passages have the half of their document
-    outside : (passages,) int64, tokens of each that are not in the vocabulary
-    passages : (documents,) int64, passages of each document, at least 1
+    batch : (passages, n) counts; a passage is in the same half as its document
+    outside : (passages,) int64, number of tokens of each that are not in the vocabulary
+    passages : (documents,) int64, number of passages of each document, at least 1
 
     Examples
     --------
@@ -53,14 +53,14 @@ class CountedPassages:
         return int(self.passages.size)
 
     def odd(self, n_words: int | None = None) -> NDArray[np.bool_]:
-        """(documents,) mask of the odd half, by the counts of the first `n_words` words.
+        """(documents,) whether each is in the odd half, by the counts of the first `n_words` words.
 
         See `odd_documents`.
         """
         return odd_documents(self.batch, self.passages, n_words)[self.begins]
 
     def halved(self, odd: NDArray[np.bool_]) -> CountedPassages:
-        """The same documents with a given (documents,) mask of the odd half."""
+        """Set the (documents,) mask of the odd half."""
         return replace(self, batch=replace(self.batch, halves=np.repeat(odd, self.passages)))
 
     @functools.cached_property
@@ -69,7 +69,7 @@ class CountedPassages:
         return np.cumsum(self.passages) - self.passages
 
     def summed(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """(documents, ...) sums over their passages of (passages, ...) numbers."""
+        """(documents, ...) sums of (passages, ...) numbers over the passages of each document."""
         return np.asarray(np.add.reduceat(numbers, self.begins, axis=0))
 
 
@@ -81,7 +81,7 @@ class WordIndex:
 
     slots : (2^b, 2) uint64 hash table, see `token_kernels.index_keys`
     pool : (lanes,) uint64, words in lanes of 8 bytes, terms before stop words
-    starts : (n + stop words + 1,) int64, where the lanes of each word begin
+    starts : (n + stop words + 1,) int64, first lane of each word
     """
 
     holds: ClassVar[Holds] = "texts"
@@ -93,17 +93,17 @@ class WordIndex:
     starts: NDArray[np.int64]
 
     def count(self, texts: pa.Array | pa.ChunkedArray) -> tuple[CountBatch, int]:
-        """As `count_column`."""
+        """Count texts as `count_column`."""
         return count_column(texts, self)
 
     def counted(self, texts: pa.Array | pa.ChunkedArray) -> CountedPassages:
-        """As `counted_passages`."""
+        """Count texts as `counted_passages`."""
         return counted_passages(texts, self)
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
-        """Index with a number of slots, a power of two above that of words; None chooses."""
-        # Stop words come last, and of equal keys the last is found.
+        """Make the index; `slots` is a power of two above the number of words, or None."""
+        # stop words come last, as the last of equal keys is found
         data, offsets = buffers(encoded([*vocabulary.terms, *policy.stop_words]))
         chosen = slots or 1 << (2 * offsets.size).bit_length()
         table = np.zeros((chosen, 2), dtype=np.uint64)
@@ -117,9 +117,9 @@ class SpelledTexts:
     `spelled` holds texts folded by code points, `folded` those that must be folded as a whole.
 
     spelled, folded : (lanes,) uint64 words
-    begins, folded_begins : (texts + 1,) int64 and (texts folded as a whole + 1,) int64, where the
-        words of each text begin, in bytes
-    places : (texts,) int64, which of the `folded` a text is, or -1
+    begins, folded_begins : (texts + 1,) int64 and (texts folded as a whole + 1,) int64, first byte
+        of the words of each text
+    places : (texts,) int64, index of a text in `folded`, or -1
     """
 
     spelled: NDArray[np.uint64]
@@ -130,15 +130,15 @@ class SpelledTexts:
 
     @classmethod
     def of(cls, texts: pa.Array | pa.ChunkedArray) -> SpelledTexts:
-        """Spell a column of texts; its type and errors as for `count_column`."""
+        """Spell a column of texts; type and errors as for `count_column`."""
         whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         data, offsets = buffers(whole)
         if np.diff(offsets).max(initial=0) > _LARGEST_DOCUMENT:
-            raise InvalidInput(f"a document is above {_LARGEST_DOCUMENT} bytes; split it")
+            raise InvalidInput(f"a document exceeds {_LARGEST_DOCUMENT} bytes; split it")
         spelled, begins, hard = token_kernels.spell(data, offsets, symbols_of(data)[0])
         spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
         wholes = (folded_text(data[start:stop].tobytes().decode()) for start, stop in spans)
-        # folded texts may hold code points beyond the basic plane where the texts hold none
+        # folded texts may have code points beyond the basic plane although the texts have none
         data, offsets = buffers(encoded(wholes))
         folded, folded_begins, _ = token_kernels.spell(data, offsets, symbols_of(data)[1])
         places = np.where(hard, np.cumsum(hard) - 1, -1)
@@ -148,7 +148,7 @@ class SpelledTexts:
 def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[CountBatch, int]:
     """Count a column of texts over a vocabulary: (passages, n) counts, and tokens outside of it.
 
-    The passages of a text are of its half, and a null is an empty document. The texts must be
+    The passages of a text are in one half, and a null is an empty document. The texts must be
     valid UTF-8, which is not checked again. Raises InvalidInput for a document of 4 GiB.
 
     Examples
@@ -164,7 +164,7 @@ def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[C
 
 
 def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> CountedPassages:
-    """As `count_column`, with what lies outside by passage, and the passages by text.
+    """Count as `count_column`, with tokens outside by passage, and passages by text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Halves: half of each row of a table, for records that alternate between halves."""
+"""Halves: the half of each row of a table, for records that alternate between halves."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def halved(
     tables: Iterable[tuple[pa.Table, Position]], first: int, by_content: bool
 ) -> Iterator[tuple[pa.Table, Position, NDArray[np.bool_] | None]]:
-    """Tables with the place after each, and which of its rows are odd; they are numbered on.
+    """Yield tables with the place after each, and the mask of rows in the odd half.
 
-    None where what a row holds says it.
+    Rows alternate, numbered from `first`. Without a mask (None) halves depend on content.
     """
     for table, after in tables:
         yield table, after, None if by_content else odd_in_turn(first, table.num_rows)

@@ -1,4 +1,4 @@
-"""Numba kernels that find token ids in a vocabulary; without the interpreter lock, on disk."""
+"""Numba kernels that find token ids in a vocabulary, without the interpreter lock."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# 2^64 over the golden ratio: neighbouring ids, which are the rule, fall far apart.
+# 2^64 over the golden ratio, which separates neighbouring ids, as most ids are consecutive.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-NONE = np.int64(-1)  # no id: ids are at least 0
+NONE = np.int64(-1)  # not an id, as ids are at least 0
 
 
 @kernel()
 def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
-    """Fill (2^b, 2) `slots` of (id, its place in `ids`), which hold `NONE` before.
+    """Fill (2^b, 2) `slots`, which hold `NONE`, with ids and their places in `ids`.
 
-    Open addressing: an id lies in the first free slot from its own on. There must be more slots
+    Open addressing: each id is in the first free slot from its own on. There must be more slots
     than ids.
     """
     last = np.uint64(slots.shape[0] - 1)
@@ -30,14 +30,14 @@ def index_ids(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
 
 @kernel()
 def places_of(ids: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place of each id in those of `index_ids`, -1 for others; ids are at least 0."""
+    """Place of each id in the ids of `index_ids`, -1 for others; ids are at least 0."""
     last = np.uint64(slots.shape[0] - 1)
     places = np.empty(ids.size, dtype=np.int64)
     for entry in range(ids.size):
         slot = _slot_of(ids[entry], last)
         while slots[slot, 0] != ids[entry] and slots[slot, 0] != NONE:
             slot = (slot + np.uint64(1)) & last
-        # a free slot holds -1 for its place too
+        # a free slot also holds -1 as its place
         places[entry] = slots[slot, 1]
     return places
 

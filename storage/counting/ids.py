@@ -1,4 +1,4 @@
-"""Counting: documents of token ids over a vocabulary."""
+"""Counting: counts documents of token ids over a vocabulary."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class IdIndex:
     slots: NDArray[np.int64]
 
     def count(self, chunk: IdChunk) -> tuple[CountBatch, int]:
-        """As `count_ids`."""
+        """Count documents as `count_ids`."""
         return count_ids(chunk, self)
 
     def counted(self, chunk: IdChunk) -> CountedPassages:
-        """Same as `count_ids`, with tokens outside by document, each of which is one passage."""
+        """Count documents as `count_ids`, with tokens outside by document, as passages."""
         batch, _ = count_ids(chunk, self)
         counts = np.ones(chunk.ids.size, np.int64) if chunk.counts is None else chunk.counts
         tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[chunk.offsets])
@@ -41,9 +41,9 @@ class IdIndex:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> IdIndex:
-        """Build the index of a vocabulary; raises InvalidInput if it is of terms."""
+        """Make the index of a vocabulary; InvalidInput if it has no token ids."""
         if vocabulary.token_ids is None:
-            raise InvalidInput("the vocabulary is of terms; give one of token ids")
+            raise InvalidInput("the vocabulary holds terms; give one that holds token ids")
         ids = np.array(vocabulary.token_ids, dtype=np.int64)
         slots = np.full((1 << (2 * ids.size).bit_length(), 2), id_kernels.NONE, dtype=np.int64)
         id_kernels.index_ids(ids, slots)

@@ -1,4 +1,4 @@
-"""Languages: their stop words, and which of them texts are in."""
+"""Languages: their stop words, and the languages of texts."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 else:
     sp = LazyModule("scipy.sparse")
 
-# What stands for a language: those that a sample shows, and none at all.
+# In place of languages: the languages of a sample, or no language.
 AUTO, NONE = "auto", "none"
-# A passage is in a language if so much of it, and two words or more, are stop words of it: in
-# Arabic and Turkish 17% are, in most languages 30% to 60%.
+# A passage is in a language if at least this share of it, and two different words, are stop words
+# of the language. Their share is 17% in Arabic and Turkish, and 30% to 60% in most languages.
 _SHARE_OF_PASSAGE = 0.15
 _WORDS_OF_PASSAGE = 2
-# A language counts if so many of the passages are in it.
+# A language counts if at least this share of the passages is in it.
 _SHARE_OF_PASSAGES = 0.08
-# Codes of countries and the like are stop words of some list, but few and short ones.
+# Excludes codes of countries and the like, which are a few short stop words of some list.
 _FEWEST_WORDS, _FEWEST_LONG_WORDS, _LONG = 3, 2, 3
-_MOST_PASSAGES = 4_000  # looked at
+_MOST_PASSAGES = 4_000  # that are examined
 
 
 def language_names(languages: Iterable[str]) -> tuple[str, ...]:
-    """English names of languages, which are given by name or by ISO 639-1 code, in order.
+    """Convert names or ISO 639-1 codes of languages to English names, sorted.
 
-    `auto` stays as it is, and `none` is dropped. InvalidInput for an unknown language, and where
-    one of these two is not alone.
+    `auto` stays, and `none` gives no languages. Raises InvalidInput for an unknown language, and if
+    `auto` or `none` is given with others.
 
     Examples
     --------
@@ -54,18 +54,18 @@ def language_names(languages: Iterable[str]) -> tuple[str, ...]:
 
 
 def stop_words_of(languages: Iterable[str]) -> set[str]:
-    """Stop words of languages by their English names, in pieces as `words` returns them."""
+    """Return the stop words of languages (English names), split as by `words`."""
     listed = [word for name in languages for word in get_stop_words(name)]
     return {piece for word in listed for piece in words(word)}
 
 
 def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
-    """Languages that passages are in, those of most stop words first.
+    """Find the languages of passages, those with most stop words first.
 
-    Languages share stop words. Each further language is judged by those words alone that are in no
-    list of a language before it, so that Spanish texts are not also in Catalan.
+    Languages share stop words. Each further language is judged only by words that no earlier
+    language has, so that Spanish texts are not also in Catalan.
 
-    terms : of a sample, stop words among them
+    terms : terms of a sample, including stop words
     counts : (passages, terms) sparse
 
     Examples
@@ -80,7 +80,7 @@ def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
     lengths, present = rows.sum(axis=1).reshape(-1, 1), rows.astype(bool).astype(np.int64)
     lists = {name: stop_words_of([name]) for name in sorted(LANGUAGE_MAPPING.values())}
     long = np.array([len(term) >= _LONG for term in terms], dtype=bool)
-    # (terms, languages): which words speak for a language
+    # (terms, languages): whether a term is evidence for a language
     speaks = np.array([[term in own for own in lists.values()] for term in terms], dtype=bool)
     speaks, found = speaks.reshape(len(terms), len(lists)), list[str]()
     while rows.shape[0]:
@@ -106,7 +106,7 @@ def _name(language: str) -> str:
     if name not in LANGUAGE_MAPPING.values():
         known = ", ".join(f"{name} ({code})" for code, name in sorted(LANGUAGE_MAPPING.items()))
         raise InvalidInput(
-            f"no stop words for language {language!r}; known are {known}, {AUTO} (those of the "
-            f"texts) and {NONE}"
+            f"there are no stop words for language {language!r}; choose among {known}, {AUTO} (the "
+            f"languages of the texts) and {NONE}"
         )
     return str(name)

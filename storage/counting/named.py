@@ -1,4 +1,4 @@
-"""Named documents: the passages of each counted, with what the document is called."""
+"""Named documents: counted passages with the names of their documents."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class NamedDocuments:
-    """Some consecutive documents of a shard.
+    """Consecutive documents of a shard.
 
-    counted : their passages
-    first : number of the first of them in the shard, from 0
+    counted : their counted passages
+    first : number of the first document in the shard, from 0
     ids : (documents,) string array of their names, without nulls
     texts : the documents: an array, an IdChunk or a table
     """
@@ -44,9 +44,9 @@ def read_named(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> Iterator[NamedDocuments]:
-    r"""Count a shard like `read_indexed`, with the name of each document from `ids_of`.
+    r"""Count a shard as `read_indexed`, with the name of each document from `ids_of`.
 
-    A document without a name is called `SHARD#NUMBER`.
+    A document without a name is named `SHARD#NUMBER`.
 
     Examples
     --------
@@ -83,9 +83,9 @@ def with_names(
 ) -> Iterator[tuple[T, int, pa.StringArray]]:
     """Pair chunks of a shard with the number of their first document, and the documents' names.
 
-    `size` gives the documents of a chunk. `names` come from `ids_of`, in batches of any size. A
-    document without a name is called `SHARD#NUMBER`. Raises ShardError if there are fewer names
-    than documents: the shard has changed.
+    `size` gives the number of documents in a chunk. `names` come from `ids_of`, in batches of any
+    size. A document without a name is named `SHARD#NUMBER`. Fewer names than documents raise a
+    ShardError, as the shard has changed.
 
     Examples
     --------
@@ -109,6 +109,6 @@ def with_names(
 
 
 def _numbered(url: str, first: int, number: int) -> pa.StringArray:
-    """What documents of a shard are called that have no name."""
+    """Make names for documents of a shard that have none."""
     numbers = pa.array(np.arange(first, first + number)).cast(pa.string())
     return pc.binary_join_element_wise(pa.scalar(f"{url}#", pa.string()), numbers, "")

@@ -1,4 +1,4 @@
-"""Passages: stretches of so many words of a text, found without a string for each word."""
+"""Passages: parts of texts with a given number of words, found without a string for each word."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from streaming_moments.storage.counting.counting import SpelledTexts
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """Passages of texts: their words in order, with a blank between two. Make one with `of`.
+    """Passages of texts: their words in order, separated by blanks. Make one with `of`.
 
-    content : (bytes,) uint8, UTF-8 of the folded words, a blank after each
-    starts, stops : (passages,) int64, where the words of each passage begin and end
+    content : (bytes,) uint8, UTF-8 of the folded words, with a blank after each
+    starts, stops : (passages,) int64, bytes where the words of each passage begin and end
     """
 
     content: NDArray[np.uint8]
@@ -24,7 +24,7 @@ class Passages:
 
     @classmethod
     def of(cls, texts: SpelledTexts, passage_words: int | None) -> Passages:
-        """Cut texts as `TokenPolicy.cut` does: into at least one passage each.
+        """Cut each text into at least one passage, as `TokenPolicy.cut` does.
 
         Examples
         --------
@@ -41,7 +41,7 @@ class Passages:
         begins[hard], stops[hard] = end + texts.folded_begins[:-1], end + texts.folded_begins[1:]
         blank = content == 0
         content[blank] = ord(" ")
-        # a word stands between two of these
+        # each word is between two consecutive blanks
         blanks = np.concatenate([[-1], np.flatnonzero(blank)])
         first = np.searchsorted(blanks[1:], begins)
         words = np.searchsorted(blanks[1:], stops) - first

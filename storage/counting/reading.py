@@ -1,4 +1,4 @@
-"""Readers: shard to count batches over a vocabulary."""
+"""Readers: convert shards to count batches over a vocabulary."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _Batch = TypeVar("_Batch", covariant=True)
 
 _UNFITTING: Mapping[Holds, str] = MappingProxyType(
     {
-        "texts": "holds token ids but the vocabulary is of terms; give shards of texts, or create "
+        "texts": "holds token ids, but the vocabulary holds terms; give shards of texts, or create "
         "a store from shards of ids",
-        "ids": "holds texts but the vocabulary is of token ids; give shards of ids (LDA-C, or "
+        "ids": "holds texts, but the vocabulary holds token ids; give shards of ids (LDA-C, or "
         "Parquet or JSON Lines with --ids-column), or create a store from texts",
-        "categories": "holds documents but the vocabulary is of values of columns; give tables of "
+        "categories": "holds documents, but the vocabulary holds values of columns; give tables of "
         "these columns, or create a store from documents",
     }
 )
@@ -45,16 +45,16 @@ _UNFITTING: Mapping[Holds, str] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class ReadBatch(Generic[_Batch]):
-    """Some consecutive records of a shard.
+    """Consecutive records of a shard.
 
     Parameters
     ----------
     batch : CountBatch, ViewBatch, SymbolBatch, VectorBatch or EdgeBatch
-        The records, as `Foundation.prepared` takes them, each of its half.
+        Records for `Foundation.prepared`, each with its half.
     outside : int
-        Words, symbols, rows or edges of them that are none here, and that are not counted.
+        Number of words, symbols, rows or edges outside of the foundation, which are not counted.
     after : Position
-        Where the shard goes on.
+        Position after the records in the shard.
     """
 
     batch: _Batch
@@ -76,9 +76,9 @@ def read_shard(
     Parameters
     ----------
     shard : Shard
-        As `list_shards` gives it.
+        A shard from `list_shards`.
     form : ShardFormat
-        How documents lie in it.
+        Format of its documents.
     vocabulary : Vocabulary
         The n words to count.
     policy : TokenPolicy or None
@@ -88,22 +88,22 @@ def read_shard(
     storage_options : mapping, optional
         Options of the fsspec file system.
     start : Position
-        Where to begin; after any batch of the shard, so that the same batches follow.
+        Position to begin at. After any batch of the shard, the same batches follow.
 
     Returns
     -------
     iterator of ReadBatch
-        At least one batch, or an error; a batch counts only once the iteration came to its end,
-        as only then the shard is known not to have changed meanwhile.
+        At least one batch, or an error. Use the batches only after the iteration has ended without
+        an error, which shows that the shard has not changed meanwhile.
 
     Raises
     ------
     InvalidInput
-        A policy for token ids, or none for texts.
+        There is a policy for token ids, or none for texts.
     ForeignStatistics
-        A policy that did not make the vocabulary.
+        The policy did not make the vocabulary.
     ShardError
-        Texts for a vocabulary of ids or the reverse, a shard that cannot be read, or one that
+        The shard holds texts for a vocabulary of ids or the reverse, cannot be read, or has
         changed: list it again.
 
     Examples
@@ -127,10 +127,10 @@ Index = WordIndex | IdIndex | CategoryIndex
 
 
 def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
-    """Build the index that finds words for `read_indexed`, once for many shards.
+    """Make the index that finds words for `read_indexed`, once for many shards.
 
-    Only a vocabulary of texts has a policy: raises InvalidInput otherwise, or ForeignStatistics for
-    a policy that did not make the vocabulary.
+    Only a vocabulary of texts has a policy: InvalidInput otherwise. ForeignStatistics is raised
+    for a policy that did not make the vocabulary.
     """
     if vocabulary.token_ids is not None:
         refuse_policy(policy)
@@ -142,25 +142,25 @@ def index_of(vocabulary: Vocabulary, policy: TokenPolicy | None) -> Index:
     if vocabulary.policy != made.fingerprint:
         raise ForeignStatistics(
             f"the vocabulary was made by token policy {vocabulary.policy[:12] or '(none)'}, "
-            f"not {made.fingerprint[:12]}; read with the policy the store keeps"
+            f"not {made.fingerprint[:12]}; read with the policy of the store"
         )
     return WordIndex.of(vocabulary, made)
 
 
 @dataclass(frozen=True)
 class DocumentHalves:
-    """Which half the documents of a store are of.
+    """Rule for the halves of the documents of a store.
 
-    by_content : whether their counts say it; else they are of both in turn, as rows of a table are,
-        and documents of stores of earlier formats
-    n_words : words of which counts say it, the first ones; None: all
+    by_content : whether the half depends on the counts; otherwise documents alternate, as rows of
+        tables do, and documents in stores of earlier formats
+    n_words : number of words, from the first, whose counts decide; None means all
     """
 
     by_content: bool = True
     n_words: int | None = None
 
     def put(self, counted: CountedPassages, first: int) -> CountBatch:
-        """The passages of documents, of which the first has a number, each of its half."""
+        """Set the halves of passages; `first` is the number of the first document."""
         if not self.by_content:
             return counted.halved(odd_in_turn(first, counted.documents)).batch
         if self.n_words is None:
@@ -172,7 +172,7 @@ class DocumentHalves:
 class CountReader:
     """Reads the shards of a store of documents; `index` finds the words to count.
 
-    `halves` says which half a document is of.
+    `halves` is the rule for the halves of documents.
     """
 
     form: ShardFormat
@@ -184,7 +184,7 @@ class CountReader:
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[CountBatch]]:
-        """Batches of a shard from a position on; raises as `read_indexed`."""
+        """Read batches of a shard from a position on; raises as `read_indexed`."""
         options, halves = self.storage_options, self.halves
         return read_indexed(
             shard, self.form, self.index, self.limits, options, start, content, halves
@@ -201,10 +201,10 @@ def read_indexed(
     content: ShardContent | None = None,
     halves: DocumentHalves | None = None,
 ) -> Iterator[ReadBatch[CountBatch]]:
-    """Count a shard over the vocabulary of an index: `read_shard`, and its errors.
+    """Count a shard over the vocabulary of an index as `read_shard`, with its errors.
 
-    With `content` nothing but that is counted; anything else is a ShardError. `halves` says which
-    half a document is of, all passages of it; by default its counts do, of a table its place.
+    With `content` only that content is counted; changed content is a ShardError. `halves` is the
+    rule for the halves of documents; by default their counts decide, and rows of tables alternate.
     """
     require_fitting(shard, form, index.vocabulary)
     halves = halves or DocumentHalves(by_content=index.holds != "categories")
@@ -223,7 +223,7 @@ def _counted(
 
 
 def require_fitting(shard: Shard, form: ShardFormat, vocabulary: Vocabulary) -> None:
-    """Refuse shards that hold something else than the words of a vocabulary are."""
+    """Raise ShardError if a shard holds another kind of words than the vocabulary."""
     index: type[Index] = WordIndex if vocabulary.token_ids is None else IdIndex
     if vocabulary.policy == CATEGORIES:
         index = CategoryIndex
@@ -248,14 +248,12 @@ def count_texts(
 
 def refuse_policy(policy: TokenPolicy | None) -> None:
     if policy is not None:
-        raise InvalidInput(
-            "token ids and values of columns are counted as they are; leave out the token policy"
-        )
+        raise InvalidInput("token ids and values of columns have no token policy; leave it out")
 
 
 def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
     if policy is None:
-        raise InvalidInput("texts need a token policy; give the one that made the vocabulary")
+        raise InvalidInput("texts need a token policy; give the policy that made the vocabulary")
     return policy
 
 

@@ -14,7 +14,7 @@ _Held = TypeVar("_Held", covariant=True)
 
 
 class Group(Protocol[_Held]):
-    """Items found by their places, from 0."""
+    """Items by their places, from 0."""
 
     def __len__(self) -> int: ...
 
@@ -31,11 +31,11 @@ def draw(
 ) -> tuple[list[_Kept], int]:
     """Draw up to `quota` items (at least 1), each equally likely, and count all items.
 
-    The draw does not depend on how items are grouped. The kept items are in the order of all items.
-    `keep` turns an item into what is kept of it, and is called for about
-    `quota * (1 + log(items / quota))` of them. `size` gives its bytes. Once kept items take more
-    than `room` bytes, some are drawn from them and the quota is lowered. The memory is thus at most
-    that, and the items of one group more.
+    The draw does not depend on how items are grouped. The sample has the order of all items.
+    `keep` converts a drawn item for storage, and is called for about
+    `quota * (1 + log(items / quota))` of them. `size` gives its bytes. When the sample takes more
+    than `room` bytes, a part of it is drawn and the quota is lowered. The memory is thus at most
+    `room`, plus the items of one group.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def draw(
     seen = nbytes = 0
     for group in groups:
         positions = np.arange(seen, seen + len(group))
-        # One float an item, whether it is needed or not: hence no matter of the grouping.
+        # draws a number for each item, needed or not, so that grouping does not matter
         slots = (rng.random(len(group)) * (positions + 1)).astype(np.int64)
         drawn = np.where(positions < quota, positions, slots)
         for place in np.flatnonzero(drawn < quota).tolist():
@@ -58,7 +58,7 @@ def draw(
             held[slot] = (seen + place, kept)
         seen += len(group)
         if room is not None and nbytes > room and len(held) > 1:
-            # a part of a uniform sample, drawn uniformly, is one; its size has another seed
+            # a uniform part of a uniform sample is uniform; it is drawn with another seed
             quota = max(1, len(held) * room // nbytes)
             left = np.random.default_rng([seed, seen]).permutation(sorted(held))[:quota].tolist()
             held = {slot: held[old] for slot, old in enumerate(left)}

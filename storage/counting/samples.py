@@ -1,4 +1,4 @@
-"""Samples: passages of shards drawn at random, counted over their own terms."""
+"""Samples: random passages of shards, counted over their own terms."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import DEFAULT_LIMITS, Holds, IdChunk, ReadLimits, join_ids
 from streaming_moments.storage.shards import Shard, ShardFormat
 
-_OBJECT_BYTES = 300  # of the objects that hold the ids and counts of a document
+_OBJECT_BYTES = 300  # size of the Python objects for the ids and counts of a document
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +36,11 @@ class TermSample:
     Parameters
     ----------
     terms : tuple of str
-        The m terms of the sample: rising, or for token ids in decimal, by rising id.
+        The m terms of the sample, sorted. For token ids, the ids in decimal, sorted by number.
     batch : CountBatch
         (passages, m) counts over these terms.
     documents_seen : int
-        Passages the sample was drawn from.
+        Number of passages from which the sample was drawn.
     token_ids : tuple of int, optional
         The m token ids; None for a sample of texts.
     policy : str, optional
@@ -69,21 +69,21 @@ def sample_shard(
 ) -> TermSample:
     """Draw passages of a shard, each equally likely, in one pass.
 
-    Memory is that of the drawn passages, of which there are fewer where so many take more than
-    `limits.pilot_bytes`, and of a chunk.
+    Needs memory for the drawn passages and a chunk. The sample is smaller than the quota if it
+    would take more than `limits.pilot_bytes`.
 
     Parameters
     ----------
     shard, form, limits, storage_options
         As for `read_shard`.
     policy : TokenPolicy or None
-        What is counted; None for shards of token ids.
+        Token policy; None for shards of token ids.
     quota : int
-        At most so many passages, at least 1; a shard with fewer is taken whole.
+        Largest number of passages, at least 1; of a smaller shard all are drawn.
     seed : int
         The same seed draws the same passages of the same shard.
     chunks : int, optional
-        Draw from its first so many chunks only.
+        Number of chunks to draw from, from the beginning; by default all.
 
     Returns
     -------
@@ -93,9 +93,9 @@ def sample_shard(
     Raises
     ------
     InvalidInput
-        A quota below 1, a policy for token ids, or none for texts.
+        The quota is below 1; or there is a policy for token ids, or none for texts.
     ShardError
-        A shard that cannot be read, or that changed meanwhile.
+        The shard cannot be read, or has changed meanwhile.
     """
     if quota < 1:
         raise InvalidInput(f"the quota is {quota} passages; it must be at least 1")
@@ -105,9 +105,9 @@ def sample_shard(
 
 
 def merge_samples(samples: Sequence[TermSample]) -> TermSample:
-    """Join the passages of all samples, in the order given, over the union of their terms.
+    """Join the passages of all samples, in the given order, over the union of their terms.
 
-    Raises InvalidInput for no sample, and ForeignStatistics for samples of different token
+    Raises InvalidInput without samples, and ForeignStatistics for samples of different token
     policies, or of texts and of token ids.
 
     Examples
@@ -122,7 +122,7 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
         raise InvalidInput("no samples to merge; give at least one")
     if len({(sample.policy, sample.token_ids is None) for sample in samples}) > 1:
         raise ForeignStatistics(
-            "the samples are of several token policies, or some of texts and some of token ids; "
+            "the samples have different token policies, or some hold texts and some token ids; "
             "sample all shards in one way"
         )
     if len(samples) == 1:
@@ -134,7 +134,7 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
     places = {key: place for place, key in enumerate(terms if ids is None else ids)}
     batches = []
     for sample in samples:
-        # Both orders rise, so that the columns of a passage still do.
+        # both orders are sorted, so the columns of a passage remain sorted
         mapped = np.array([places[key] for key in _keys(sample)], dtype=np.int32)
         own = sample.batch
         batches.append(CountBatch(own.indptr, mapped[own.words], own.counts, len(terms)))
@@ -144,7 +144,7 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
 
 
 def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
-    """The same passages of texts under a policy that has the same words but more stop words.
+    """Convert a sample to a policy with more stop words that is otherwise the same.
 
     Examples
     --------
@@ -164,8 +164,8 @@ def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
 def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
     """Count the passages of a sample over a vocabulary, as (passages, n); drops other terms.
 
-    Raises ForeignStatistics for a vocabulary of another token policy, or of ids where the sample is
-    of texts.
+    Raises ForeignStatistics for a vocabulary of another token policy, or with ids if the sample
+    holds texts.
 
     Examples
     --------
@@ -176,8 +176,8 @@ def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
     ids = vocabulary.token_ids
     if sample.policy != vocabulary.policy or (ids is None) != (sample.token_ids is None):
         raise ForeignStatistics(
-            f"the vocabulary is of token policy {vocabulary.policy[:12] or '(none)'}, the sample "
-            f"of {sample.policy[:12] or '(none)'}; select the vocabulary from this sample"
+            f"the vocabulary has token policy {vocabulary.policy[:12] or '(none)'}, and the sample "
+            f"has {sample.policy[:12] or '(none)'}; select the vocabulary from this sample"
         )
     rows = {key: row for row, key in enumerate(vocabulary.terms if ids is None else ids)}
     mapped = np.array([rows.get(key, -1) for key in _keys(sample)], dtype=np.int64)
@@ -202,7 +202,7 @@ def _sample_texts(
 def sample_of_passages(
     passages: Iterable[Sequence[str]], policy: TokenPolicy, seen: int
 ) -> TermSample:
-    """Passages given by their words, counted over the tokens of a policy.
+    """Count passages, given by their words, over the tokens of a policy.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def sample_of_passages(
     ('law',)
     """
     known: dict[str, int] = {}
-    # a passage at a time: its words as objects of Python take many times its bytes
+    # one passage at a time, as its words take many times its bytes as Python objects
     numbered = [
         np.array([known.setdefault(token, len(known)) for token in tokens], dtype=np.int32)
         for tokens in map(policy.filtered, passages)
@@ -228,7 +228,7 @@ def _sample_ids(
     chunks: Iterable[IdChunk], policy: TokenPolicy | None, quota: int, seed: int, room: int
 ) -> TermSample:
     refuse_policy(policy)
-    # Copies, or each document would keep its whole chunk in memory.
+    # copied, as each document would keep its whole chunk in memory
     drawn, seen = draw(
         chunks,
         quota,

@@ -1,4 +1,4 @@
-"""Sets: rows of a shard as sets of features, of one column of lists or of several of 0 and 1."""
+"""Sets: rows of a shard as sets of features, from a column of lists or columns of 0 and 1."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class SetsForm:
-    """Where the features of a row stand in a shard.
+    """Columns with the features of a row in a shard.
 
-    columns : one column of features or lists of them, or several of 0 and 1, each a feature
+    columns : one column of features or lists of them, or several of 0 and 1, one for each feature
     """
 
     columns: tuple[str, ...] = (_COLUMN,)
@@ -45,17 +45,17 @@ class SetsForm:
     def __post_init__(self) -> None:
         if not self.columns or len(set(self.columns)) < len(self.columns) or "" in self.columns:
             raise InvalidInput(
-                f"the columns of features are {', '.join(self.columns) or 'none'}; give one of "
-                "lists, or each of several of 0 and 1 once"
+                f"the columns of features are {', '.join(self.columns) or 'none'}; give one column "
+                "of lists, or several different columns of 0 and 1"
             )
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> SetsForm:
-        """The form that `to_json` described."""
+        """Decode a form that `to_json` encoded."""
         return cls(tuple(map(str, content["columns"])))
 
     def to_json(self) -> dict[str, Any]:
-        """Description that JSON can hold."""
+        """Convert the form to an object for JSON."""
         return {"columns": list(self.columns)}
 
     @property
@@ -69,10 +69,10 @@ class SetReader:
     """Reads the shards of a store of sets.
 
     form : the format of the shards
-    sets : where features stand
-    features : that are counted
-    limits, storage_options : as of any reader
-    by_content : whether its features say which half a row is of; else rows are of both in turn
+    sets : the columns of features
+    features : the counted features
+    limits, storage_options : as for any reader
+    by_content : whether the half of a row depends on its features; otherwise rows alternate
     """
 
     form: ShardFormat
@@ -85,9 +85,10 @@ class SetReader:
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[CountBatch]]:
-        """Rows of a shard from a position on.
+        """Read rows of a shard from a position on.
 
-        ShardError if the shard cannot be read or changed, a column is missing or of another type.
+        Raises ShardError if the shard cannot be read or has changed, or if a column is missing or
+        has another type.
         """
         options, columns = self.storage_options, self.sets.columns
         tables = read_tables(shard, self.form, columns, self.limits, options, start, content)
@@ -104,7 +105,7 @@ class SetReader:
 def counted(
     table: pa.Table, sets: SetsForm, features: Vocabulary, url: str
 ) -> tuple[CountBatch, int]:
-    """Rows of a table, and how many of their features are not counted.
+    """Count the rows of a table, and the number of features outside of the vocabulary.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def counted(
 def _places(
     table: pa.Table, sets: SetsForm, features: Vocabulary, url: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Where each row begins, its features, -1 for those not counted, and how many are not."""
+    """Start of each row, its features (-1 for unknown ones), and the number of unknown ones."""
     if sets.listed:
         [name] = sets.columns
         values = values_of(table[name], name, url)
@@ -135,18 +136,19 @@ def _places(
 
 
 def _truths(column: pa.ChunkedArray, name: str, url: str) -> NDArray[np.bool_]:
-    """(rows,) whether a column of 0 and 1, or of truths, also as texts, is true; a null is not."""
+    """(rows,) whether a column of 0 and 1, of booleans, or of such texts, is true."""
     if pa.types.is_nested(column.type):
         raise ShardError(
-            url, f"column {name!r} is of type {column.type}; give one of lists alone, or of 0 and 1"
+            url,
+            f"column {name!r} is of type {column.type}; give one of lists, or columns of 0 and 1",
         )
     texts = pc.utf8_lower(pc.fill_null(column.cast(pa.string()), ""))
     places = np.asarray(pc.fill_null(pc.index_in(texts, value_set=pa.array(_FALSE + _TRUE)), -1))
     if (places < 0).any():
         raise ShardError(
             url,
-            f"column {name!r} holds {texts[int(places.argmin())].as_py()[:_SHOWN]!r}, where 1 says "
-            "that a row has the feature and 0 that it has not; give columns of 0 and 1, or one of "
+            f"column {name!r} holds {texts[int(places.argmin())].as_py()[:_SHOWN]!r}, but must be "
+            "1 if a row has the feature and 0 if not; give columns of 0 and 1, or one column of "
             "lists",
         )
     return np.asarray(places >= len(_FALSE))

@@ -1,4 +1,4 @@
-"""Tokens: what of a text is counted."""
+"""Tokens: the words of a text that are counted."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
 
 @dataclass(frozen=True)
 class TokenPolicy:
-    """Which words of a text are tokens, and how long a passage is.
+    """Choice of the words that are tokens, and the length of passages.
 
-    Stop words are stored as they were resolved, so a policy read back from a store counts as it
-    did on the day it was made, whatever the stop-word lists have become.
+    Stop words are stored in full, so a policy from a store always counts in the same way, even if
+    the stop-word lists change.
 
     Parameters
     ----------
     min_length : int
-        Shorter words are no tokens, in characters (code points), at least 1.
+        Smallest length of tokens in characters (code points), at least 1.
     stop_words : tuple of str
-        Words that are no tokens: rising, all different, each as `words` returns it.
+        Words that are not tokens: sorted, distinct, each as `words` returns it.
     passage_words : int, optional
-        Words in a passage, at least 1; None makes each document one passage.
+        Number of words in a passage, at least 1; None makes each document one passage.
     languages : tuple of str
-        Languages the stop words came from; for information, not in the fingerprint.
+        Languages of the stop words; for information, not in the fingerprint.
 
     Raises
     ------
     InvalidInput
-        A length below 1, or stop words that are not rising words as `words` returns them:
-        resolve them with `for_languages`.
+        A length is below 1, or the stop words are not sorted words as `words` returns them:
+        make the policy with `for_languages`.
 
     Examples
     --------
@@ -57,10 +57,12 @@ class TokenPolicy:
         if self.min_length < 1:
             raise InvalidInput(f"min length is {self.min_length} characters; it must be at least 1")
         if self.passage_words is not None and self.passage_words < 1:
-            raise InvalidInput(f"passages have {self.passage_words} words; give at least 1 or none")
+            raise InvalidInput(
+                f"passages have {self.passage_words} words; give at least 1, or None"
+            )
         if list(self.stop_words) != sorted(set(self.stop_words)):
             raise InvalidInput(
-                "the stop words are not in increasing order; make the policy with for_languages"
+                "the stop words are not sorted and distinct; make the policy with for_languages"
             )
         for word in self.stop_words:
             if words(word) != [word]:
@@ -77,24 +79,24 @@ class TokenPolicy:
         passage_words: int | None = None,
         extra_stop_words: Iterable[str] = (),
     ) -> TokenPolicy:
-        """Policy with the stop words of some languages.
+        """Make a policy with the stop words of some languages.
 
         Parameters
         ----------
         languages : iterable of str
-            English names or ISO 639-1 codes; case does not matter. `auto` alone stands for the
-            languages of the documents: `create` replaces it. `none` alone is no language.
+            English names or ISO 639-1 codes, in any case. `auto` alone means the languages of the
+            documents, which `create` fills in. `none` alone means no language.
         min_length : int
-            Shorter words are no tokens, in characters.
+            Smallest length of tokens in characters.
         passage_words : int, optional
-            Words in a passage.
+            Number of words in a passage.
         extra_stop_words : iterable of str
             Further stop words, in any spelling.
 
         Raises
         ------
         InvalidInput
-            A language without a list of stop words: names those that have one.
+            A language has no list of stop words. The error names the languages that have one.
 
         Examples
         --------
@@ -103,7 +105,7 @@ class TokenPolicy:
         (('english',), ['sail', 'sea'])
         """
         if isinstance(languages, str) or isinstance(extra_stop_words, str):
-            raise InvalidInput("languages and extra stop words must be lists, got a single text")
+            raise InvalidInput("languages or extra stop words are a single text; give a list")
         names = language_names(languages)
         pieces = {piece for word in extra_stop_words for piece in words(word)}
         pieces |= stop_words_of(name for name in names if name != AUTO)
@@ -111,12 +113,12 @@ class TokenPolicy:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TokenPolicy:
-        """Policy that `to_json` described.
+        """Decode a policy that `to_json` encoded.
 
         Raises
         ------
         InvalidInput
-            A description by another version of the tokeniser, or with other fields.
+            The description comes from another version of the tokeniser, or has other fields.
 
         Examples
         --------
@@ -125,8 +127,8 @@ class TokenPolicy:
         """
         if content.get("tokeniser") != TOKENISER:
             raise InvalidInput(
-                f"the token policy is of tokeniser {content.get('tokeniser')}, this version has "
-                f"tokeniser {TOKENISER}; use the version of the package that wrote it"
+                f"the token policy needs tokeniser {content.get('tokeniser')}, and this version "
+                f"has {TOKENISER}; use the version of the package that wrote it"
             )
         fields = {name: value for name, value in content.items() if name != "tokeniser"}
         expected = {"min_length", "stop_words", "passage_words", "languages"}
@@ -138,7 +140,7 @@ class TokenPolicy:
         return cls(fields["min_length"], stop_words, fields["passage_words"], languages)
 
     def to_json(self) -> dict[str, Any]:
-        """Description that JSON can hold.
+        """Convert the policy to an object for JSON.
 
         Examples
         --------
@@ -150,11 +152,11 @@ class TokenPolicy:
 
     @property
     def seeks_languages(self) -> bool:
-        """Whether its languages are still to be found in a sample of the texts."""
+        """Whether its languages must still be found in a sample of the texts."""
         return AUTO in self.languages
 
     def in_languages(self, found: Iterable[str]) -> TokenPolicy:
-        """Policy with the stop words of the languages that were found, besides its own.
+        """Return the policy with the stop words of the found languages as well as its own.
 
         Examples
         --------
@@ -168,13 +170,13 @@ class TokenPolicy:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 (64 hexadecimal digits) of all that decides on tokens and passages."""
+        """SHA-256 (64 hexadecimal digits) of everything that affects tokens and passages."""
         content = {name: value for name, value in self.to_json().items() if name != "languages"}
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def tokens(self, text: str) -> list[str]:
-        """Tokens of a text in order: words that are long enough and no stop words.
+        """Return the tokens of a text in order: words that are long enough and not stop words.
 
         Examples
         --------
@@ -184,9 +186,9 @@ class TokenPolicy:
         return self.filtered(words(text))
 
     def passages(self, text: str) -> list[list[str]]:
-        """Tokens of each passage of a text, of which there is at least one.
+        """Return the tokens of each passage of a text; at least one passage.
 
-        Passages are cut before words are filtered, so they are the same stretches of text under
+        Passages are cut before words are filtered, so they are the same parts of the text for
         every choice of stop words.
 
         Examples
@@ -199,7 +201,7 @@ class TokenPolicy:
         return [self.filtered(passage) for passage in self.cut(words(text))]
 
     def cut(self, found: list[str]) -> list[list[str]]:
-        """Words of each passage, before they are filtered; at least one passage.
+        """Split words into passages, before filtering; at least one passage.
 
         Examples
         --------
@@ -212,7 +214,7 @@ class TokenPolicy:
         return [found[start : start + self.passage_words] for start in starts]
 
     def filtered(self, found: Iterable[str]) -> list[str]:
-        """Words that are tokens.
+        """Select the words that are tokens.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Vectors: rows of numbers of a shard, of one column of lists or of several columns."""
+"""Vectors: rows of numbers of a shard, from one column of lists or from several columns."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ BAD_ROWS: tuple[BadRows, ...] = get_args(BadRows)
 _COLUMN = "vector"
 
 PILOT_BYTES = 256 << 20
-"""What a coordinator holds of a pilot, as float64."""
+"""Size of the pilot in the memory of a coordinator, as float64."""
 
 
 @dataclass(frozen=True)
 class VectorsForm:
-    """Where the numbers of a row stand in a shard.
+    """Columns with the numbers of a row in a shard.
 
     columns : one column of lists of numbers, or several of numbers; for an array any one name
-    bad : whether a row of another width, or with a missing, NaN or infinite number, is counted as
-        left out ("skip"), or makes its shard invalid ("refuse")
+    bad : whether a row of another width, or with a missing, NaN or infinite number, is skipped and
+        counted ("skip"), or makes its shard invalid ("refuse")
     """
 
     columns: tuple[str, ...] = (_COLUMN,)
@@ -50,19 +50,19 @@ class VectorsForm:
     def __post_init__(self) -> None:
         if not self.columns or len(set(self.columns)) < len(self.columns) or "" in self.columns:
             raise InvalidInput(
-                f"the columns of numbers are {', '.join(self.columns) or 'none'}; give one of "
-                "lists, or each of several once"
+                f"the columns of numbers are {', '.join(self.columns) or 'none'}; give one column "
+                "of lists, or several different columns"
             )
         if self.bad not in BAD_ROWS:
             raise InvalidInput(f'bad rows are "{self.bad}"; choose {" or ".join(BAD_ROWS)}')
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> VectorsForm:
-        """The form that `to_json` described."""
+        """Decode a form that `to_json` encoded."""
         return cls(tuple(map(str, content["columns"])), content["bad"])
 
     def to_json(self) -> dict[str, Any]:
-        """Description that JSON can hold."""
+        """Convert the form to an object for JSON."""
         return {"columns": list(self.columns), "bad": self.bad}
 
 
@@ -70,15 +70,15 @@ class VectorsForm:
 class NumberRows:
     """Rows of numbers of different widths.
 
-    widths : (rows,) int64, numbers of each row; 0 for a missing row
-    values : (sum of widths,), NaN where a number is missing
+    widths : (rows,) int64, number of entries of each row; 0 for a missing row
+    values : (sum of widths,), NaN for a missing number
     """
 
     widths: NDArray[np.int64]
     values: NDArray[Any]
 
     def of_width(self, width: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """(N, width) rows of finite numbers, and which of all rows they are."""
+        """(N, width) rows of finite numbers, and a mask of these among all rows."""
         fits = self.widths == width
         values = self.values
         if not fits.all():
@@ -94,7 +94,7 @@ class NumberRows:
 
 @dataclass(frozen=True, eq=False)
 class ReadVectors(ReadBatch[VectorBatch]):
-    """Some consecutive records of a shard, and which of them are valid rows of numbers.
+    """Consecutive records of a shard, and a mask of the valid rows of numbers.
 
     `kept` is (records,) bool. `outside` counts the other records.
     """
@@ -104,9 +104,9 @@ class ReadVectors(ReadBatch[VectorBatch]):
 
 @dataclass(frozen=True, eq=False)
 class VectorReader:
-    """Reads the shards of a store of vectors with `dimension` numbers a row.
+    """Reads the shards of a store of vectors with `dimension` numbers in each row.
 
-    Where halves are not `by_content`, rows are of both in turn.
+    If halves are not `by_content`, rows alternate between both.
     """
 
     form: ShardFormat
@@ -147,8 +147,8 @@ class VectorReader:
         what = f"{width} numbers" if width != self.dimension else "numbers that are not finite"
         raise ShardError(
             url,
-            f"row {passed + place + 1} is of {what}, not of {self.dimension} finite ones; mend it, "
-            "or create the store with --bad-rows skip",
+            f"row {passed + place + 1} has {what}, expected {self.dimension} finite numbers; "
+            "correct it, or create the store with --bad-rows skip",
         )
 
 
@@ -190,30 +190,30 @@ def sample_vectors(
 def pilot_of(
     samples: Sequence[NumberRows], most: int, seed: int, room: int | None = None
 ) -> tuple[NDArray[np.float64], int]:
-    """(N, d) rows of the commonest width, and how many others there were.
+    """(N, d) rows of the most common width, and the number of other rows.
 
     Parameters
     ----------
     samples : sequence of NumberRows
-        Of shards.
+        Samples of shards.
     most : int
-        Rows to keep, of no more than `PILOT_BYTES`; of more, some are drawn.
+        Largest number of rows, within `PILOT_BYTES`; if there are more, some are drawn.
     seed : int
-        Of these.
+        Seed of the draw.
     room : int, optional
-        Bytes that they may take, where these are fewer.
+        Size of the rows in bytes, if less than `PILOT_BYTES`.
 
     Raises
     ------
     InvalidInput
-        None is of numbers.
+        No row holds numbers.
     """
     widths = np.concatenate([one.widths for one in samples])
     known, counts = np.unique(widths[widths > 0], return_counts=True)
     if not known.size:
         raise InvalidInput(
-            f"none of the {widths.size} rows of the pilot holds numbers; check what `create "
-            "--columns` was given"
+            f"none of the {widths.size} rows of the pilot holds numbers; check the columns in "
+            "`create --columns`"
         )
     width = int(known[counts.argmax()])
     parts = [one.of_width(width)[0] for one in samples]
@@ -233,13 +233,13 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _numbers(array: pa.Array, name: str, url: str) -> NDArray[Any]:
-    """Numbers of an array, NaN where one is missing."""
+    """Convert an array to numbers, with NaN for a missing number."""
     kind = array.type
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         raise ShardError(
             url,
-            f"column {name!r} holds {kind}; give one column of lists of numbers, or several of "
-            "numbers, to `create --columns`",
+            f"column {name!r} is of type {kind}; give one column of lists of numbers, or several "
+            "columns of numbers, to `create --columns`",
         )
     if array.null_count and not pa.types.is_floating(kind):
         array = array.cast(pa.float64())
@@ -247,7 +247,7 @@ def _numbers(array: pa.Array, name: str, url: str) -> NDArray[Any]:
 
 
 def _read(array: pa.Array) -> pa.Array:
-    """The numbers that texts say, null where one says none; others as they are."""
+    """Parse texts as numbers, with null for other texts; other arrays stay unchanged."""
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
     if not any(of(array.type) for of in kinds):
         return array
@@ -258,7 +258,7 @@ def _read(array: pa.Array) -> pa.Array:
 
 
 def _number(text: str | None) -> float | None:
-    if text is None or "_" in text:  # float takes 1_0 as Python's sources do
+    if text is None or "_" in text:  # `float` accepts 1_0, which is not a number in data
         return None
     try:
         return float(text)

@@ -1,4 +1,4 @@
-"""Views: three columns of a shard as counts of the same records."""
+"""Views: three columns of a shard, counted for the same records."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _TEXT = ":text"
 
 @dataclass(frozen=True)
 class ViewsForm:
-    """Which three columns of a shard are views.
+    """The three columns of a shard that are views.
 
-    `texts` says whether a column holds texts, whose words are counted. In the other columns each
-    value is a word of its own.
+    `texts` says whether each column holds texts, whose words are counted. In other columns each
+    value is a word.
     """
 
     columns: tuple[str, str, str]
@@ -50,16 +50,16 @@ class ViewsForm:
         if len(self.columns) != 3 or len(set(self.columns)) != 3:
             raise InvalidInput(
                 f"views are three different columns, got {', '.join(self.columns) or 'none'}; give "
-                "them as `create --columns a,b,c`, and NAME:text where words of a text are counted"
+                "them as `create --columns a,b,c`, with NAME:text for a column of texts"
             )
         if self.policy.passage_words is not None:
             raise InvalidInput(
-                "a record is one, whatever its length: create without --passage-words"
+                "records of views are not cut into passages; create without --passage-words"
             )
 
     @classmethod
     def parse(cls, columns: Sequence[str], policy: TokenPolicy = TokenPolicy()) -> ViewsForm:
-        """Of names of columns, with `:text` after those that hold texts.
+        """Make the form from names of columns, with `:text` after those that hold texts.
 
         Examples
         --------
@@ -72,13 +72,13 @@ class ViewsForm:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> ViewsForm:
-        """The form that `to_json` described."""
+        """Decode a form that `to_json` encoded."""
         columns: Any = tuple(content["columns"])
         texts: Any = tuple(map(bool, content["texts"]))
         return cls(columns, texts, TokenPolicy.from_json(content["policy"]))
 
     def to_json(self) -> dict[str, Any]:
-        """Description that JSON can hold."""
+        """Convert the form to an object for JSON."""
         policy = self.policy.to_json()
         return {"columns": list(self.columns), "texts": list(self.texts), "policy": policy}
 
@@ -88,8 +88,8 @@ class ViewReader:
     """Reads the shards of a store of views.
 
     indices : find the words: a WordIndex or an Arrow array for each view
-    given : columns that are read, by default all; records lack the others
-    by_content : whether its words say which half a record is of; else they are of both in turn
+    given : columns to read, by default all; records lack the others
+    by_content : whether the half of a record depends on its words; otherwise records alternate
     """
 
     form: ShardFormat
@@ -110,7 +110,7 @@ class ViewReader:
         limits: ReadLimits = DEFAULT_LIMITS,
         storage_options: Mapping[str, object] | None = None,
     ) -> ViewReader:
-        """The reader of shards that are counted on a foundation."""
+        """Make a reader of the shards of a store with this foundation."""
         made = cls.over(form, views, foundation.vocabularies, limits, storage_options)
         return replace(made, by_content=foundation.by_content)
 
@@ -123,7 +123,7 @@ class ViewReader:
         limits: ReadLimits = DEFAULT_LIMITS,
         storage_options: Mapping[str, object] | None = None,
     ) -> ViewReader:
-        """The reader of records over the vocabularies of their views."""
+        """Make a reader of records over the vocabularies of their views."""
         indices = tuple(
             WordIndex.of(own, views.policy) if text else words_of(own)
             for own, text in zip(words, views.texts, strict=True)
@@ -147,7 +147,7 @@ class ViewReader:
             yield ReadBatch(batch.halved(odd), outside, after)
 
     def counted(self, table: pa.Table, url: str) -> tuple[ViewBatch, int]:
-        """Counts of the rows of a table, and words outside the vocabularies."""
+        """Count the rows of a table, and the words outside of the vocabularies."""
         counted = [self._view(table, place, url) for place in range(3)]
         return ViewBatch(*(view for view, _ in counted)), sum(outside for _, outside in counted)
 
@@ -171,7 +171,7 @@ class ViewReader:
 
 
 def text_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of texts, as `count_column` takes it."""
+    """Convert a column of texts for `count_column`."""
     return column.cast(pa.large_string())
 
 
@@ -185,10 +185,10 @@ def sample_rows(
     storage_options: Mapping[str, object] | None = None,
     even: bool = False,
 ) -> pa.Table:
-    """Draw rows of a shard, each equally likely, in one pass; in their order.
+    """Draw rows of a shard, each equally likely, in one pass, and keep their order.
 
-    They are fewer than the quota where so many take more than `limits.pilot_bytes`. `even` and
-    errors as of `read_tables`.
+    The sample is smaller than the quota if it would take more than `limits.pilot_bytes`. `even` and
+    errors are as for `read_tables`.
     """
     rng = np.random.default_rng(seed)
     held: pa.Table | None = None
@@ -196,10 +196,10 @@ def sample_rows(
     tables = read_tables(shard, form, columns, limits, storage_options, even=even)
     for table, _ in steadily(tables, shard, storage_options):
         keys = np.concatenate([keys, rng.random(table.num_rows)])
-        # of nulls alone the type is known from other tables
+        # a column of nulls gets its type from other tables
         joined = [table] if held is None else [held, table]
         held = pa.concat_tables(joined, promote_options="default")
-        # the rows of the least keys are a uniform sample, however many they are
+        # the rows with the smallest random keys are a uniform sample of any size
         if held.nbytes > limits.pilot_bytes:
             quota = min(quota, max(1, held.num_rows * limits.pilot_bytes // held.nbytes))
         if held.num_rows > quota:
@@ -212,7 +212,7 @@ def sample_rows(
 def column_frequencies(
     column: pa.ChunkedArray, name: str, policy: TokenPolicy | None
 ) -> TermFrequencies:
-    """How often, and in how many records, each word of a view of a pilot occurs."""
+    """Count the occurrences of each word of a view of a pilot, and the records with it."""
     rows = len(column)
     if policy is not None:
         passages = Passages.of(SpelledTexts.of(text_column(column)), None)
@@ -232,13 +232,13 @@ def column_frequencies(
 def _word_frequencies(passages: Passages, rows: int, policy: TokenPolicy) -> TermFrequencies:
     known: dict[str, int] = {}
     counts, documents = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    # a text at a time: its words as objects of Python take many times its bytes
+    # one text at a time, as its words take many times its bytes as Python objects
     for place in range(rows):
         words = policy.filtered(passages[place].split())
         codes = np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
         used, often = np.unique(codes, return_counts=True)
         if len(known) > counts.size:
-            more = np.zeros(len(known), np.int64)  # room for twice as many words as there are
+            more = np.zeros(len(known), np.int64)  # doubles the room for words
             counts, documents = np.append(counts, more), np.append(documents, more)
         counts[used] += often
         documents[used] += 1

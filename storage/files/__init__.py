@@ -1,4 +1,4 @@
-"""Files at a URL: written whole, listed, sealed by a hash."""
+"""Files at a URL: written as a whole, listed, and sealed by a hash."""
 
 from typing import TYPE_CHECKING
 

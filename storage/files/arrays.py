@@ -1,6 +1,6 @@
-"""Zarr v3 arrays as files in memory: encoded and decoded here, folders move the bytes.
+"""Zarr v3 arrays as files in memory: this module encodes and decodes them, folders store the bytes.
 
-The bytes that are hashed are so the very bytes that are written and read, on every storage.
+Therefore the hashed bytes are exactly the bytes that are written and read, on every storage.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ else:
 _Read = TypeVar("_Read")
 
 _GROUP = "zarr.json"
-_KINDS = "biuf"  # of numbers that are read without Zarr
+_KINDS = "biuf"  # kinds of numbers that are read without Zarr
 _CHECK = 4  # bytes of a CRC-32C
-_SIZE = slice(4, 8)  # of what blosc has compressed: the bytes that it was
+_SIZE = slice(4, 8)  # bytes of a blosc header that hold the decompressed size
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ class ArraySpec:
 
     chunks : shape of a chunk
     compressed : whether bytes are shuffled and compressed by LZ4; every chunk ends with its CRC-32C
-        either way
-    dimensions : names of the axes, by which xarray opens the group
+    dimensions : names of the axes, with which xarray opens the group
     """
 
     shape: tuple[int, ...]
@@ -55,7 +54,7 @@ class ArraySpec:
 
     @classmethod
     def whole(cls, array: NDArray[Any], name: str = "") -> ArraySpec:
-        """An array of one chunk; its axes are called after its name."""
+        """Return the specification of an array with one chunk, whose name begins its axes'."""
         chunks = tuple(max(1, size) for size in array.shape)
         dimensions = tuple(f"{name}_{axis}" for axis in range(array.ndim)) if name else None
         return cls(array.shape, chunks, str(array.dtype), dimensions=dimensions)
@@ -64,7 +63,7 @@ class ArraySpec:
 def encode_metadata(
     specs: Mapping[str, ArraySpec], attributes: Mapping[str, Any]
 ) -> dict[str, bytes]:
-    """Files that describe a group and its arrays, by path; to the letter as Zarr writes them."""
+    """Encode the metadata of a group and its arrays as files, by path, exactly as Zarr does."""
     described: dict[str, Any] = {_GROUP: _described_group(dict(attributes))}
     for name, spec in specs.items():
         described[f"{name}/{_GROUP}"] = _described(spec)
@@ -74,10 +73,10 @@ def encode_metadata(
 def encode_chunks(
     specs: Mapping[str, ArraySpec], chunks: Mapping[str, NDArray[Any]], index: int = 0
 ) -> dict[str, bytes]:
-    """Encode the chunks at place `index` of the first axis as files, by path; the bytes are Zarr's.
+    """Encode the chunks at place `index` of the first axis as files, by path, exactly as Zarr does.
 
-    Zarr itself takes ten times as long, most of it to hand each small chunk to another thread. The
-    chunks span all axes but the first: pass a whole chunk, or all of an array of one chunk.
+    Zarr takes ten times as long, mostly to pass each small chunk to another thread. The chunks
+    span all axes but the first: pass a whole chunk, or a whole array that has one chunk.
     """
     files = {}
     for name, entries in chunks.items():
@@ -92,8 +91,8 @@ def encode_chunks(
 class StoredGroup:
     """Arrays of a group, as files in memory by path; `where` names their source in errors.
 
-    Files as this package writes them are decoded without Zarr, which takes longer to load than the
-    files to read. All others are decoded by Zarr.
+    Files in the form of this package are decoded without Zarr, which takes longer to load than the
+    files to read. Zarr decodes all others.
     """
 
     files: Mapping[str, bytes]
@@ -117,12 +116,12 @@ class StoredGroup:
         return self._entries(name, slice(index, index + 1))
 
     def whole(self, name: str) -> NDArray[Any]:
-        """All entries of an array; raises as `chunk`."""
+        """Read all entries of an array; raises as `chunk`."""
         found = self.attempt(lambda: _whole(self.files, name))
         return self._entries(name, slice(None)) if found is None else found
 
     def attempt(self, read: Callable[[], _Read]) -> _Read | None:
-        """What is read without Zarr; None where anything is not to the letter as written here."""
+        """Read without Zarr; None if a file differs from the form of this package."""
         try:
             return read() if self._is_plain else None
         except (KeyError, TypeError, ValueError, RuntimeError):
@@ -144,19 +143,21 @@ class StoredGroup:
 
     @cached_property
     def group(self) -> zarr.Group:
-        """As Zarr reads it; raises as `decode`."""
+        """The group as Zarr opens it; raises as `decode`."""
         return decode(self.files, self.where)
 
 
 def decode(files: Mapping[str, bytes], where: str) -> zarr.Group:
-    """Open the files as a Zarr group, whose arrays read what the files hold."""
+    """Open the files as a Zarr group."""
     buffers: dict[str, Buffer] = {
         path: cpu.Buffer.from_bytes(content) for path, content in files.items()
     }
     try:
         return zarr.open_group(stores.MemoryStore(buffers, read_only=True), mode="r", zarr_format=3)
     except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
-        raise StoreError(f"{where} is no Zarr group ({error}); restore it from a copy") from error
+        raise StoreError(
+            f"{where} is not a Zarr group ({error}); restore it from a copy"
+        ) from error
 
 
 def array_in(group: zarr.Group, name: str, where: str) -> zarr.Array[Any]:
@@ -164,9 +165,9 @@ def array_in(group: zarr.Group, name: str, where: str) -> zarr.Array[Any]:
     try:
         found = group.get(name)
     except (ValueError, KeyError, TypeError) as error:
-        # an unknown codec or type; JSON that was cut
+        # an unknown codec or type, or truncated JSON
         raise StoreError(
-            f"{where}/{name} describes no array ({error}); restore it from a copy"
+            f"{where}/{name} is not a valid array ({error}); restore it from a copy"
         ) from error
     if not isinstance(found, zarr.Array):
         raise StoreError(f"{where} has no array {name}; restore it from a copy")
@@ -176,9 +177,9 @@ def array_in(group: zarr.Group, name: str, where: str) -> zarr.Array[Any]:
 def read_whole(
     files: Mapping[str, bytes], where: str
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Read all arrays of a group, each of one chunk, by name; and the attributes of the group.
+    """Read all arrays of a group by name, each with one chunk, and the attributes of the group.
 
-    Files as this package writes them are decoded without Zarr, which takes longer to load than the
+    Files in the form of this package are decoded without Zarr, which takes longer to load than the
     files to read.
     """
     stored = StoredGroup(files, where)
@@ -196,7 +197,7 @@ def read_whole(
 
 
 def chunk_path(name: str, spec: ArraySpec, index: int = 0) -> str:
-    """Path of a chunk in its group.
+    """Return the path of a chunk in its group.
 
     Examples
     --------
@@ -208,7 +209,7 @@ def chunk_path(name: str, spec: ArraySpec, index: int = 0) -> str:
 
 
 def magnitude(array: NDArray[np.int64]) -> int:
-    """Largest magnitude of an entry, 0 without entries."""
+    """Return the largest magnitude of the entries, 0 without entries."""
     return max(int(array.max()), -int(array.min())) if array.size else 0
 
 
@@ -217,7 +218,7 @@ def _names_in(files: Mapping[str, bytes]) -> list[str]:
 
 
 def _whole(files: Mapping[str, bytes], name: str) -> NDArray[Any]:
-    """All of an array of one chunk."""
+    """Read an array that has one chunk."""
     described = json.loads(files[f"{name}/{_GROUP}"])
     shape, dtype = tuple(described["shape"]), described["data_type"]
     spec = ArraySpec(shape, tuple(max(1, size) for size in shape), dtype)
@@ -225,11 +226,11 @@ def _whole(files: Mapping[str, bytes], name: str) -> NDArray[Any]:
 
 
 def _chunk(files: Mapping[str, bytes], name: str, spec: ArraySpec, index: int) -> NDArray[Any]:
-    """A chunk of an array; a ValueError where the array is not described as here, or damaged."""
+    """Read a chunk of an array; ValueError if its metadata has another form, or it is damaged."""
     import google_crc32c
 
     described = json.loads(files[f"{name}/{_GROUP}"])
-    described.pop("dimension_names", None)  # which are for other readers
+    described.pop("dimension_names", None)  # names of axes are for other readers
     if np.dtype(spec.dtype).kind not in _KINDS or described != _described(spec, named=False):
         raise ValueError(name)
     if not all(spec.shape):
@@ -240,7 +241,7 @@ def _chunk(files: Mapping[str, bytes], name: str, spec: ArraySpec, index: int) -
         raise ValueError(name)
     found = np.empty(spec.chunks, _little(spec.dtype))
     if spec.compressed:
-        # blosc would leave the rest of it as it is
+        # blosc would leave the rest of the array uninitialised
         if int.from_bytes(content[_SIZE], "little") != found.nbytes:
             raise ValueError(name)
         blosc.decompress(content, found)
@@ -250,16 +251,16 @@ def _chunk(files: Mapping[str, bytes], name: str, spec: ArraySpec, index: int) -
 
 
 def _encoded(entries: NDArray[Any], spec: ArraySpec) -> bytes:
-    """The bytes of a chunk."""
+    """Encode a chunk."""
     import google_crc32c
     import numcodecs.blosc as compressor
 
-    # as Zarr has it: threads would write the parts of a chunk in the order in which they are done
+    # as in Zarr: threads would write the parts of a chunk in random order
     compressor.use_threads = False
     whole = np.ascontiguousarray(entries, dtype=_little(spec.dtype)).reshape(spec.chunks)
     if spec.compressed:
-        # Most counts need one byte of eight: the others side by side are zeros. Four times as fast
-        # as zstd at level 1, both ways, and its files a fifth larger.
+        # Most counts need one byte of eight, and shuffling puts the zeros of the others together.
+        # Four times as fast as zstd at level 1, both ways, with files a fifth larger.
         content: bytes = compressor.compress(whole, b"lz4", 5, compressor.SHUFFLE, 0)
     else:
         content = whole.tobytes()
@@ -276,7 +277,7 @@ def _described_group(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _described(spec: ArraySpec, named: bool = True) -> dict[str, Any]:
-    """The metadata of an array, with the names of its axes, if it has any."""
+    """Return the metadata of an array, with the names of its axes if `named`."""
     dtype = np.dtype(spec.dtype)
     order = {"configuration": {"endian": "little"}} if dtype.itemsize > 1 else {}
     counts = {"typesize": dtype.itemsize, "cname": "lz4", "clevel": 5, "shuffle": "shuffle"}
@@ -286,7 +287,7 @@ def _described(spec: ArraySpec, named: bool = True) -> dict[str, Any]:
         "shape": [*spec.shape],
         "data_type": spec.dtype,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [*spec.chunks]}},
-        # one folder for an array, not one for a chunk
+        # one folder for each array, not for each chunk
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
         "fill_value": dtype.type(0).item(),
         "codecs": [

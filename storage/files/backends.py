@@ -1,4 +1,4 @@
-"""Back ends of storage: what each one's fsspec client does, and which errors it raises."""
+"""Back ends of storage: properties of each fsspec client, and the errors that it raises."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ else:
 
 @dataclass(frozen=True)
 class Backend:
-    """A back end, or what is known of any.
+    """Properties of a back end.
 
     protocols : its names in URLs
-    creates : how a file is created so that one of two writers is refused, whatever happens: by a
-        "link" of a local disk, in one "step" of memory, by the "condition" of a put that its client
-        sends for mode="create"; "look": only as far as a look beforehand tells
+    creates : how it creates a file so that one of two writers is refused: by a "link" on a local
+        disk, in one "step" in memory, or by the "condition" of a put, which its client sends for
+        mode="create". "look" only checks beforehand, so two writers may both succeed
     buckets : whether paths begin with a bucket, which may not exist
-    content_type : how its client is told what a file is, so that a browser shows a page and does
-        not store it; empty where it cannot be told
-    in_chunks : whether its client would send a large file in several requests, of which the first
+    content_type : the client's option for the type of a file, so that a browser shows a page
+        instead of storing it; empty without such an option
+    in_chunks : whether its client sends a large file in several requests, of which only the first
         has the condition
-    parts_at_once : how its client is told the most parts of a file that it reads at a time. Unless
-        it is 1, it asks for the size of each file first, and the parts may be of two contents
-    errors : modules and names of errors that are no OSError: the storage cannot be read or written.
-        Each raises FileNotFoundError where there is no file, PermissionError where it may not be
-        read
+    parts_at_once : the client's option for the number of parts of a file that it reads at a time.
+        Unless it is 1, the client asks for the size of each file first, and the parts may come from
+        different contents; empty without such an option
+    errors : modules and names of errors other than OSError for failed reads and writes. All back
+        ends raise FileNotFoundError for a missing file, and PermissionError for a forbidden one
     """
 
     protocols: frozenset[str] = frozenset()
@@ -51,7 +51,7 @@ class Backend:
 
     @property
     def in_one_request(self) -> dict[str, int]:
-        """What its client is told so that a whole file is read in one request."""
+        """Options of the client for reading a whole file in one request."""
         return {self.parts_at_once: 1} if self.parts_at_once else {}
 
 
@@ -91,12 +91,12 @@ BACKENDS = (
     Backend(frozenset({"http", "https"}), errors=(("aiohttp", "ClientError"),)),
 )
 _ANY_OTHER = Backend()
-# Where file systems say when a file was written.
+# Keys under which file systems report the time of writing.
 TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
 def backend_of(fs: fsspec.AbstractFileSystem) -> Backend:
-    """The back end of a file system; one that is not in the table can be read and written.
+    """Return the back end of a file system; unknown ones can be read and written.
 
     Examples
     --------
@@ -109,13 +109,13 @@ def backend_of(fs: fsspec.AbstractFileSystem) -> Backend:
 
 
 def is_local(protocol: str) -> bool:
-    """Whether a protocol is of this machine's disks."""
+    """Whether a protocol names the disks of this machine."""
     return any(one.is_local and protocol in one.protocols for one in BACKENDS)
 
 
 def storage_errors() -> tuple[type[Exception], ...]:
-    """What the system, Arrow and the clients of object stores raise."""
-    # Clients of object stores have errors outside OSError; only one that is loaded can raise.
+    """Return the errors that the system, Arrow and clients of object stores raise."""
+    # clients of object stores raise errors other than OSError, and only loaded ones can raise
     clients = dict.fromkeys(error for one in BACKENDS for error in one.errors)
     loaded = [getattr(sys.modules.get(module), name, None) for module, name in clients]
     ours = (OSError, EOFError, pa.ArrowInvalid, pa.ArrowNotImplementedError)

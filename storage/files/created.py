@@ -1,4 +1,4 @@
-"""Created: a file that is there once, whatever became of the reply."""
+"""Created: creates a file exactly once, even if the reply of the storage is lost."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from streaming_moments.storage.files.retries import CREATE_ATTEMPTS, DELAY, retr
 
 
 class CreationUnknown(StoreError):
-    """A file may or may not be written, or not outlast a power cut; nothing was deleted."""
+    """A file may or may not be written, or may not survive a power cut; nothing was deleted."""
 
 
 def create_once(
     folder: Folder, name: str, content: bytes, attempts: int = CREATE_ATTEMPTS, delay: float = DELAY
 ) -> bytes | None:
-    """Write a file unless there is one; return the content of the other writer if it was first.
+    """Create a file unless it exists; return the content of the other writer if it was first.
 
-    Returns None where this content is there now, and lasts. After an error the file is read to find
+    Returns None if this content is stored durably. After an error the file is read to find
     out. Two writers of one name must write different content, or content that serves both.
-    `attempts` is how often a creation that left nothing is tried, `delay` the scale of the growing
-    random waits between attempts, in seconds.
+    `attempts` bounds the attempts of a creation that wrote nothing. `delay` is the scale of the
+    growing random waits between attempts, in seconds.
 
     Raises CreationUnknown if the creation failed and the file cannot be read, or is written but
     cannot be synced. Raises StoreError if nothing is written.
@@ -42,19 +42,19 @@ def create_once(
 
     found = attempt()
     if worth_another(found):
-        # tenacity takes a tenth of a second to load
+        # loaded only for retries, as tenacity takes a tenth of a second to load
         outcomes = chain([found], iter(attempt, ...))
         found = retrying(worth_another, attempts, delay)(next, outcomes)
     if isinstance(found, Exception):
         raise StoreError(
-            f"{folder.url}/{name} could not be written ({folder.explain(found)}), nothing of it is "
-            "there; check space, permissions and connection, then try it again"
+            f"{folder.url}/{name} could not be written ({folder.explain(found)}), and nothing was "
+            "stored; check space, permissions and connection, then try again"
         ) from found
     return found
 
 
 def lacks_space(error: BaseException | None) -> bool:
-    """Whether an error, or what caused it, is a full disk or quota."""
+    """Whether an error, or its cause, is a full disk or quota."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
@@ -65,19 +65,19 @@ def lacks_space(error: BaseException | None) -> bool:
 def _created(
     folder: Folder, name: str, content: bytes, attempts: int, delay: float
 ) -> bytes | Exception | None:
-    """As `create_once`, with the error where nothing is written."""
+    """Create a file as `create_once`, but return the error if nothing is written."""
     try:
         folder.create(name, content)
     except Exception as error:
-        # the reply may be lost and the file be ours: only the file itself can tell
+        # the file may be written although the reply was lost, so the file is read
         insisting = retrying(lambda outcome: isinstance(outcome, StoreError), attempts, delay)
         where, why = f"{folder.url}/{name}", folder.explain(error)
         try:
             found: bytes | None = insisting(folder.find, name)
         except StoreError as unknown:
             raise CreationUnknown(
-                f"{where} may or may not be written: creating it failed ({why}) and so did asking "
-                f"for it ({unknown}); nothing was deleted, try it again when the storage answers"
+                f"{where} may or may not be written: creating it failed ({why}), and so did "
+                f"reading it ({unknown}). Nothing was deleted; try again when the storage answers"
             ) from unknown
         if found is None:
             return error
@@ -87,8 +87,8 @@ def _created(
             insisting(folder.sync, str(PurePosixPath(name).parent))
         except StoreError as unsynced:
             raise CreationUnknown(
-                f"{where} is written but a power cut may take it: creating it failed ({why}) and "
-                f"so did syncing its folder ({unsynced}); nothing was deleted, check the disk, "
-                "then see whether it is there"
+                f"{where} is written, but a power cut may delete it: creating it failed ({why}), "
+                f"and so did syncing its folder ({unsynced}). Nothing was deleted; check the disk, "
+                "then check whether the file exists"
             ) from unsynced
     return None

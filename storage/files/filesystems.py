@@ -1,4 +1,4 @@
-"""File systems: opened without listings of the past, with errors that name the shard."""
+"""File systems: opened without cached listings, with errors that name the shard."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from streaming_moments.storage.files.urls import (
     without_secrets,
 )
 
-_SHORTEST_SECRET = 4  # characters; blotting out shorter values would garble the message
+_SHORTEST_SECRET = 4  # characters; masking shorter values would garble the message
 
 
 @dataclass(frozen=True)
 class FileState:
-    """What a listing says of one file; it differs once the file is written again.
+    """State of one file in a listing, which differs after the file is written again.
 
     Parameters
     ----------
     path : str
-        Path within the file system; of a presigned URL all of it, so it is never shown.
+        Path within the file system. Never shown, as it may be a whole presigned URL.
     size : int
-        Size as stored, in bytes.
+        Stored size in bytes.
     etag : str, optional
-        The storage's own mark of the content.
+        The storage's ETag of the content.
     modified : str
-        Time of the last change as the storage writes it, and on a local disk the inode, which
-        is another one after a replacement; empty where it has none.
+        Time of the last change as the storage writes it. On a local disk also the inode, which
+        changes with a replacement. Empty if the storage has neither.
     """
 
     path: str = field(repr=False)
@@ -50,12 +50,12 @@ class FileState:
 
 
 def files_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> list[FileState]:
-    """Files in a folder and below, by path, without hidden ones; raises as `each_file_under`."""
+    """List files in a folder and below, by path, without hidden ones, as `each_file_under`."""
     return sorted(each_file_under(fs, path, url), key=lambda state: state.path)
 
 
 def each_file_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> Iterator[FileState]:
-    """Files in a folder and below, in any order, without hidden ones.
+    """Yield files in a folder and below, in any order, without hidden ones.
 
     Raises ShardError for a link to a folder, as following it might never end.
     """
@@ -66,40 +66,42 @@ def each_file_under(fs: fsspec.AbstractFileSystem, path: str, url: str) -> Itera
         seen = fs.info(name) if info.get("islink") else info
         if seen["type"] == "directory":
             link = relative.strip("/")
-            raise ShardError(url, f"links to a folder, {link}; put the folder in its place")
+            raise ShardError(url, f"has a link to a folder, {link}; replace the link by the folder")
         if seen["type"] == "file":
             yield state_from_info(name, seen)
 
 
 def file_state(fs: fsspec.AbstractFileSystem, path: str) -> FileState:
-    """State of one file now."""
+    """Return the present state of one file."""
     return state_from_info(path, fs.info(path))
 
 
 def open_file_system(
     url: str, storage_options: Mapping[str, object] | None
 ) -> tuple[fsspec.AbstractFileSystem, str]:
-    """File system of a URL, without listings of the past, and the path within.
+    """Return the file system of a URL, without cached listings, and the path within it.
 
     Raises
     ------
     ShardError
-        A protocol that is not known, or whose package is not installed.
+        The protocol is unknown, or its package is not installed.
     InvalidInput
-        A user name or a password in the URL.
+        The URL has a user name or a password.
     """
     require_no_user(url)
     scheme, mark, rest = url.partition("://")
     if mark:
-        # in capitals it is the same; fsspec knows it in small letters alone
+        # fsspec recognises protocols only in lower case
         url = f"{scheme.lower()}://{rest}"
     if is_local(get_protocol(url)):
-        # POSIX would keep two slashes at the beginning, as of another name
+        # POSIX would keep two slashes at the beginning, and make them another name
         place = re.sub("^//+", "/", os.path.abspath(strip_protocol(url)))
         return fsspec.filesystem("file"), place
     if "::" in url:
-        raise ShardError(shard_name(url), "chains file systems; give the URL of the file itself")
-    # Without listings an instance holds nothing that ages, and a new client costs 0.3 s a shard.
+        raise ShardError(
+            shard_name(url), "chains several file systems; give the URL of the file itself"
+        )
+    # Without cached listings an instance never ages, and a new client costs 0.3 s for each shard.
     options = {**(storage_options or {}), "use_listings_cache": False}
     try:
         return url_to_fs(url, **options)  # type: ignore[no-any-return]
@@ -110,13 +112,13 @@ def open_file_system(
 
 
 def url_of(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """Absolute path of a local file, else its URL with the protocol, by the first of its names."""
+    """Return the absolute path of a local file, else its URL with the main name of the protocol."""
     local = backend_of(fs).is_local
     return os.path.abspath(path) if local else str(fs.unstrip_protocol(path))
 
 
 def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
-    """Raise ShardError where the bucket of an object store's path does not exist."""
+    """Raise ShardError if the bucket of an object store's path does not exist."""
     bucket = path.strip("/").split("/")[0]
     if not backend_of(fs).buckets or not bucket:
         return
@@ -124,15 +126,15 @@ def require_bucket(fs: fsspec.AbstractFileSystem, path: str, url: str) -> None:
         fs.info(bucket)
     except FileNotFoundError as error:
         raise ShardError(
-            url, f"the bucket {bucket!r} does not exist; make it, or check the URL and the endpoint"
+            url, f"the bucket {bucket!r} does not exist; create it, or check the URL and endpoint"
         ) from error
     except storage_errors():
-        # who may not look at a bucket does not know whether it is there
+        # without permission to look at a bucket, its existence is unknown
         return
 
 
 def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
-    """State of a file from what fsspec says of it.
+    """Make the state of a file from its information in fsspec.
 
     Examples
     --------
@@ -148,9 +150,9 @@ def state_from_info(path: str, info: Mapping[str, Any]) -> FileState:
 
 @contextmanager
 def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) -> Iterator[None]:
-    """Turn what the system, Arrow and the object stores raise into a ShardError.
+    """Convert errors of the system, Arrow and object stores to a ShardError.
 
-    The error says the name of the shard; of a presigned URL it has no cause, which would show it.
+    The error names the shard. For a presigned URL it has no cause, which would show the URL.
 
     Examples
     --------
@@ -166,19 +168,19 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
     except FileNotFoundError as error:
         _raise_from(error, url, ShardError(name, "does not exist; check the URL"))
     except PermissionError as error:
-        reason = "may not be read; check permissions and credentials"
+        reason = "cannot be read without permission; check permissions and credentials"
         _raise_from(error, url, ShardError(name, reason))
     except storage_errors() as error:
         reason = f"cannot be read ({one_line(error, storage_options)})"
-        failure = ShardError(name, f"{reason}; check that it is whole and can be reached")
+        failure = ShardError(name, f"{reason}; check that it is intact and reachable")
         _raise_from(error, url, failure)
 
 
 def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
-    """Raise a failure whose chain can leave a worker, and shows nothing that is signed."""
+    """Raise a failure whose cause can be pickled, and does not show a signature."""
     cause: Exception | None = error
     if url.lower().startswith(("http://", "https://")):
-        # the client's errors hold the request: it cannot be pickled, and has the whole URL
+        # a client's error holds the request, which cannot be pickled and has the whole URL
         error.__cause__ = error.__context__ = None
         cause = error if type(error).__module__ == "builtins" and not is_signed(url) else None
     try:
@@ -188,7 +190,7 @@ def _raise_from(error: Exception, url: str, failure: ShardError) -> NoReturn:
 
 
 def one_line(error: Exception, storage_options: Mapping[str, object] | None = None) -> str:
-    """First line of an error's text, with storage options and secrets of URLs blotted out.
+    """Return the first line of an error, with storage options and secrets of URLs masked.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Finding: files below a folder or of a pattern one by one, however many there are."""
+"""Finding: lists any number of files below a folder, or of a pattern, one by one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from streaming_moments.storage.files.pages import each_below, is_paged
 
 
 def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What `fs.find` tells of each file below a folder, in any order.
+    """Yield the files below a folder with the information of `fs.find`, in any order.
 
-    Of a local folder and on S3 a file is forgotten when the next one comes; elsewhere all that
-    fsspec has listed is held, and let go on the way.
+    For local folders and on S3 only one file is in memory at a time. Elsewhere fsspec lists all
+    files, and each is released when it is yielded.
     """
     if isinstance(fs, LocalFileSystem):
         return ((name, info) for name, info in _walk(fs, path) if info["type"] != "directory")
@@ -30,14 +30,14 @@ def find_each(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[tuple[str, d
 def glob_each(
     fs: fsspec.AbstractFileSystem, pattern: str, folders: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what `fs.glob` gives of each match, in any order; with `folders` of folders alone.
+    """Yield each match with the information of `fs.glob`, in any order; `folders` selects folders.
 
     Raises ValueError for an invalid pattern.
     """
     text = pattern + "/" if folders else pattern
     if not (isinstance(fs, LocalFileSystem) or is_paged(fs)):
         return _emptied(fs.glob(text, detail=True))
-    # as fsspec does it, but for a dictionary of all that lies there
+    # as in fsspec, but without a dictionary of all files
     matching = re.compile(glob_translate(text))
     root, _, prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0].rpartition("/")
     deep = None if "**" in pattern else pattern.count("/") - root.count("/")
@@ -56,7 +56,7 @@ def glob_each(
 def _walk(
     fs: LocalFileSystem, root: str, deep: int | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A folder and all below it, so many levels deep; what cannot be looked into is left out."""
+    """Yield a folder and all below it, `deep` levels down; unreadable folders are skipped."""
     if os.path.isdir(root):
         yield root, fs.info(root)
     waiting = [(root, deep)]
@@ -71,7 +71,7 @@ def _walk(
                 try:
                     info = fs.info(entry)
                 except FileNotFoundError:
-                    continue  # gone since
+                    continue  # deleted since the listing
                 yield info["name"], info
                 if info["type"] == "directory" and levels != 1:
                     waiting.append((info["name"], None if levels is None else levels - 1))

@@ -1,4 +1,4 @@
-"""Folder: named files under a URL, each read and written whole."""
+"""Folder: named files under a URL, each read and written as a whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLOCK = "clock"
 
 @dataclass(frozen=True)
 class StoredFile:
-    """One file as the storage lists it: path within the folder listed, and size in bytes.
+    """One file in a listing: its path within the listed folder, and its size in bytes.
 
     `modified` is the time of writing by the clock of the storage.
     """
@@ -42,20 +42,20 @@ class StoredFile:
 
     @property
     def is_partial(self) -> bool:
-        """Whether it is a file under another name on its way to its own."""
+        """Whether it is a temporary file that has not got its final name."""
         return self.path.endswith(local_files.PARTIAL)
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Files under a URL; opened anew wherever it is unpickled. Make one with `at`.
+    """Files under a URL. Opened again wherever it is unpickled. Make one with `at`.
 
     Parameters
     ----------
     url : str
-        Where the files are; an absolute path when local.
+        URL of the folder; an absolute path for a local folder.
     storage_options : mapping, optional
-        Options of the file system; never shown, never written.
+        Options of the file system; never shown, never stored.
 
     Examples
     --------
@@ -70,12 +70,12 @@ class Folder:
 
     @classmethod
     def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Folder:
-        """Folder at a URL; a local path is made absolute, so that it means the same everywhere.
+        """Return the folder at a URL; a local path is made absolute, for use in other processes.
 
         Raises
         ------
         StoreError
-            Credentials in the URL, or a protocol that is not known or not installed.
+            The URL holds credentials, or its protocol is unknown or not installed.
         """
         try:
             require_no_secret(url)
@@ -94,16 +94,16 @@ class Folder:
 
     @property
     def creates_exclusively(self) -> bool:
-        """Whether of two writers that create the same file one is refused, whatever happens."""
+        """Whether the storage always refuses one of two writers that create the same file."""
         return self._backend.creates != "look"
 
     def require_bucket(self) -> None:
-        """Raise where the URL names a bucket that is not there.
+        """Raise StoreError if the URL names a missing bucket.
 
         Raises
         ------
         StoreError
-            There is no such bucket: names it.
+            The bucket does not exist. The error names it.
         """
         try:
             require_bucket(self._file_system, self._path, self.url)
@@ -111,12 +111,12 @@ class Folder:
             raise StoreError(str(error)) from error
 
     def find(self, name: str) -> bytes | None:
-        """Content of a file; None if there is none.
+        """Read the content of a file; None if it does not exist.
 
         Raises
         ------
         StoreError
-            The file cannot be read for another reason: says which.
+            The file cannot be read for another reason, which the error names.
         """
         with self._errors("read", name):
             try:
@@ -127,7 +127,7 @@ class Folder:
             return content
 
     def read(self, name: str) -> bytes:
-        """Content of a file.
+        """Read the content of a file.
 
         Raises
         ------
@@ -137,19 +137,19 @@ class Folder:
         return self.read_all([name])[0]
 
     def read_all(self, names: Sequence[str], limits: Sequence[int] | None = None) -> list[bytes]:
-        """Contents of some files, fetched at the same time where the storage can.
+        """Read the contents of some files, at the same time if the storage can.
 
         Parameters
         ----------
         names : sequence of str
             The files.
         limits : sequence of int, optional
-            Of each file no more bytes are read.
+            Upper bounds of the bytes to read of each file.
 
         Raises
         ------
         StoreError
-            A file is missing or cannot be read: names the first.
+            A file is missing or cannot be read. The error names the first.
         """
         contents = []
         for name, content in zip(names, self.find_all(names, limits), strict=True):
@@ -161,7 +161,7 @@ class Folder:
     def find_all(
         self, names: Sequence[str], limits: Sequence[int] | None = None
     ) -> list[bytes | None]:
-        """Contents of some files as `read_all`, None for those that do not exist."""
+        """Read the contents of some files as `read_all`; None for missing files."""
         starts = [0] * len(names) if limits else None
         places = [self._place(name) for name in names]
         contents: list[bytes | None] = []
@@ -178,7 +178,7 @@ class Folder:
         return contents
 
     def names(self, name: str) -> list[str]:
-        """Names of the files and folders directly in a folder; none where there is no folder."""
+        """Return the names of files and folders directly in a folder; empty without a folder."""
         with self._errors("list", name):
             try:
                 found = self._file_system.ls(self._place(name), detail=False)
@@ -187,14 +187,14 @@ class Folder:
         return sorted(PurePosixPath(place).name for place in found)
 
     def sizes(self, name: str) -> dict[str, int]:
-        """Bytes of every file in a folder and below, by its path in the folder.
+        """Map every file in a folder and below, by its path in the folder, to its size in bytes.
 
-        Files a killed writer left half written are no part of it.
+        Excludes partial files that a killed writer left.
         """
         return {file.path: file.size for file in self.files(name) if not file.is_partial}
 
     def files(self, name: str) -> list[StoredFile]:
-        """Every file in a folder and below, by path; also those a killed writer left.
+        """List every file in a folder and below, by path, including partial files.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class Folder:
         with self._errors("list", name):
             root = self._place(name)
             if self.is_local:
-                # fsspec leaves out folders that cannot be listed
+                # fsspec skips folders that cannot be listed
                 found = local_files.files_below(root)
             else:
                 found = self._file_system.find(root, detail=True)
@@ -215,11 +215,11 @@ class Folder:
         ]
 
     def shard(self, name: str) -> str:
-        """Name by which the ledger knows a file in the folder, as listings have it."""
+        """Return the name of a file in the folder for the ledger, as in listings of shards."""
         return shard_name(url_of(self._file_system, self._place(name)))
 
     def clock(self) -> datetime:
-        """The time by the clock of the storage, with which `files` can be compared.
+        """Read the clock of the storage, for comparison with times of `files`.
 
         Raises
         ------
@@ -235,12 +235,12 @@ class Folder:
         return self._written(place, info)
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete files, and on local disks the folders that are empty then.
+        """Delete files, and on local disks also the folders that become empty.
 
         Raises
         ------
         StoreError
-            A file cannot be deleted; those that are gone already are no error.
+            A file cannot be deleted. Missing files are skipped.
         """
         for name in names:
             place = self._place(name)
@@ -256,7 +256,7 @@ class Folder:
                     local_files.remove_empty(self._place(str(folder)))
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file; an error on the way there is an error, not a no."""
+        """Whether a file exists; StoreError if the storage cannot say."""
         with self._errors("look for", name):
             try:
                 self._file_system.info(self._place(name))
@@ -265,12 +265,12 @@ class Folder:
             return True
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole: it is seen with all of its content or not at all.
+        """Write a file atomically: readers see its whole content or nothing.
 
         Raises
         ------
         StoreError
-            The file cannot be written: says why.
+            The file cannot be written. The error says why.
         """
         with self._errors("write", name):
             if self.is_local:
@@ -279,20 +279,20 @@ class Folder:
                 self._file_system.pipe_file(self._place(name), content, **self._described(name))
 
     def _described(self, name: str) -> dict[str, str]:
-        """How the client is told what a file is; nothing where it cannot be, or nobody knows."""
+        """Return the client's option for the type of a file; empty without one."""
         option = self._backend.content_type
         kind = mimetypes.guess_type(name)[0] if option else None
         return {} if kind is None else {option: kind}
 
     def create(self, name: str, content: bytes) -> None:
-        """Write a file whole unless it exists; of several writers one succeeds.
+        """Write a file atomically unless it exists; of several writers one succeeds.
 
         Raises
         ------
         FileExistsError
-            There is such a file; after a lost reply it may be the one just written.
+            The file exists. After a lost reply it may be the file just written.
         Exception
-            Whatever the storage raises; the file may be written all the same.
+            Any error of the storage. The file may be written nevertheless.
         """
         place, fs, how = self._place(name), self._file_system, self._backend.creates
         if how == "link":
@@ -312,12 +312,12 @@ class Folder:
             fs.mv(aside, place)
 
     def sync(self, name: str) -> None:
-        """Make what is in a folder and below outlast a power cut; only local disks need it.
+        """Make all files in a folder and below durable; only local disks need it.
 
         Raises
         ------
         StoreError
-            A folder cannot be synced: a power cut may take what was written.
+            A folder cannot be synced, so a power cut may lose written files.
         """
         if not self.is_local:
             return
@@ -325,14 +325,14 @@ class Folder:
             local_files.sync(self._place(name))
 
     def sync_nearest(self, name: str) -> None:
-        """As `sync`, of the nearest folder above where there is none, as it was empty."""
+        """Sync a folder as `sync`, or the nearest existing folder above it."""
         while self.is_local and name and not self.exists(name):
             name = name.rpartition("/")[0]
         if name:
             self.sync(name)
 
     def explain(self, error: BaseException) -> str:
-        """An error's kind and first line, without the values of the storage options."""
+        """Return an error's type and first line, without the values of the storage options."""
         text = one_line(error, self.storage_options) if isinstance(error, Exception) else ""
         return f"{type(error).__name__}: {text}"
 
@@ -363,8 +363,8 @@ class Folder:
             found = datetime.fromisoformat(found)
         if not isinstance(found, datetime):
             raise StoreError(
-                f"the storage does not tell when {place} was written; keep the store on a local "
-                "disk, s3, gs or az"
+                f"the storage has no time of writing for {place}; put the store on a local disk, "
+                "s3, gs or az"
             )
         return found if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -379,10 +379,10 @@ class Folder:
             raise
         except NotADirectoryError as error:
             raise StoreError(
-                f"{self.url} is a file, or lies in one, and no folder; check the URL"
+                f"{self.url} is not a folder: it is a file, or within a file; check the URL"
             ) from error
         except Exception as error:
             raise StoreError(
                 f"cannot {doing} {self.url}/{name} ({self.explain(error)}); "
-                "check the URL, the space, the permissions and the connection, then run it again"
+                "check the URL, the space, the permissions and the connection, then run this again"
             ) from error

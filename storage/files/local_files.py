@@ -1,6 +1,6 @@
-"""Local files: each written whole, and synced so that it outlasts a power cut.
+"""Local files: each written atomically, and synced so that it survives a power cut.
 
-Nothing else of the store writes to a local disk. Sizes are in bytes, paths absolute.
+No other module of the store writes to a local disk. Sizes are in bytes, paths are absolute.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ PARTIAL = ".partial"
 
 
 def write_whole(path: str, content: bytes) -> None:
-    """Write or replace a whole file; it lasts after a `sync` of its folder.
+    """Write or replace a file atomically; it is durable after a `sync` of its folder.
 
-    Creates missing folders. After an OSError the file is either as before or written.
+    Creates missing folders. After an OSError the file is either unchanged or written.
 
     Examples
     --------
@@ -34,14 +34,14 @@ def write_whole(path: str, content: bytes) -> None:
 
 
 def copy_whole(source: str, path: str) -> None:
-    """Copy a local file under another name, where it is seen whole; raises as `write_whole`.
+    """Copy a local file to another name atomically; raises as `write_whole`.
 
-    A process that is killed leaves a hidden file beside it, which readers of folders pass over.
+    A killed process may leave a hidden file beside it, which readers of folders skip.
     """
     aside = _aside(path)
     try:
         shutil.copyfile(source, aside)
-        # else a power cut may leave the name without the content
+        # otherwise a power cut may leave the name without the content
         _sync_file(aside)
         os.replace(aside, path)
     finally:
@@ -49,13 +49,14 @@ def copy_whole(source: str, path: str) -> None:
 
 
 def create_whole(path: str, content: bytes) -> None:
-    """Write a whole file unless it exists, and make it last; of several writers one succeeds.
+    """Write a durable file atomically unless it exists; of several writers one succeeds.
 
-    Folders that were made for it last after a `sync`. Raises FileExistsError if the file exists.
-    After another OSError the file may be written all the same, and last only after a `sync` of its
-    folder.
+    Created folders are durable after a `sync`. Raises FileExistsError if the file exists. After
+    another OSError the file may be written nevertheless, and is then durable only after a `sync`
+    of its folder.
     """
-    # An exclusive open is torn by a kill and fsspec's is not exclusive; a link is neither.
+    # O_EXCL can leave a partial file after a kill, and fsspec's mode is not exclusive. os.link is
+    # atomic and exclusive.
     with _written_aside(path, content) as aside:
         os.link(aside, path)
     _sync_folder(os.path.dirname(path))
@@ -65,20 +66,20 @@ def sync(path: str) -> None:
     """Make all names in a folder, below it and on the way to it survive a power cut.
 
     Its files must come from `write_whole` or `create_whole`. After an OSError a power cut may lose
-    what was written: sync again.
+    written files: sync again.
     """
     for folder, _, _ in os.walk(path, onerror=_raise):
         _sync_folder(folder)
-    # a writer that was killed may have made any folder above, where we may write
+    # a killed writer may have made any writable folder above
     while not os.path.ismount(path) and os.access(os.path.dirname(path), os.W_OK):
         path = os.path.dirname(path)
         _sync_folder(path)
 
 
 def files_below(path: str) -> dict[str, dict[str, float]]:
-    """Size in bytes and time of the last change of every file in a folder and below, by path.
+    """Map every file in a folder and below, by path, to its size in bytes and time of last change.
 
-    A file that is deleted meanwhile, and a missing folder, are no error.
+    Missing folders and files deleted meanwhile are skipped.
     """
     found = {}
     for folder, _, names in os.walk(path, onerror=_raise_unless_missing):
@@ -101,7 +102,7 @@ def remove_empty(path: str) -> None:
     try:
         os.rmdir(path)
     except OSError as error:
-        # a writer may have put a file there meanwhile, and then it stays
+        # the folder stays if a writer has created a file in it meanwhile
         if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
             raise
 
@@ -109,12 +110,12 @@ def remove_empty(path: str) -> None:
 def clock(path: str) -> float:
     """Read the clock of the disk, in seconds since 1970.
 
-    Creates, reads and deletes a file beside `path`, and creates its folder if there is none.
+    Creates, reads and deletes a file beside `path`, and creates the folder if it is missing.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)
     try:
-        # without a sync: it is not to last
+        # not synced, as the file is deleted at once
         with open(aside, "xb") as file:
             return os.fstat(file.fileno()).st_mtime
     finally:
@@ -123,7 +124,7 @@ def clock(path: str) -> float:
 
 @contextlib.contextmanager
 def _written_aside(path: str, content: bytes) -> Iterator[str]:
-    """Path of a synced file with the content, in the same folder, gone afterwards."""
+    """Yield the path of a synced temporary file with the content, in the same folder."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     aside = _aside(path)
     try:

@@ -1,4 +1,4 @@
-"""Output folders: files beside a store, all of which one model wrote with the same options."""
+"""Output folders: files beside a store, all written by one model with the same options."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.local_files import PARTIAL
 from streaming_moments.storage.files.sealed import seal, unseal
 
-NOTE = ".provenance.json"  # hidden: readers of the folder, and `FOLDER/*`, pass it over
+NOTE = ".provenance.json"  # hidden, so that readers of the folder, and `FOLDER/*`, skip it
 TOP_DOCUMENTS = "_top_documents.json"
 MEMBERSHIPS = "memberships.parquet"
 _OF_SHARD = re.compile(r".+-[0-9a-f]{8}\.parquet")
-# Earlier versions of the package left files on their way under other names than `local_files`.
+# Temporary files of `local_files`, and of earlier versions of the package, which had other names.
 _UNFINISHED = re.compile(rf"\.(.+)\.[0-9a-f]{{32}}{re.escape(PARTIAL)}|(.+)\.[0-9a-f]{{32}}\.tmp")
 
 
 class OutputOfAnother(StoreError):
-    """The files in an output folder are of another model, or of other options."""
+    """The files in an output folder come from another model, or from other options."""
 
 
 @dataclass(frozen=True)
 class WrittenBy:
-    """The model and the options by which all files of an output folder are written.
+    """The model and the options that wrote all files of an output folder.
 
     store, model, version : for people: URL of the store, which may move; name of the model, empty
-        if it is not stored; version of the store on which it was fitted
+        if it is not stored; version of the store to which it was fitted
     birth : transaction of the first commit of that store
-    kind : of the model, as in the registry
+    kind : name of the model's class in the registry
     digest : SHA-256 of the parameters of the model
     options : options of the run that change the content of a file, as JSON
     """
@@ -50,13 +50,13 @@ class WrittenBy:
 
     @property
     def described(self) -> str:
-        """The model, for people."""
-        name = f"model {self.model}" if self.model else "a model that is not kept"
-        fitted = "" if self.version is None else f", fitted on version {self.version}"
+        """Description of the model for people."""
+        name = f"model {self.model}" if self.model else "a model that is not stored"
+        fitted = "" if self.version is None else f", fitted to version {self.version}"
         return f"{name} ({self.kind} of {self.store}{fitted})"
 
     def differs(self, other: WrittenBy) -> str:
-        """What another one has that this one has not, for people; empty where they are the same."""
+        """Describe the difference to another one for people; empty if they are equal."""
         mine, others = (
             (one.birth, one.kind, one.digest, json.loads(json.dumps(one.options)))
             for one in (self, other)
@@ -64,7 +64,7 @@ class WrittenBy:
         if mine == others:
             return ""
         if mine[:-1] != others[:-1]:
-            return f"by {self.described}, and this run is of {other.described}"
+            return f"by {self.described}, and this run uses {other.described}"
         names = [name for name in others[-1] if mine[-1].get(name) != others[-1][name]]
         own, new = (
             ", ".join(f"{name} {json.dumps(one[-1].get(name))}" for name in names)
@@ -75,16 +75,16 @@ class WrittenBy:
 
 @dataclass(frozen=True)
 class OutputNote:
-    """What the note in an output folder says.
+    """Content of the note in an output folder.
 
-    `replacing` says whether files of another model are still to be deleted.
+    `replacing` says whether files of another model must still be deleted.
     """
 
     by: WrittenBy
     replacing: bool = False
 
     def sealed(self) -> bytes:
-        """File of it."""
+        """Encode the note as a file."""
         return seal(asdict(self))
 
 
@@ -93,9 +93,9 @@ _NOTE = TypeAdapter(OutputNote)
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """A folder to write files to. For the files of a model get one with `claim_output`.
+    """A folder for output files. For the files of a model get one with `claim_output`.
 
-    `by` is the model that has claimed it. Without one anything may be written there.
+    `by` is the model that has claimed it. Without one any file may be written.
     """
 
     folder: Folder
@@ -103,40 +103,40 @@ class OutputFolder:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """URL of the folder."""
         return self.folder.url
 
     def require_own(self) -> None:
         """Raise OutputOfAnother if another model has claimed the folder meanwhile.
 
-        A folder without a note gets one, so that a run which fails before its first file leaves
-        nothing behind.
+        A folder without a note gets one here, so that a run that fails before its first file leaves
+        no note.
         """
         if self.by is None:
             return
         note = read_note(self.folder) or create_note(self.folder, OutputNote(self.by))
         if note.replacing or note.by.differs(self.by):
             raise OutputOfAnother(
-                f"{self.url} became a folder of {note.by.described} during this run, so this run "
-                "stopped. Give another folder, and run the transform of that model again: a file "
-                "of it may be missing"
+                f"{note.by.described} claimed {self.url} during this run, so this run stopped. "
+                "Give another folder, and transform with that model again, as one of its files may "
+                "be missing"
             )
 
 
 def read_note(folder: Folder) -> OutputNote | None:
-    """Read the note in an output folder; None if there is none."""
+    """Read the note in an output folder; None without a note."""
     content = folder.find(NOTE)
     return None if content is None else _note_in(content, folder)
 
 
 def create_note(folder: Folder, note: OutputNote) -> OutputNote:
-    """Write a note unless there is one, and give that which is there; raises as `read_note`."""
+    """Create a note unless there is one, and return the stored note; raises as `read_note`."""
     there = create_once(folder, NOTE, note.sealed())
     return note if there is None else _note_in(there, folder)
 
 
 def files_of_outputs(folder: Folder) -> list[str]:
-    """Names of the files in a folder that some model may have written, those on their way too."""
+    """List files in a folder that a model may have written, including temporary files."""
     found = []
     for name in folder.names(""):
         unfinished = _UNFINISHED.fullmatch(name)
@@ -152,6 +152,6 @@ def _note_in(content: bytes, folder: Folder) -> OutputNote:
         return _NOTE.validate_python(unseal(content, where))
     except ValidationError as error:
         raise StoreError(
-            f"{printable(where)} does not say which model wrote the folder; give another folder, "
-            "or delete the folder"
+            f"{printable(where)} does not name the model that wrote the folder; give another "
+            "folder, or delete this one"
         ) from error

@@ -1,4 +1,4 @@
-"""Outputs: files beside a store, each there whole or not at all."""
+"""Outputs: files beside a store, each written atomically."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from streaming_moments.storage.files.output_folders import OutputFolder, OutputO
 def parquet_output(
     folder: OutputFolder, name: str, schema: pa.Schema
 ) -> Iterator[tuple[str, pq.ParquetWriter]]:
-    """URL and writer of a Parquet file that is put in place when the block ends without an error.
+    """Open a writer of a Parquet file that gets its place when the block ends without an error.
 
-    Raises OutputOfAnother if another model has claimed the folder meanwhile.
+    Yields its URL and the writer. Raises OutputOfAnother if another model has claimed the folder.
     """
     with tempfile.TemporaryDirectory(prefix="streaming-moments-") as scratch:
         local = os.path.join(scratch, "output.parquet")
@@ -35,9 +35,9 @@ def parquet_output(
 
 
 def put_whole(local: str, folder: OutputFolder, name: str) -> None:
-    """Put a local file under a name into a folder, where it appears whole.
+    """Copy a local file into a folder under a name, atomically.
 
-    Errors as of `parquet_output`.
+    Raises as `parquet_output`.
     """
     folder.require_own()
     storage_options = folder.folder.storage_options
@@ -47,7 +47,7 @@ def put_whole(local: str, folder: OutputFolder, name: str) -> None:
         if isinstance(fs, LocalFileSystem):
             copy_whole(local, path)
         else:
-            # an object is seen when it is whole
+            # an object only becomes visible as a whole
             fs.put_file(local, path)
     except storage_errors() as error:
         raise StoreError(
@@ -57,7 +57,7 @@ def put_whole(local: str, folder: OutputFolder, name: str) -> None:
     try:
         folder.require_own()
     except OutputOfAnother:
-        # whoever replaced the folder while this file was on its way has not seen it
+        # a process that replaced the folder meanwhile has not seen this file
         with suppress(FileNotFoundError, *storage_errors()):
             if fs.cat_file(path) == Path(local).read_bytes():
                 fs.rm_file(path)

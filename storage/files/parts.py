@@ -1,7 +1,7 @@
-"""Parts: shards that are less than a file or folder, told by the end of their names.
+"""Parts: shards that are a part of a file or folder, marked at the end of their names.
 
-`URL#bytes=N` is what came to a file that had N bytes when it was counted, `URL#document` one file
-of a folder of texts.
+`URL#bytes=N` is the part appended to a file that had N bytes when it was counted. `URL#document` is
+one file of a folder of texts.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import fsspec
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-# Names of what came from there, by the hash of its content.
+# Beginning of the names of content from standard input; the rest is a hash.
 STANDARD_INPUT = "stdin://"
 DOCUMENT = "#document"
 FROM_BYTE = "#bytes="
-# End of the names of shards that an inbox has sealed, of whatever came within some seconds.
+# End of the names of shards that an inbox has sealed.
 SEALED_NAME = ".sealed.jsonl"
 _PART = re.compile(rf"(?:{FROM_BYTE}(\d+)|{DOCUMENT})\Z")
 
 
 def whole_of(url: str) -> str:
-    """URL of the file that a part is of; any other as it is.
+    """Return the URL of the file that a part belongs to; other URLs stay unchanged.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def whole_of(url: str) -> str:
 
 
 def given_name(url: str) -> str:
-    """What of a URL somebody chose: neither which part it is, nor the hash of standard input.
+    """Return the part of a URL that a user chose: no mark of a part, no hash of standard input.
 
     Examples
     --------
@@ -48,37 +48,37 @@ def given_name(url: str) -> str:
 
 
 def first_byte(url: str) -> int | None:
-    """Where a part of a file begins; None for what is no such part."""
+    """Return the first byte of a part of a file; None for other URLs."""
     found = _PART.search(url)
     return int(found[1]) if found and found[1] else None
 
 
 def part_from(url: str, first: int) -> str:
-    """URL of a file from a byte on."""
+    """Return the URL of the part of a file from a byte on."""
     return f"{url}{FROM_BYTE}{first}"
 
 
 @dataclass(frozen=True)
 class PartOfFile:
-    """A file system that shows `size` bytes of a file from `first` on, whatever is appended."""
+    """A file system that shows `size` bytes of a file from `first` on."""
 
     fs: fsspec.AbstractFileSystem
     first: int
     size: int
 
     def open(self, path: str, mode: str = "rb") -> IO[bytes]:
-        """The part, to be read."""
+        """Open the part for reading."""
         return io.BufferedReader(_Part(self.fs.open(path, mode), self.first, self.size))
 
     def info(self, path: str) -> dict[str, Any]:
-        """Its size, or what is there of it; no mark or time, which change with what is added."""
+        """Return the present size of the part, without ETag and time, which additions change."""
         found = self.fs.info(path)
         size = max(0, min(self.size, int(found.get("size") or 0) - self.first))
         return {"name": found["name"], "type": found["type"], "size": size}
 
 
 class _Part(io.RawIOBase):
-    """Some bytes of a stream that can be sought in."""
+    """Some bytes of a seekable stream."""
 
     def __init__(self, stored: IO[bytes], first: int, size: int) -> None:
         self._stored, self._first, self._size = stored, first, size

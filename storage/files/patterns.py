@@ -1,4 +1,4 @@
-"""Patterns: what a text names, a file or folder of that very name or else all that match it."""
+"""Patterns: files that a text names, as the name of one file or folder, or as a pattern."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def matches(
     counted: Callable[[str], bool] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield what fsspec lists of each file that a URL or pattern names, in any order.
+    """Yield the fsspec information of each file that a URL or pattern names, in any order.
 
-    Hidden files are left out unless they are named. `counted` and `tell` are as in `list_shards`.
-    Raises FileNotFoundError where a plain name does not exist, and ShardError for an invalid
+    Hidden files are skipped unless they are named. `counted` and `tell` are as in `list_shards`.
+    Raises FileNotFoundError if a plain name does not exist, and ShardError for an invalid
     pattern or a missing bucket.
     """
-    # A question mark begins the query of an http URL, and is no pattern there.
+    # in an http URL a question mark begins the query, and is not a pattern
     http = get_protocol(url).lower() in ("http", "https")
     if not any(sign in path for sign in ("*[" if http else "*?[")):
         return iter([fs.info(path)])
@@ -45,15 +45,17 @@ def matches(
     try:
         listed = glob_each(fs, pattern, folders=url.endswith("/"))
     except ValueError as error:
-        raise ShardError(shard_name(url), f"is no pattern ({error}); write another") from error
+        raise ShardError(
+            shard_name(url), f"is not a valid pattern ({error}); write another"
+        ) from error
     found = ((one, info) for one, info in listed if hidden or not _hidden(one))
     if literal is None:
         return _of_pattern(fs, path, url, found)
     others = sorted(one for one, _ in found if one.rstrip("/") != path.rstrip("/"))
     if others and tell is not None:
         tell(
-            f"{shard_name(url)} is taken as a name; as a pattern it would match {len(others)} "
-            f"others, such as {shard_name(others[0])}: give these by another pattern"
+            f"{shard_name(url)} is used as a name; as a pattern it would also match {len(others)} "
+            f"others, such as {shard_name(others[0])}; name these by another pattern"
         )
     return iter([literal])
 
@@ -75,10 +77,10 @@ def _of_pattern(
 def names_among(
     url: str, known: Set[str], storage_options: Mapping[str, object] | None = None
 ) -> tuple[str, ...]:
-    """Those of some shards' names that a URL or pattern names, whether anything lies there or not.
+    """Return the known names of shards that a URL or pattern names, even of deleted shards.
 
-    A known name comes before a pattern, and a pattern before the folder that some lie in. Where
-    none is known, the result is the name that a file of that URL would have. A file names its
+    A known name comes before a pattern, and a pattern before a folder that contains known shards.
+    If none matches, the result is the name that a file of that URL would have. A file names its
     parts. Raises ShardError for an unknown protocol, and InvalidInput for a user name or password
     in the URL.
 
@@ -105,7 +107,7 @@ def _hidden(path: str) -> bool:
 
 
 def _below_names(fs: fsspec.AbstractFileSystem, path: str) -> str:
-    """A pattern in which the folders of those very names are no patterns."""
+    """Escape a pattern's folders that exist under the literal name."""
     parts = path.split("/")
     for depth, part in enumerate(parts[:-1]):
         if any(sign in part for sign in "*?["):
@@ -118,11 +120,11 @@ def _below_names(fs: fsspec.AbstractFileSystem, path: str) -> str:
 def _info(fs: fsspec.AbstractFileSystem, path: str) -> dict[str, Any] | None:
     """Information on a path; None if it does not exist or cannot exist."""
     if any(sign in path.split("/", 1)[0] for sign in "*?["):
-        return None  # no bucket's name has them
+        return None  # names of buckets cannot have these characters
     try:
         found: dict[str, Any] = fs.info(path)
     except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
-        # a look at one name may be forbidden where listing is not; if that is too, it says so
+        # reading one name may be forbidden although listing is allowed, which comes next
         return None
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:

@@ -1,8 +1,8 @@
-"""Retries: how often a storage is asked again, after which waits, and after which errors never.
+"""Retries: number of attempts, waits between them, and errors that are not retried.
 
-These are of files that must be created once, where a reply may be lost. Each request of an object
-store is besides tried again by its client: 5 times by s3fs (`config_kwargs` of the storage options
-tell botocore), 6 times by gcsfs, and by adlfs as Azure's client does.
+They apply to files that must be created exactly once, although a reply may be lost. Clients of
+object stores also retry each request: s3fs 5 times (set by `config_kwargs` of the storage options),
+gcsfs 6 times, and adlfs as Azure's client does.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 else:
     tenacity = LazyModule("tenacity")
 
-CREATE_ATTEMPTS = 4  # of a file
-COMMIT_ATTEMPTS = 6  # of the file of a version
-CONFLICT_ATTEMPTS = 200  # each is another writer's success, so this bounds the queue, not the work
-DELAY = 0.05  # seconds: scale of the waits
+CREATE_ATTEMPTS = 4  # for a file
+COMMIT_ATTEMPTS = 6  # for the file of a version
+CONFLICT_ATTEMPTS = 200  # bounds waiting writers, as each conflict is another's success
+DELAY = 0.05  # scale of the waits in seconds
 _LONGEST = 2.0
 _HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -29,9 +29,10 @@ _HOPELESS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, er
 def retrying(
     again: Callable[[Any], bool], attempts: int = CREATE_ATTEMPTS, delay: float = DELAY
 ) -> tenacity.Retrying:
-    """Calls a function until `again` denies it of what was returned or raised, `attempts` times.
+    """Make a caller that repeats a function while `again` accepts its outcome.
 
-    The last outcome is returned or raised. Waits between are random and grow, up to 2 seconds.
+    The outcome is the returned value or the raised error; the last attempt passes it on. Waits are
+    random and grow, up to 2 seconds.
     """
 
     def is_asked(state: tenacity.RetryCallState) -> bool:
@@ -48,7 +49,7 @@ def retrying(
 
 
 def worth_another(found: object) -> bool:
-    """Whether an outcome is an error that may pass; a full disk or a missing permission does not.
+    """Whether an outcome is an error worth a retry, unlike a full disk or a missing permission.
 
     Examples
     --------

@@ -17,7 +17,7 @@ _BODY = len(_HEAD) + 64 + len(_NECK)
 
 
 def seal(content: Mapping[str, Any]) -> bytes:
-    """JSON of an object with at least one key, sealed.
+    """Encode an object with at least one key as JSON that begins with its hash.
 
     Examples
     --------
@@ -29,24 +29,24 @@ def seal(content: Mapping[str, Any]) -> bytes:
 
 
 def unseal(data: bytes, where: str) -> dict[str, Any]:
-    """Object that was sealed, without the seal.
+    """Decode a sealed object, without its hash.
 
     Parameters
     ----------
     data : bytes
         The whole file.
     where : str
-        What to call the file in the error.
+        Name of the file for the error.
 
     Raises
     ------
     StoreError
-        A single bit is not as it was written.
+        The bytes have changed since they were written.
     """
     body = data[_BODY:]
     if data[:_BODY] != _HEAD + hashlib.sha256(body).hexdigest().encode() + _NECK:
         raise StoreError(
-            f"{where} is damaged (its {len(data)} bytes do not have the SHA-256 they begin with); "
+            f"{where} is damaged (its {len(data)} bytes do not match the SHA-256 at their start); "
             "restore it from a copy"
         )
     content = json_object(data, where)
@@ -55,7 +55,7 @@ def unseal(data: bytes, where: str) -> dict[str, Any]:
 
 
 def json_object(data: bytes, where: str) -> dict[str, Any]:
-    """Read the object that a file of JSON holds, sealed or not.
+    """Decode the object in a JSON file, sealed or not.
 
     Raises StoreError for anything but an object, more than 200 levels, or numbers that are not
     finite.
@@ -64,8 +64,8 @@ def json_object(data: bytes, where: str) -> dict[str, Any]:
         content = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         raise StoreError(
-            f"{where} is damaged (no JSON: {error}); restore it from a copy"
+            f"{where} is damaged (not JSON: {error}); restore it from a copy"
         ) from error
     if not isinstance(content, dict):
-        raise StoreError(f"{where} is damaged (no JSON object); restore it from a copy")
+        raise StoreError(f"{where} is damaged (not a JSON object); restore it from a copy")
     return content

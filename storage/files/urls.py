@@ -1,4 +1,4 @@
-"""URLs: the name by which a shard is known, and the secrets that no URL may hold."""
+"""URLs: the name of a shard, and the secrets that no URL may hold."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 
 from streaming_moments.errors import InvalidInput
 
-# Parameters of signed requests, by the one that is always among them.
+# Parameters of signed requests, by a parameter that is always among them.
 _SIGNATURES = {
     # Azure's shared access signatures, of an account, a container or a user
     "sig": re.compile(
         "sig|se|sp|sv|sr|st|ss|srt|spr|sip|ses|sdd|si|skoid|sktid|skt|ske|sks|skv|saoid|suoid|scid"
     ),
-    # S3 and Google in their second versions, CloudFront, Alibaba
+    # version 2 of S3 and Google, CloudFront, Alibaba
     "Signature": re.compile(
         "Signature|Expires|AWSAccessKeyId|GoogleAccessId|OSSAccessKeyId|Key-Pair-Id|Policy|"
         "Hash-Algorithm|security-token"
     ),
 }
 _PREFIXES = ("x-amz-", "x-goog-", "x-oss-")
-# What services take as a key to a whole account or folder.
+# Parameters that services accept as keys to a whole account or folder.
 _KEY = re.compile(
     "(?:access_|auth_)?token|sas|pass(?:word|wd)|pwd|(?:client_)?secret(?:_key)?|"
     "(?:access|account)_key|api[_-]?key",
@@ -40,10 +40,10 @@ _USER_IN_TEXT = re.compile(r"://[^/?#\s]*@")
 
 
 def shard_name(url: str) -> str:
-    r"""Name of a URL's shard in the ledger, the same whoever signed the URL and whenever.
+    r"""Return the name of a URL's shard for the ledger, which does not depend on signatures.
 
-    Of http URLs the host is in lower case, and the default port, the fragment and the parameters of
-    signatures are gone. Bytes of a local name that are not UTF-8 are written as `\xe9`. A local
+    For http URLs the host is in lower case, without the default port, the fragment and parameters
+    of signatures. Bytes of a local name that are not UTF-8 are written as `\xe9`. A local
     file is given by its absolute path.
 
     Examples
@@ -62,9 +62,10 @@ def shard_name(url: str) -> str:
 
 
 def single_slashed(url: str) -> str:
-    """A URL of an object store without slashes that follow one another; any other as it is.
+    """Return a URL of an object store without repeated slashes; other URLs stay unchanged.
 
-    Keys of objects may have several, so it is another name, for where nothing lies at the first.
+    Keys of objects may have repeated slashes, so callers try this name only if the first is
+    missing.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def is_utf8(url: str) -> bool:
 
 
 def require_no_user(url: str) -> str:
-    """The URL; raises InvalidInput, which does not repeat it, if it holds a user or password.
+    """Return a URL; InvalidInput, which does not repeat it, if it holds a user or password.
 
     The account of an Azure container, `abfs://container@account`, is allowed.
 
@@ -98,25 +99,25 @@ def require_no_user(url: str) -> str:
     >>> require_no_user("http://me:hushhush@host/a.txt")
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: http://*** holds a password, a user name or a \
-port that is no number; give credentials in the storage options
+    streaming_moments.errors.InvalidInput: http://*** holds a password, a user name or an \
+invalid port; give credentials in the storage options
     """
     scheme = url.partition("://")[0]
     if scheme.lower() in _DEFAULT_PORTS and not _HTTP.fullmatch(url):
-        # what stands for the port may be half of a password
+        # the text in place of a port may be half of a password
         where = f"{scheme}://***"
     elif _USER.search(url) and not _CONTAINER.fullmatch(url):
         where = without_secrets(_USER.sub("://***@", url))
     else:
         return url
     raise InvalidInput(
-        f"{where} holds a password, a user name or a port that is no number; give credentials in "
-        "the storage options"
+        f"{where} holds a password, a user name or an invalid port; give credentials in the "
+        "storage options"
     )
 
 
 def require_no_secret(url: str) -> str:
-    """The URL of a folder to write to; raises InvalidInput if any of its parts holds credentials.
+    """Return the URL of a folder for writing; InvalidInput if it holds credentials.
 
     Credentials are a user name or password, or a signature or key in the query.
 
@@ -152,7 +153,7 @@ def is_signed(url: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """A text with the user information and the signatures of all URLs in it blotted out.
+    """Mask the user information and the signatures of all URLs in a text.
 
     Examples
     --------
@@ -163,13 +164,13 @@ def without_secrets(text: str) -> str:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    """A byte as Python escapes it in a name, or half of a surrogate pair."""
+    """Escape a byte of a name as Python does, or half of a surrogate pair."""
     point = ord(found[0])
     return f"\\x{point - 0xDC00:02x}" if 0xDC80 <= point <= 0xDCFF else f"\\u{point:04x}"
 
 
 def _unsigned(query: str) -> str:
-    """A query without the parameters of signatures, the others as they were."""
+    """Return a query without the parameters of signatures."""
     parts = query.split("&")
     names = {part.partition("=")[0] for part in parts}
     families = [_SIGNATURES[mark] for mark in names & _SIGNATURES.keys()]

@@ -1,6 +1,6 @@
-"""Formats: how documents lie in shards, one file and one line of the `registry` each.
+"""Formats: how shards store documents, with one file and one line of the `registry` for each.
 
-`base` says what a format is, `compressions` which files are decompressed while they are read.
+`base` defines a format. `compressions` lists the files that are decompressed while they are read.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What a format of shards is, and what all formats share."""
+"""Base: the protocol of formats, and functions that all formats share."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _BLOCK_BYTES = 1 << 20
 
 
 class Position(NamedTuple):
-    """Place between two documents of a shard, from which reading can go on.
+    """Place between two documents of a shard, from which reading can continue.
 
     Parameters
     ----------
     passed : int
-        Lines, rows or files before it.
+        Number of lines, rows or files before it.
     offset : int
-        Byte of the file at which it lies; 0 where nothing can be read from its middle.
+        Its byte in the file; 0 if the file must be read from its beginning.
     """
 
     passed: int = 0
@@ -42,28 +42,28 @@ START = Position()
 
 @dataclass(frozen=True)
 class ReadLimits:
-    """Bounds on what is held at once.
+    """Bounds on the data in memory.
 
     Parameters
     ----------
     document_bytes : int
-        Largest document, in bytes of UTF-8; a token id or a count in Parquet takes 8. Of JSON Lines
-        and CSV it is the largest record, with all its fields.
+        Size of the largest document in bytes of UTF-8. A token id or a count in Parquet takes 8.
+        For JSON Lines and CSV this bounds a record with all its fields.
     batch_bytes : int
-        Documents of a chunk, in bytes; a chunk holds one document at least.
+        Size of the documents of a chunk in bytes; a chunk holds at least one document.
     batch_documents : int
-        Documents of a chunk.
+        Number of documents of a chunk.
     row_group_bytes : int, optional
-        Largest row group of Parquet, in bytes decompressed, and 8 for each token id or count. Of
-        a larger one of texts no page may be above it: these are decoded whole. By default 64 MiB,
-        and in pipelines what their memory plan allows.
+        Size of the largest row group of Parquet in decompressed bytes, with 8 for each token id or
+        count. A larger row group of texts must have pages below the bound, which are decoded one
+        by one. By default 64 MiB; pipelines use the bound of their memory plan.
     pilot_bytes : int
-        Documents, or rows, that a sample of a shard holds, in bytes; a sample holds one at least.
+        Size of the documents or rows of a shard's sample in bytes; it holds at least one.
 
     Raises
     ------
     InvalidInput
-        A bound below 1.
+        A bound is below 1.
     """
 
     document_bytes: int = 16 << 20
@@ -108,19 +108,19 @@ class Source:
     Parameters
     ----------
     fs : AbstractFileSystem
-        Where it lies.
+        File system of the shard.
     path, url : str
-        Its path in there, and its URL for errors.
+        Path in the file system, and URL for errors.
     size : int
-        In bytes, as stored.
+        Stored size in bytes.
     columns : Columns
-        What is read of it, where it has columns.
+        Columns to read, for a format with columns.
     storage_options : mapping, optional
-        Of the file system, whose values errors must not show.
+        Options of the file system, whose values errors must not show.
     whole : AbstractFileSystem, optional
-        Where all of the file is seen, of a part that came to it.
+        For a part of a file: a file system that shows the whole file.
     even : bool
-        Whether lists in its columns are vectors, all of about one length.
+        Whether lists in its columns are vectors, all of about equal length.
     """
 
     fs: fsspec.AbstractFileSystem
@@ -134,25 +134,25 @@ class Source:
 
     @property
     def compressed(self) -> bool:
-        """Whether it can be read from its beginning only."""
+        """Whether it is compressed, so that reading starts at its beginning."""
         return compression_of(self.path) is not None
 
 
 class Format(Protocol):
-    """How documents lie in a shard. A format is one class of this kind, and a line in `FORMATS`.
+    """How a shard stores documents. Each format is a class of this kind and a line in `FORMATS`.
 
     Parameters
     ----------
     name : str
-        As `--format` and the store name it.
+        Name for `--format` and in the store.
     suffixes : tuple of str
-        Ends of the names of its files, in lower case, without those of compressions.
+        Suffixes of its files in lower case, without those of compressions.
     options : tuple of str
-        Fields of `Columns` that it goes by.
+        Fields of `Columns` that it uses.
     of_folder : bool
         Whether a shard is a folder rather than a file.
     grows : bool
-        Whether records may be added at the end of a file.
+        Whether records may be appended to a file.
     """
 
     name: str
@@ -162,25 +162,25 @@ class Format(Protocol):
     grows: bool = False
 
     def holds(self, columns: Columns) -> Holds:
-        """What documents are: strings, lists of token ids, rows of categories, or none."""
+        """Type of the documents: strings, lists of token ids, rows of categories, or none."""
         return "texts"
 
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
     ) -> Iterator[tuple[Any, Position]]:
-        """Documents from a position on, in chunks within the limits, with the position after each.
+        """Read documents from a position on, in chunks, each with the position after it.
 
-        Texts are arrays that `count_column` takes, ids an `IdChunk`, rows a table. Which documents
-        a chunk has follows from the documents after `start` and the limits alone.
+        Texts are arrays for `count_column`, ids an `IdChunk`, rows a table. The documents of a
+        chunk depend only on the documents after `start` and the limits.
 
         Raises
         ------
         ShardError
-            The shard cannot be read as this format: names the line, row or file, from 1.
+            The shard does not have this format. The error names the line, row or file, from 1.
         """
 
     def whole_bytes(self, stream: IO[bytes]) -> int:
-        """Bytes from the beginning of a record to the end of the last whole one, where it grows."""
+        """Bytes of the whole records from the start of a stream, for a format that grows."""
         end = place = 0
         while block := stream.read(_BLOCK_BYTES):
             last = block.rfind(b"\n")
@@ -191,28 +191,28 @@ class Format(Protocol):
     def tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.Table, Position]]:
-        """Rows of some columns from a position on, as `chunks`; of CSV all are strings.
+        """Read rows of some columns from a position on, as `chunks`; in CSV all are strings.
 
         Raises
         ------
         ShardError
-            The shard cannot be read as this format, a column is missing, or the format has none.
+            The shard does not have this format, or lacks a column; or the format has no columns.
         """
         raise ShardError(
             source.url,
-            f"is of format {self.name}, of which no columns {', '.join(columns)} are read; give "
-            "Parquet, JSON Lines, CSV or TSV",
+            f"is of format {self.name}, which has no columns {', '.join(columns)}; give Parquet, "
+            "JSON Lines, CSV or TSV",
         )
 
     def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
-        """Days in a column of dates; the earliest and the latest are among them.
+        """Yield days in a column of dates, among them the earliest and the latest.
 
-        A text with a zone is of its day in UTC; without `zones` as the store's version counted it.
+        A text with a zone belongs to its day in UTC; `zones=False` uses the rule of version 0.2.0.
 
         Raises
         ------
         ShardError
-            The column is missing or holds something else, or the format has no columns.
+            The column is missing or does not hold dates, or the format has no columns.
         """
         raise ShardError(
             source.url,
@@ -223,9 +223,9 @@ class Format(Protocol):
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits
     ) -> Iterator[pa.Array] | None:
-        """What documents are called, in the order of `chunks`, as arrays of texts; null: nothing.
+        """Names of documents in the order of `chunks`, as arrays of texts; null means no name.
 
-        Values of a column; without one what the format itself has, and None where that is nothing.
+        Names are the values of a column. Without a column they are the format's own, or None.
 
         Raises
         ------
@@ -237,12 +237,12 @@ class Format(Protocol):
             return None
         raise ShardError(
             source.url,
-            f"is of format {self.name}, which has no column {column!r} of ids; transform "
-            "it without --id-column: its documents are known by their numbers",
+            f"is of format {self.name}, which has no column {column!r} of ids; run transform "
+            "without --id-column to identify documents by their numbers",
         )
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Share of the stored bytes before a place, 0 to 1, without reading the documents."""
+        """Estimate the share of stored bytes before a place, 0 to 1, without reading documents."""
         before = place.offset
         if source.compressed:
             before = stored_before_line(source.fs, source.path, place.passed)
@@ -250,7 +250,7 @@ class Format(Protocol):
 
 
 class OfNumbers(Format):
-    """A format of columns of numbers, and of no documents."""
+    """A format with columns of numbers, without documents."""
 
     def holds(self, columns: Columns) -> Holds:
         return "vectors"
@@ -262,11 +262,11 @@ class OfNumbers(Format):
 
 
 def not_documents(url: str) -> ShardError:
-    """The error of a shard of tables alone that is asked for documents."""
+    """Return the error for reading documents from a shard of numbers."""
     return ShardError(
         url,
-        "is of a format of which columns of numbers are read, and no documents; create a store "
-        "--kind vectors for them",
+        "has a format that holds columns of numbers and no documents; create a store with "
+        "--kind vectors for it",
     )
 
 
@@ -275,20 +275,20 @@ def refuse_long(nbytes: int, place: str, url: str, document_bytes: int) -> None:
     if nbytes > document_bytes:
         raise ShardError(
             url,
-            f"{place} is above {document_bytes} bytes; "
+            f"{place} exceeds {document_bytes} bytes; "
             "split the document, or raise --max-document-bytes",
         )
 
 
 def decoded(content: bytes, place: str, url: str) -> str:
-    """Text of a document; raises ShardError, with the place, if it is not UTF-8."""
+    """Decode the text of a document; ShardError with the place if it is not UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         byte = content[error.start]
         raise ShardError(
             url,
-            f"{place} is not UTF-8: byte {error.start} of it is 0x{byte:02x}; "
+            f"{place} is not UTF-8: its byte {error.start} is 0x{byte:02x}; "
             "convert the shard to UTF-8",
         ) from error
 
@@ -296,7 +296,7 @@ def decoded(content: bytes, place: str, url: str) -> str:
 def table_chunks(
     tables: Iterator[tuple[pa.Table, Position]], limits: ReadLimits
 ) -> Iterator[tuple[pa.Table, Position]]:
-    """Tables joined while they stay within the limits of a chunk."""
+    """Join tables to chunks within the limits."""
     from pyarrow import concat_tables
 
     held: list[pa.Table] = []
@@ -317,9 +317,9 @@ def table_chunks(
 
 
 def place_of_column(names: Sequence[str], column: str, option: str, url: str) -> int:
-    """Position of a column among all; raises ShardError if there is not exactly one of that name.
+    """Position of a column among all; ShardError unless exactly one column has the name.
 
-    `option` is the option that chooses a column, for the message.
+    `option` is the option that chooses a column, for the error.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def place_of_column(names: Sequence[str], column: str, option: str, url: str) ->
         what = f"{number} columns" if number else "no column"
         raise ShardError(
             url,
-            f"has {what} {column!r}, it has {list(names)}; rename one, or choose another by "
-            f"`{option} NAME`",
+            f"has {what} {column!r}; its columns are {list(names)}; rename one, or choose another "
+            f"with `{option} NAME`",
         )
     return names.index(column)

@@ -21,14 +21,14 @@ else:
     pa = LazyModule("pyarrow")
 
 _BLOCK_BYTES = 1 << 16
-_XZ_BYTES = 66 << 20  # what a file of `xz -9` needs; one may ask for 4 GiB
+_XZ_BYTES = 66 << 20  # enough for files of `xz -9`; other files may need up to 4 GiB
 
 
 @dataclass(frozen=True)
 class Compression:
-    """A compression of whole files, known by the suffix of their names.
+    """A compression of whole files, recognised by the suffix of their names.
 
-    `decompressed` wraps a stream in the stream of its content.
+    `decompressed` wraps a stored stream in the stream of its content.
     """
 
     suffix: str
@@ -36,7 +36,7 @@ class Compression:
 
 
 class _XzContent(io.RawIOBase):
-    """Content of xz streams, one after another."""
+    """Content of consecutive xz streams."""
 
     def __init__(self, stored: IO[bytes]) -> None:
         self._stored = stored
@@ -50,7 +50,7 @@ class _XzContent(io.RawIOBase):
         while not content:
             more = b""
             if self._decoder.eof:
-                # zeros may follow a stream, then another one
+                # zeros, and another stream, may follow a stream
                 more = self._decoder.unused_data.lstrip(b"\0")
                 while not more and (block := self._stored.read(_BLOCK_BYTES)):
                     more = block.lstrip(b"\0")
@@ -64,7 +64,9 @@ class _XzContent(io.RawIOBase):
             try:
                 content = self._decoder.decompress(more, len(into))
             except lzma.LZMAError as error:
-                raise OSError(f"xz: {error}; a dictionary may be of 64 MiB, as `xz -9`") from error
+                raise OSError(
+                    f"xz: {error}; use a dictionary of at most 64 MiB, as `xz -9`"
+                ) from error
         into[: len(content)] = content
         return len(content)
 
@@ -90,7 +92,7 @@ COMPRESSIONS = (
 
 
 def compression_of(url: str) -> Compression | None:
-    """Compression of a suffix.
+    """Return the compression that the suffix of a URL names; None without one.
 
     Examples
     --------
@@ -102,7 +104,7 @@ def compression_of(url: str) -> Compression | None:
 
 
 def uncompressed_name(url: str) -> str:
-    """Name of a file in lower case, without the suffixes of compressions.
+    """Return the name of a file in lower case, without the suffixes of compressions.
 
     Examples
     --------
@@ -117,14 +119,14 @@ def uncompressed_name(url: str) -> str:
 
 @contextmanager
 def opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
-    """The content of a file, decompressed by its suffix."""
+    """Open the content of a file, decompressed by its suffix."""
     compression = compression_of(path)
     with fs.open(path, "rb") as stored:
         yield stored if compression is None else compression.decompressed(stored)
 
 
 def stored_before_line(fs: fsspec.AbstractFileSystem, path: str, passed: int) -> int:
-    """Stored bytes of a compressed file up to the end of line `passed`, or a little more."""
+    """Stored bytes of a compressed file up to the end of line `passed`, or slightly more."""
     compression = compression_of(path)
     with fs.open(path, "rb") as stored:
         stream = stored if compression is None else compression.decompressed(stored)

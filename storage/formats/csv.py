@@ -1,7 +1,8 @@
-"""CSV: records of fields under a header, the document one of them; blank lines are skipped.
+"""CSV: records with fields under a header, one of them the document; blank lines are skipped.
 
-Arrow's incremental reader reads 32 blocks ahead, takes no record longer than a block and does not
-tell where one lies. So blocks of whole records are found here; Arrow's parser reads each of them.
+Arrow's incremental reader reads 32 blocks ahead, accepts no record longer than a block, and does
+not return the place of a record. Therefore this module finds blocks of whole records, and Arrow's
+parser reads each block.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _RECORDS = 1 << 16
 
 @dataclass(frozen=True)
 class Csv(Format):
-    """Fields between delimiters; one that holds a delimiter, a quote or a line end is quoted.
+    """Fields between delimiters. A field with a delimiter, a quote or a line end is quoted.
 
     The delimiter is one ASCII character.
     """
@@ -116,13 +117,15 @@ class Csv(Format):
     def _texts(self, source: Source, limits: ReadLimits, start: Position) -> Iterator[TextPiece]:
         column = source.columns.text_column
         for records, values in self._column(source, column, "create --text-column", limits, start):
-            light = replace(records, content=b"")  # many may be held until a chunk is full
+            light = replace(
+                records, content=b""
+            )  # drops the content, as many pieces may be in memory
             yield TextPiece(values.view(pa.large_string()), light.place, light.after, source.url)
 
     def _column(
         self, source: Source, column: str, option: str, limits: ReadLimits, start: Position
     ) -> Iterator[tuple[_Records, pa.LargeBinaryArray]]:
-        """Values of a column from a position on, with the records they are of."""
+        """Read the values of a column from a position on, with their records."""
         for records, found in self._columns(source, [column], option, limits, start):
             yield records, found[column]
 
@@ -134,7 +137,7 @@ class Csv(Format):
         limits: ReadLimits,
         start: Position,
     ) -> Iterator[tuple[_Records, dict[str, pa.LargeBinaryArray]]]:
-        """Values of some columns by name, with the records they are of."""
+        """Read the values of some columns by name, with their records."""
         byte, longest = ord(self.delimiter), limits.document_bytes
         headed = source if source.whole is None else replace(source, fs=source.whole)
         blocks = _blocks(headed, byte, longest)
@@ -157,8 +160,8 @@ class Csv(Format):
         if len(content) > _HEADER_BYTES or fields > _COLUMNS:
             raise ShardError(
                 url,
-                f"{place} has {fields} fields and {len(content)} bytes, a header {_COLUMNS} and "
-                f"{_HEADER_BYTES} at most; write the names of the columns on the first line",
+                f"{place} has {fields} fields and {len(content)} bytes, and a header has at most "
+                f"{_COLUMNS} and {_HEADER_BYTES}; write the names of the columns on the first line",
             )
         decoded(content, place, url)
         header = pa.BufferReader(content + b"\n")
@@ -174,7 +177,7 @@ class Csv(Format):
         if wrong.size:
             raise ShardError(
                 url,
-                f"{records.place(int(wrong[0]))} has {fields[wrong[0]]} fields, the header has "
+                f"{records.place(int(wrong[0]))} has {fields[wrong[0]]} fields, and the header has "
                 f"{columns}; put quotes around a field that holds a delimiter or a quote",
             )
         content, names = records.content, [str(one) for one in range(columns)]
@@ -194,7 +197,7 @@ class Csv(Format):
         if table.num_rows != len(fields):
             raise ShardError(
                 url,
-                f"{records.place(0)} begins {len(fields)} records that are read as "
+                f"{records.place(0)} begins {len(fields)} records, but Arrow reads "
                 f"{table.num_rows}; write the shard again, with quotes around its texts",
             )
         return {
@@ -208,9 +211,9 @@ class Csv(Format):
 
 @dataclass(frozen=True, eq=False)
 class _Records:
-    """Some consecutive records of a content, as `find_records` gives them.
+    """Consecutive records of a content, as `find_records` gives them.
 
-    `before` is where the content begins; of a compressed file no position has an offset.
+    `before` is the position of the content; in a compressed file no position has an offset.
     """
 
     content: bytes
@@ -223,7 +226,7 @@ class _Records:
         return self.content[begin:end]
 
     def place(self, number: int) -> str:
-        """Where a record begins, for errors."""
+        """Line where a record begins, for errors."""
         return f"line {self.before.passed + self.found[number, kernels.LINE] + 1}"
 
     def after(self, number: int) -> Position:
@@ -236,7 +239,7 @@ class _Records:
 def _blocks(
     source: Source, delimiter: int, document_bytes: int, start: Position = START
 ) -> Iterator[_Records]:
-    """Records after a position, some at a time, one at least."""
+    """Read records after a position, at least one at a time."""
     compressed, url = source.compressed, source.url
     before, rest = START if compressed else start, b""
     found = np.empty((_RECORDS, 5), dtype=np.int64)
@@ -249,7 +252,7 @@ def _blocks(
                 room = min(len(rest), document_bytes - len(rest))
                 block = stream.read(max(_BLOCK_BYTES, room))
                 more = bool(block)
-                # the last record need not end its line
+                # the last record may lack an end of line
                 rest += block or b"\n" * bool(rest)
             if before == START and rest.startswith(BYTE_ORDER_MARK):
                 before = Position(0, len(BYTE_ORDER_MARK))
@@ -268,7 +271,9 @@ def _blocks(
                 continue
             place = f"line {before.passed + 1}"
             if quoted and not more:
-                raise ShardError(url, f"{place} has a quote that is not closed; close or double it")
+                raise ShardError(
+                    url, f"{place} has a quote that is not closed; close it or double it"
+                )
             place += ", up to where its quotes close," if quoted else ""
             refuse_long(len(rest), place, url, document_bytes)
 
@@ -281,5 +286,5 @@ def _require_sound(records: _Records, document_bytes: int, url: str) -> None:
     if zero >= 0:
         place = records.place(int(np.searchsorted(ends, zero, side="right")))
         raise ShardError(
-            url, f"{place} holds a zero byte, which is no text; write the shard again as UTF-8"
+            url, f"{place} holds a zero byte, which is not text; write the shard again as UTF-8"
         )

@@ -1,4 +1,4 @@
-"""Numba kernel that finds the records of CSV; without the interpreter lock, on disk."""
+"""Numba kernel that finds the records of CSV, without the interpreter lock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.kernel import kernel
 
-# Of a record: where it begins and ends, the lines up to there, and its fields.
+# Fields of a record: first byte, end, first line, lines up to its end, number of fields.
 BEGIN, END, LINE, LINES, FIELDS = range(5)
 _QUOTE, _LF, _CR = ord('"'), ord("\n"), ord("\r")
 
@@ -18,12 +18,12 @@ def find_records(
 ) -> tuple[int, int, int, bool]:
     """Find the whole records of a content that begins with one, as Arrow's parser does.
 
-    A field is quoted if it begins with a quote. A doubled quote in it stands for one. A record ends
-    with CR, LF or both outside of quotes. A CR that ends the content may be followed by an LF, so
+    A field is quoted if it begins with a quote. A doubled quote in it means one quote. A record
+    ends with CR, LF or both outside of quotes. If the content ends with a CR, an LF may follow, so
     its record is not whole. A blank line is not a record.
 
     `content` is (bytes,) uint8 of UTF-8. Fills `found`, (most, 5) int64, with the records in order.
-    Returns the number of records, the bytes and the lines up to their end, and whether the content
+    Returns the number of records, the bytes and lines up to their end, and whether the content
     ends within quotes.
     """
     records = lines = line = begin = place = 0

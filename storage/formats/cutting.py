@@ -1,4 +1,4 @@
-"""Cutting: documents joined and cut so that chunks are as large as bounds allow."""
+"""Cutting: joins and cuts documents to the largest chunks within bounds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _Document = TypeVar("_Document")
 def cut(
     pieces: Iterable[tuple[_Piece, NDArray[np.int64]]], chunk_bytes: int, chunk_documents: int
 ) -> Iterator[list[tuple[_Piece, int, int]]]:
-    """Yield for each chunk its pieces, with the first document taken and the one after the last.
+    """Yield for each chunk its pieces, with the first document and the one after the last.
 
-    `pieces` are documents with (documents,) int64 bytes of each. Order is kept, and no chunk is
-    empty. A document above the bound on bytes stands alone.
+    A piece comes with the (documents,) int64 sizes of its documents in bytes. Order is preserved,
+    and no chunk is empty. A document above the bound on bytes is a chunk of its own.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def cut(
 def bounded(
     documents: Iterable[tuple[_Document, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[list[_Document], Position]]:
-    """Chunks of documents, each given with its bytes and the position after it.
+    """Join documents to chunks; each comes with its bytes and the position after it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Directory: a folder of texts, one document a file, by name; or one of these files."""
+"""Directory: a folder of texts with one document in each file, or a single file of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
 
 class Directory(Format):
-    """A document a file."""
+    """One document for each file."""
 
     name = "directory"
     suffixes = ()

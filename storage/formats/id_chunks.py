@@ -1,4 +1,4 @@
-"""Chunks of documents given as token ids, checked and cut by whole arrays."""
+"""Chunks of documents given as token ids, checked and cut as whole arrays."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _LARGEST_COUNT = np.iinfo(np.int32).max
 
 @dataclass(frozen=True, eq=False)
 class IdChunk:
-    """Documents of token ids, each its ids and their counts or None, sharing memory with it.
+    """Documents of token ids, each with its ids and their counts or None, sharing memory.
 
     Parameters
     ----------
     offsets : (documents + 1,) int64
-        Where each document's entries begin.
+        Start of each document's entries.
     ids : (entries,) int64
-        Token ids, at least 0; a document may repeat one.
+        Token ids, at least 0; a document may repeat an id.
     counts : (entries,) int64 or None
-        Occurrences, at least 1, in tokens; None: each entry is one.
+        Numbers of occurrences, at least 1; None means 1 for each entry.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class IdChunk:
         return one.ids, one.counts
 
     def part(self, first: int, end: int) -> IdChunk:
-        """Documents `first` to `end`, the last excluded, sharing memory with the chunk.
+        """Documents `first` to `end`, excluding the last, sharing memory with the chunk.
 
         Examples
         --------
@@ -62,7 +62,7 @@ class IdChunk:
 
 
 def join_ids(documents: Sequence[IdDocument]) -> IdChunk:
-    """Put documents, each given by its ids and their counts or None, into one chunk.
+    """Join documents, each given by its ids and their counts or None, to one chunk.
 
     Examples
     --------
@@ -87,10 +87,12 @@ def require_counts(
         raise ShardError(
             url,
             f"{place} counts id {token_id} {wrong} times; "
-            f"counts must be whole numbers of 0 to {_LARGEST_COUNT}",
+            f"counts must be whole numbers from 0 to {_LARGEST_COUNT}",
         )
     if counts.sum() > _LARGEST_COUNT:
-        raise ShardError(url, f"{place} has {counts.sum()} tokens; at most {_LARGEST_COUNT} fit")
+        raise ShardError(
+            url, f"{place} has {counts.sum()} tokens; split it to at most {_LARGEST_COUNT}"
+        )
 
 
 def require_sound(
@@ -100,7 +102,7 @@ def require_sound(
     url: str,
     document_bytes: int,
 ) -> None:
-    """Raise ShardError for a row above the bound, or with another number of counts than ids.
+    """Raise ShardError for a row above the bound, or with different numbers of counts and ids.
 
     `lists` are the offsets and numbers of the rows' ids, and of their counts if any.
     """
@@ -109,7 +111,7 @@ def require_sound(
 
 
 def without_zeros(chunk: IdChunk) -> IdChunk:
-    """The documents without the ids that they count 0 times.
+    """Return the documents without ids of count 0.
 
     Examples
     --------
@@ -127,10 +129,10 @@ def without_zeros(chunk: IdChunk) -> IdChunk:
 def in_chunks(
     pieces: Iterable[tuple[IdChunk, NDArray[np.int64], Position]], limits: ReadLimits
 ) -> Iterator[tuple[IdChunk, Position]]:
-    """Join and cut pieces into the largest chunks within the limits, with the position after each.
+    """Join and cut pieces to the largest chunks within the limits, with the position after each.
 
-    `pieces` are documents, (documents,) int64 bytes of each as stored, and the position before the
-    first. A document above the bound on bytes stands alone.
+    A piece is documents, their (documents,) int64 stored sizes in bytes, and the position before
+    the first. A document above the bound on bytes is a chunk of its own.
 
     Examples
     --------
@@ -154,7 +156,7 @@ def _joined(chunks: Sequence[IdChunk]) -> IdChunk:
 
 
 def _concatenated(lengths: ArrayLike, entries: Sequence[IdDocument]) -> IdChunk:
-    """Documents of so many entries each."""
+    """Make a chunk of documents with `lengths` entries each."""
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     counted = [counts for _, counts in entries if counts is not None]
     counts = np.concatenate(counted) if counted else None
@@ -175,7 +177,7 @@ def _are_sound(
             return False
         if counts.min(initial=0) < 0 or counts.max(initial=0) > _LARGEST_COUNT:
             return False
-        # all documents together have as many tokens only where one of them might
+        # if all documents together are below the bound, each is
         if counts.sum() > _LARGEST_COUNT:
             tokens = np.diff(np.concatenate([[0], np.cumsum(counts)])[offsets])
             if tokens.max(initial=0) > _LARGEST_COUNT:
@@ -189,11 +191,13 @@ def _refuse_first(
     url: str,
     document_bytes: int,
 ) -> None:
-    """Name the first row that is not sound, and why."""
+    """Raise the error of the first invalid row."""
     split = [np.split(numbers, offsets[1:-1]) for offsets, numbers in lists]
     for row, arrays in enumerate(zip(*split, strict=True), start=passed + 1):
         place = f"row {row}"
         refuse_long(sum(array.nbytes for array in arrays), place, url, document_bytes)
         if len({array.size for array in arrays}) > 1:
-            raise ShardError(url, f"{place} has not one count for each id; mend or drop it")
+            raise ShardError(
+                url, f"{place} does not have one count for each id; correct or delete it"
+            )
         require_counts(arrays[0], arrays[1] if len(arrays) > 1 else None, place, url)

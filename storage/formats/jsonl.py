@@ -1,6 +1,6 @@
-"""JSON Lines: an object a line, the document one of its fields or several; blank lines are skipped.
+"""JSON Lines: an object on each line, with the document in one or several of its fields.
 
-Token ids are a list in a field, with or without one of their counts.
+Token ids are a list in a field, optionally with their counts in another. Blank lines are skipped.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from streaming_moments.storage.formats.lines import read_lines
 from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
 _IDS = 4096
-_PIECE_BYTES = 1 << 20  # of lines that are values of Python at a time
+_PIECE_BYTES = 1 << 20  # of lines that are converted to Python values at a time
 
 
 class JsonLines(Format):
-    """An object a line."""
+    """One object on each line."""
 
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")
@@ -75,7 +75,7 @@ class JsonLines(Format):
         return table_chunks(_tables(source, columns, limits, start), limits)
 
     def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
-        # of JSON Lines every version counted the day in UTC
+        # every version used the day in UTC for JSON Lines
         for after, _, record in _records(source, DEFAULT_LIMITS.document_bytes, START):
             value = record.get(column) if isinstance(record, dict) else None
             if value is None:
@@ -86,7 +86,7 @@ class JsonLines(Format):
                 raise ShardError(
                     source.url,
                     f"line {after.passed}: field {column!r} does not begin with a date ({error}); "
-                    "give one such as 2026-11-21",
+                    "give a date such as 2026-11-21",
                 ) from error
 
     def ids(
@@ -107,7 +107,7 @@ def _id_of(after: Position, record: Any, field: str, url: str) -> str | None:
     place = f"line {after.passed}"
     if not isinstance(record, dict) or field not in record:
         raise ShardError(
-            url, f"{place} has no field {field!r}; choose another by `transform --id-column NAME`"
+            url, f"{place} has no field {field!r}; choose another with `transform --id-column NAME`"
         )
     value = record[field]
     if isinstance(value, bool) or not isinstance(value, str | int | None):
@@ -115,7 +115,7 @@ def _id_of(after: Position, record: Any, field: str, url: str) -> str | None:
         raise ShardError(
             url, f"{place}: field {field!r} is {kind}, expected a string or a whole number"
         )
-    # half a surrogate pair is no character
+    # half of a surrogate pair is not a character, and becomes a ?
     return None if value is None else str(value).encode(errors="replace").decode()
 
 
@@ -130,7 +130,7 @@ def _records(
             record = json.loads(decoded(line, place, source.url))
         except (ValueError, RecursionError) as error:
             raise ShardError(
-                source.url, f"{place} is not JSON ({error}); mend or drop it"
+                source.url, f"{place} is not JSON ({error}); correct or delete it"
             ) from error
         yield after, line, record
 
@@ -146,7 +146,9 @@ def _id_documents(
         if columns.counts_column is not None:
             counts = _whole_numbers(record, columns.counts_column, place, url)
             if counts.size != ids.size:
-                raise ShardError(url, f"{place} has not one count for each id; mend or drop it")
+                raise ShardError(
+                    url, f"{place} does not have one count for each id; correct or delete it"
+                )
         require_counts(ids, counts, place, url)
         yield (ids, counts), ids.nbytes * (1 if counts is None else 2), after
 
@@ -156,29 +158,30 @@ def _whole_numbers(record: Any, field: str, place: str, url: str) -> NDArray[np.
     if not isinstance(value, list) or not all(type(one) is int for one in value):
         raise ShardError(
             url,
-            f"{place} has no list of whole numbers in a field {field!r}; give one by `create "
-            "--ids-column`, and its counts by `create --counts-column`",
+            f"{place} has no list of whole numbers in a field {field!r}; name the field with "
+            "`create --ids-column`, and the field of its counts with `create --counts-column`",
         )
     try:
         return np.array(value, dtype=np.int64)
     except OverflowError as error:
         raise ShardError(
-            url, f"{place}: field {field!r} has a number that 64 bits do not hold"
+            url, f"{place}: field {field!r} has a number of more than 64 bits; correct or delete it"
         ) from error
 
 
 def _tables(
     source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
 ) -> Iterator[tuple[pa.Table, Position]]:
-    """Fields of the records as texts, or lists of such; a null is missing."""
+    """Read fields of the records as texts or lists of texts; null means missing."""
     held: list[list[Any]] = [[] for _ in columns]
-    kinds: dict[str, bool] = {}  # whether a field holds lists, as its first value says
+    kinds: dict[str, bool] = {}  # whether a field holds lists, by its first value
     size, after = 0, start
     for after, line, record in _records(source, limits.document_bytes, start):
         place = f"line {after.passed}"
         if not isinstance(record, dict):
             raise ShardError(
-                source.url, f"{place} is not a JSON object; write one object with a field for each"
+                source.url,
+                f"{place} is not a JSON object; write an object with the named fields on each line",
             )
         if b"\\u" in line:
             _refuse_surrogates(json.dumps(record, ensure_ascii=False), place, source.url)
@@ -186,15 +189,15 @@ def _tables(
             if name not in record:
                 raise ShardError(
                     source.url,
-                    f"{place} has no field {name!r}; it has {sorted(record)}: choose others, or "
-                    "write null where a value is missing",
+                    f"{place} has no field {name!r}; its fields are {sorted(record)}; choose "
+                    "others, or write null for a missing value",
                 )
             value = _value(record[name], name, place, source.url)
             of_lists = isinstance(value, list)
             if value is not None and kinds.setdefault(name, of_lists) != of_lists:
                 raise ShardError(
                     source.url,
-                    f"field {name!r} holds lists and single values before line "
+                    f"field {name!r} holds both lists and single values before line "
                     f"{after.passed + 1}; write all as lists",
                 )
             own.append(value)
@@ -219,7 +222,7 @@ def _scalar(value: Any, name: str, place: str, url: str) -> str | None:
         return json.dumps(value)
     raise ShardError(
         url,
-        f"{place}: field {name!r} holds a {type(value).__name__}; give a value, or a list of some",
+        f"{place}: field {name!r} holds a {type(value).__name__}; give a value or a list",
     )
 
 
@@ -227,7 +230,7 @@ def _table(held: list[list[Any]], columns: Sequence[str]) -> pa.Table:
     arrays = []
     for own in held:
         kinds = {type(value) for value in own if value is not None}
-        # of nulls alone nothing is known: they are of the type of what comes before or after
+        # a column of nulls has no type yet; it gets the type of other tables
         kind = pa.large_string() if kinds else pa.null()
         arrays.append(pa.array(own, pa.list_(kind) if kinds == {list} else kind))
     return pa.table(arrays, list(columns))
@@ -241,13 +244,13 @@ def _texts(
         place = f"line {after.passed}"
         if not isinstance(record, dict):
             raise ShardError(
-                url, f"{place} is not a JSON object; write one object with the text on each line"
+                url, f"{place} is not a JSON object; write an object with the text on each line"
             )
         if field not in record:
             raise ShardError(
                 url,
-                f"{place} has no field {field!r}; it has {sorted(record)}; rename "
-                "one, or choose another by `create --text-column NAME`",
+                f"{place} has no field {field!r}; its fields are {sorted(record)}; rename one, or "
+                "choose another with `create --text-column NAME`",
             )
         text = record[field]
         if not isinstance(text, str):
@@ -263,5 +266,5 @@ def _refuse_surrogates(text: str, place: str, url: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise ShardError(
-            url, f"{place} holds half of a surrogate pair, which is no character; mend or drop it"
+            url, f"{place} holds half of a surrogate pair, not a character; correct or delete it"
         ) from error

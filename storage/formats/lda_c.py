@@ -1,4 +1,4 @@
-"""LDA-C: a line of the format of Blei's programs, `M id:count id:count ...`."""
+"""LDA-C: the format of Blei's programs, with a line `M id:count id:count ...` for each document."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LINE = re.compile(rb"\s*\d{1,18}(?:\s+\d{1,18}:\d{1,18})*\s*")
 
 
 class LdaC(Format):
-    """Token ids and their counts, a document a line; blank lines are skipped."""
+    """Token ids and their counts, one document on each line; blank lines are skipped."""
 
     name = "lda-c"
     suffixes = (".ldac", ".lda-c", ".dat")
@@ -62,7 +62,7 @@ def _documents(
 
 
 def numbers_of(line: bytes, place: str, url: str) -> NDArray[np.int64]:
-    """Numbers of a line that is not blank, (2 M + 1,) int64: M, then id and count in turn.
+    """Parse the numbers of a line, (2 M + 1,) int64: M, then id and count in turn.
 
     Raises ShardError for a line of another format.
 
@@ -95,4 +95,4 @@ def _fault(line: bytes) -> str:
             return f"has {pair[:40]!r}, expected id:count with a whole number >= 0 as the id"
         if re.fullmatch(r"[0-9]{1,18}", count) is None:
             return f"counts id {token_id} {count[:40]!r} times; counts must be whole numbers >= 0"
-    return "is not LDA-C; separate its pairs by spaces"
+    return "is not LDA-C; separate its pairs with spaces"

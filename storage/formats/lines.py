@@ -1,4 +1,4 @@
-"""Lines of a file, plain or compressed, one at a time."""
+"""Lines of a plain or compressed file, one at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_lines(
 ) -> Iterator[tuple[Position, bytes]]:
     r"""Read lines from a position on, without line ends, each with the position after it.
 
-    Compressed files are read from their beginning all the same. Raises ShardError for a line longer
+    A compressed file is always read from its beginning. Raises ShardError for a line longer
     than `document_bytes`, with its number from 1.
 
     Examples

@@ -1,6 +1,6 @@
-"""Pages of Parquet: how much a reader must hold to decode them, from their headers alone.
+"""Pages of Parquet: the memory that a reader needs to decode them, from their headers alone.
 
-A page is decoded whole; the metadata of a file tells the bytes of a row group, not of its pages.
+A page is decoded as a whole. The metadata of a file has the sizes of row groups, not of pages.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import IO, Any
 
 import pyarrow.parquet as pq
 
-# Headers take some tens of bytes, more with statistics of long texts.
+# A header takes some tens of bytes, or more with statistics of long texts.
 _HEADER_BYTES = 1 << 12
 _LONGEST_HEADER = 1 << 24
 _DICTIONARY_PAGE = 2
-# Fields of a header: type, bytes decompressed and stored, and parts that begin with their values.
+# Fields of a header: type, decompressed and stored bytes, and parts that begin with their values.
 _TYPE, _DECOMPRESSED, _STORED, _COUNTED = 1, 2, 3, (5, 7, 8)
 # Types of Thrift's compact protocol.
 _TRUE, _FALSE, _BYTE, _I64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 6, 7, 8, 12
@@ -26,7 +26,7 @@ _DEEPEST = 4
 class Page:
     """One page of a column.
 
-    is_dictionary : whether it holds the values to which the pages after it point
+    is_dictionary : whether it holds the values that later pages refer to
     nbytes : decompressed size
     values : number of values, including nulls
     """
@@ -37,9 +37,9 @@ class Page:
 
 
 def pages_of(stored: IO[bytes], column: pq.ColumnChunkMetaData) -> Iterator[Page]:
-    """Read the pages of a column of a row group, in order; only their headers are read.
+    """Read the pages of a column of a row group in order, from their headers alone.
 
-    Raises ValueError where there is no valid header.
+    Raises ValueError for an invalid header.
 
     Examples
     --------
@@ -62,14 +62,14 @@ def pages_of(stored: IO[bytes], column: pq.ColumnChunkMetaData) -> Iterator[Page
         decompressed = _count(header.fields.get(_DECOMPRESSED))
         compressed = _count(header.fields.get(_STORED))
         if min(values, decompressed, compressed) < 0:
-            raise ValueError(f"there is no page header at byte {place}")
+            raise ValueError(f"there is no valid page header at byte {place}")
         yield Page(header.fields.get(_TYPE) == _DICTIONARY_PAGE, decompressed, values)
         place += header.nbytes + compressed
 
 
 @dataclass(frozen=True)
 class _Header:
-    """Fields of a page header by their numbers, and the bytes it takes."""
+    """Fields of a page header by number, and its size in bytes."""
 
     fields: dict[int, Any]
     nbytes: int
@@ -86,16 +86,16 @@ def _next_header(stored: IO[bytes]) -> _Header:
             if not more:
                 break
             wanted = len(content)
-    raise ValueError("a page header is cut short")
+    raise ValueError("a page header is truncated")
 
 
 def _count(value: object) -> int:
-    """A field that should be a number of something, -1 if it is none."""
+    """Return a field that should be a number; -1 if it is not."""
     return value if type(value) is int else -1
 
 
 def _struct(content: bytes, place: int, depth: int) -> tuple[dict[int, Any], int]:
-    """Fields of a structure, and the place after it; IndexError if the content ends before."""
+    """Parse a structure, and return the place after it; IndexError if the content is too short."""
     fields: dict[int, Any] = {}
     number = 0
     while head := content[place]:
@@ -121,7 +121,7 @@ def _value(content: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]
     elif kind in (_BYTE, _DOUBLE):
         size = 1 if kind == _BYTE else 8
     else:
-        raise ValueError(f"a page header holds a field of type {kind}")
+        raise ValueError(f"a page header holds a field of unknown type {kind}")
     if place + size > len(content):
         raise IndexError
     return content[place : place + size], place + size

@@ -1,4 +1,4 @@
-"""Parquet: columns of a file, batch by batch."""
+"""Parquet: reads columns of a file in batches."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from streaming_moments.storage.formats.pages import pages_of
 _BLOCK_BYTES = 1 << 20
 _BATCH_ROWS = 256
 _BATCH_BYTES = 4 << 20
-# Of columns of numbers alone, which take 8 bytes each however they are encoded.
+# Rows of columns that only hold numbers, which take 8 bytes each in every encoding.
 _NUMBER_ROWS = 1 << 15
 _NUMBERS = frozenset({"BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE"})
 _LARGEST_ID = (1 << 63) - 1
 _ID_BYTES = 8
 _TAIL_BYTES = 8  # the length of the footer, and the magic number
-# A footer takes 16 times its bytes once it is read, measured, and a row group up to 3 times.
+# Measured: a parsed footer takes 16 times its bytes; a row group takes up to 3 times its bytes.
 _FOOTER_FACTOR = 6
 _LEAST_FOOTER = 4 << 20
 _DATE_ROWS = 65_536
 
 
 class Parquet(Format):
-    """Columns of texts, of lists of token ids with or without one of counts, or of categories."""
+    """Columns of texts, of categories, or of lists of token ids with optional counts."""
 
     name = "parquet"
     suffixes = (".parquet", ".pq")
@@ -65,7 +65,7 @@ class Parquet(Format):
     def chunks(
         self, source: Source, limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.LargeStringArray | id_chunks.IdChunk | pa.Table, Position]]:
-        """Documents from a position on; a null is an empty one."""
+        """Read documents from a position on; a null is an empty document."""
         holds = self.holds(source.columns)
         if holds == "ids":
             return id_chunks.in_chunks(_ids(source, limits, start), limits)
@@ -104,17 +104,17 @@ class Parquet(Format):
         return (names_of(batch.column(0), column, source.url) for _, batch in found)
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Share of the rows."""
+        """Share of the rows before a place."""
         with source.fs.open(source.path, "rb") as stored:
             return place.passed / max(int(pq.ParquetFile(stored).metadata.num_rows), 1)
 
 
 @dataclass(frozen=True)
 class ParquetColumn:
-    """Column to read, and the option of the command line that chose it, for errors.
+    """A column to read, and the command line option that chose it, for errors.
 
     of_lists : True for lists of integers, False for texts, None for any values or lists of them
-    even : whether its lists, if it holds any, are vectors, all of about one length
+    even : whether its lists, if it holds any, are vectors of about equal length
     """
 
     name: str
@@ -124,11 +124,11 @@ class ParquetColumn:
 
     @property
     def expected(self) -> str:
-        """Type the column must have, in words."""
+        """The required type in words."""
         return "a list of integers" if self.of_lists else "string"
 
     def takes(self, kind: pa.DataType) -> bool:
-        """Whether a type is the expected one.
+        """Whether the column may have this type.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class ParquetColumn:
 
 @dataclass(frozen=True)
 class _IdColumn(ParquetColumn):
-    """A column of what documents are called."""
+    """A column with the names of documents."""
 
     option: str = "transform --id-column"
     of_lists: bool = False
@@ -160,7 +160,7 @@ class _IdColumn(ParquetColumn):
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether a type is one of lists."""
+    """Whether a type is a list type."""
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     return any(of(kind) for of in lists)
 
@@ -170,8 +170,8 @@ def read_columns(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Read rows from a position on, in small batches, each with the number of rows before it.
 
-    Row groups before the position are not read. Raises ShardError also where decoding a row group,
-    or the footer, takes more than `row_group_bytes`.
+    Row groups before the position are skipped. Raises ShardError also if decoding a row group
+    or the footer takes more than `row_group_bytes`.
     """
     url = source.url
     with source.fs.open(source.path, "rb") as stored:
@@ -181,8 +181,8 @@ def read_columns(
         except pa.ArrowInvalid as error:
             raise ShardError(
                 url,
-                f"is not Parquet, or was cut short ({one_line(error)}); "
-                "write it again, or give `create --format` another one",
+                f"is not Parquet, or is truncated ({one_line(error)}); write it again, or give "
+                "another format to `create --format`",
             ) from error
         columns = [_required_column(file.schema_arrow, column, url) for column in columns]
         names, passed = [column.name for column in columns], 0
@@ -202,9 +202,9 @@ def read_columns(
 
 
 def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
-    """Raise ShardError if the description of row groups and columns exceeds a row group's limit.
+    """Raise ShardError if the footer, with the metadata of row groups, exceeds their limit.
 
-    A file without a footer is left to the reader of Parquet.
+    The reader of Parquet reports a file without a footer.
     """
     end = stored.seek(0, os.SEEK_END)
     stored.seek(max(0, end - _TAIL_BYTES))
@@ -216,7 +216,7 @@ def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
 
 
 def _texts(source: Source, limits: ReadLimits, start: Position) -> Iterator[text_chunks.TextPiece]:
-    # they need not be UTF-8: readers of Parquet take the file's word for it
+    # may be invalid UTF-8, as readers of Parquet do not check
     columns = [ParquetColumn(source.columns.text_column, "create --text-column", False)]
     for passed, batch in read_columns(source, columns, limits.decoded_bytes, start):
         texts = pc.fill_null(batch.column(0).cast(pa.large_string()), "")
@@ -247,7 +247,7 @@ def _ids(
 
 
 def lists_of(column: pa.Array, name: str, url: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lists of a column as `(rows + 1,)` int64 offsets and their numbers, int64.
+    """Convert a column of lists to `(rows + 1,)` int64 offsets and int64 numbers.
 
     A null is an empty list. Raises ShardError for a null within a list, or a number beyond int64.
 
@@ -258,14 +258,16 @@ def lists_of(column: pa.Array, name: str, url: str) -> tuple[NDArray[np.int64], 
     """
     values = column.flatten()
     if values.null_count:
-        raise ShardError(url, f"column {name!r} has a null within a list; mend or drop it")
+        raise ShardError(
+            url, f"column {name!r} has a null within a list; correct or delete the row"
+        )
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     if pa.types.is_uint64(values.type) and len(values):
         largest = pc.max(values).as_py()
         if largest > _LARGEST_ID:
             raise ShardError(
                 url,
-                f"column {name!r} has {largest}, beyond int64; ids and counts are at most "
+                f"column {name!r} has {largest}, beyond int64; ids and counts must be at most "
                 f"{_LARGEST_ID}",
             )
     numbers = values.cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -280,8 +282,8 @@ def _rows_at_a_time(
     place: str,
     url: str,
 ) -> int:
-    """Rows whose columns take `_BATCH_BYTES` decoded, going by the mean, and never far more."""
-    # beside their numbers, decoded lists have offsets and marks of nulls
+    """Number of rows that take about `_BATCH_BYTES` decoded, estimated from mean sizes."""
+    # decoded lists also have offsets and marks of nulls
     most = min(_BATCH_BYTES, limit // 4)
     asked = {column.name: column for column in columns}
     numbers, rows = True, _NUMBER_ROWS
@@ -294,7 +296,7 @@ def _rows_at_a_time(
         numbers &= chunk.physical_type in _NUMBERS and not asked[name].of_lists
         where = f"{place}, column {name!r}"
         if asked[name].of_lists:
-            # runs of one id take no bytes, and a row may be as long as the row group
+            # runs of one id are compressed to nothing, and one row may fill the row group
             size = max(chunk.total_uncompressed_size, _ID_BYTES * chunk.num_values)
             rows_at_once = group.num_rows if asked[name].even else 1
             _refuse_large(size // rows_at_once, f"{where} takes", limit, url)
@@ -309,7 +311,7 @@ def _rows_at_a_time(
 def _require_even(
     batch: pa.RecordBatch, columns: Sequence[ParquetColumn], limit: int, place: str, url: str
 ) -> None:
-    """Refuse lists that are far longer than others of their row group, by whose mean rows fit."""
+    """Refuse lists far above the mean length of their row group, which set the batch size."""
     for column in columns:
         if column.even:
             rows = f"{place}, column {column.name!r} has rows that take"
@@ -319,11 +321,11 @@ def _require_even(
 def _fitting_texts(
     stored: IO[bytes], chunk: pq.ColumnChunkMetaData, rows: int, limit: int, where: str, url: str
 ) -> int:
-    """Rows of texts to decode at a time: a page and what these take stay within the limit each."""
+    """Number of rows of texts to decode at a time, so that pages and rows are within the limit."""
     largest = int(chunk.total_uncompressed_size)
     whole = largest <= limit
     try:
-        # the first page may be a dictionary; others matter where the column does not fit as a whole
+        # the first page may be a dictionary; others matter if the column exceeds the limit
         pages = list(islice(pages_of(stored, chunk), 1 if whole else None))
     except ValueError as error:
         raise ShardError(url, f"{where} cannot be read ({error}); write the file again") from error
@@ -335,7 +337,7 @@ def _fitting_texts(
     fitting = _BATCH_BYTES // max(1, *means)
     if chunk.physical_type in _NUMBERS:
         return _NUMBER_ROWS
-    # texts that repeat one of the dictionary, or the one before, take no bytes of a page
+    # a text that repeats a dictionary entry or the previous text takes no bytes of a page
     repeated = max((page.nbytes for page in pages if page.is_dictionary), default=0)
     if "DELTA_BYTE_ARRAY" in chunk.encodings:
         repeated = largest
@@ -348,19 +350,19 @@ def _refuse_large(
     if nbytes > limit:
         raise ShardError(
             url,
-            f"{takes} {nbytes} bytes, which are decoded at once, above {limit}; write the file "
-            f"again with {fewer}, or raise --max-row-group-bytes",
+            f"{takes} {nbytes} bytes, which are decoded at once, above the limit of {limit}; write "
+            f"the file again with {fewer}, or raise --max-row-group-bytes",
         )
 
 
 def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> ParquetColumn:
-    """The column, with whether it holds lists, and whether these are even."""
+    """Return the column with its actual `of_lists` and `even`; ShardError for another type."""
     kind = schema.field(place_of_column(schema.names, column.name, column.option, url)).type
     if not column.takes(kind):
         raise ShardError(
             url,
-            f"column {column.name!r} is of type {kind}, expected {column.expected}; "
-            f"choose another by `{column.option}`",
+            f"column {column.name!r} is of type {kind}, expected {column.expected}; choose another "
+            f"with `{column.option}`",
         )
     if column.of_lists is not None:
         return column

@@ -1,4 +1,4 @@
-"""Every format of shards, each a line of one registry."""
+"""Registry: all formats of shards, a line each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType({form.name: form for form in _A
 
 
 def format_of(url: str) -> Format | None:
-    """Format that the suffix of a file determines, or of a folder where the URL ends in "/".
+    """Return the format of a file by its suffix, or of a folder if the URL ends in "/".
 
     Examples
     --------
@@ -46,5 +46,5 @@ def format_of(url: str) -> Format | None:
     """
     name, folder = uncompressed_name(url.rstrip("/")), url.endswith("/")
     known = (form for form in _ALL if form.of_folder == folder)
-    # any other folder is one of texts
+    # any other folder holds texts
     return next((form for form in known if name.endswith(form.suffixes or "")), None)

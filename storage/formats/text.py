@@ -1,4 +1,4 @@
-"""Text: a document a line, also an empty one."""
+"""Text: one document on each line, even an empty line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
 
 class Text(Format):
-    """A document a line."""
+    """One document on each line."""
 
     name = "text"
     suffixes = (".txt",)

@@ -1,4 +1,4 @@
-"""Chunks of documents given as texts, checked and cut by whole arrays."""
+"""Chunks of documents given as texts, checked and cut as whole arrays."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from streaming_moments.storage.formats.cutting import bounded, cut
 
 @dataclass(frozen=True, eq=False)
 class TextPiece:
-    """Some consecutive texts of a shard.
+    """Consecutive texts of a shard.
 
-    texts : without nulls, and not known to be UTF-8
-    place : gives the name of a text's place in the shard, for errors, by its number from 0
-    after : gives the position after the text of a number
-    url : of the shard, for errors
+    texts : without nulls, and not checked to be UTF-8
+    place : returns the name of a text's place in the shard by its number from 0, for errors
+    after : returns the position after the text of a number
+    url : URL of the shard, for errors
     """
 
     texts: pa.LargeStringArray
@@ -33,10 +33,10 @@ class TextPiece:
 def in_chunks(
     pieces: Iterable[TextPiece], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeStringArray, Position]]:
-    """Join and cut pieces into the largest chunks within the limits, with the position after each.
+    """Join and cut pieces to the largest chunks within the limits, with the position after each.
 
-    A text above the bound on bytes stands alone. Raises ShardError for a text that is not UTF-8, or
-    above the bound on a document.
+    A text above the bound on bytes is a chunk of its own. Raises ShardError for a text that is not
+    UTF-8, or above the bound on a document.
 
     Examples
     --------
@@ -56,17 +56,17 @@ def in_chunks(
 def encoded_in_chunks(
     texts: Iterable[tuple[str, int, Position]], limits: ReadLimits
 ) -> Iterator[tuple[pa.LargeBinaryArray, Position]]:
-    """Chunks of texts, each given with its bytes and the position after it."""
+    """Join texts to encoded chunks; each comes with its bytes and the position after it."""
     return ((encoded(chunk), after) for chunk, after in bounded(texts, limits))
 
 
 def encoded(texts: Iterable[str]) -> pa.LargeBinaryArray:
-    """Texts as UTF-8; half a surrogate pair, which is no part of a word, becomes a `?`."""
+    """Encode texts as UTF-8; half of a surrogate pair, which is not part of a word, becomes `?`."""
     return pa.array([text.encode(errors="replace") for text in texts], pa.large_binary())
 
 
 def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Bytes of all texts, uint8, and (documents + 1,) int64 offsets into them; a null is empty."""
+    """Return the uint8 bytes of all texts and (documents + 1,) int64 offsets; a null is empty."""
     column = texts.cast(pa.large_binary())
     if column.null_count:
         column = pc.fill_null(column, b"")
@@ -75,13 +75,13 @@ def buffers(texts: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         offsets = bytes(8)
     content = np.frombuffer(b"" if data is None else data, dtype=np.uint8)
     places = np.frombuffer(offsets, dtype=np.int64)[column.offset :][: len(column) + 1]
-    # Some of Arrow's buffers can be written to: kernels are compiled once, for those that cannot.
+    # Some of Arrow's buffers are writable; kernels are compiled once, for read-only arrays.
     content.flags.writeable = places.flags.writeable = False
     return content, places
 
 
 def sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
-    """Bytes of each text, all of which are UTF-8 within the bound; raises as `in_chunks`."""
+    """Return the size of each text in bytes after checking all; raises as `in_chunks`."""
     sizes = np.asarray(pc.binary_length(piece.texts), dtype=np.int64)
     try:
         piece.texts.validate(full=True)
@@ -94,7 +94,7 @@ def sound_sizes(piece: TextPiece, document_bytes: int) -> NDArray[np.int64]:
 
 
 def _refuse_first(piece: TextPiece, document_bytes: int) -> None:
-    """Name the first text that is not sound, and why."""
+    """Raise the error of the first invalid text."""
     for number, content in enumerate(piece.texts.cast(pa.large_binary()).to_pylist()):
         place = piece.place(number)
         refuse_long(len(content), place, piece.url, document_bytes)

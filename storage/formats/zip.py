@@ -1,4 +1,4 @@
-"""Zip: an archive of texts, one document a member, by name."""
+"""Zip: an archive of texts, one document for each member, in order of names."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from streaming_moments.storage.formats.text_chunks import encoded_in_chunks
 
 _MEMBERS = 1_000_000
 _ENCRYPTED = 1
-# those of all formats but texts, and of which a text has none; ".dat" may be a text
+# suffixes of shards in other formats; ".dat" is omitted, as such a file may be a text
 _OF_SHARDS = (
     *(".parquet", ".pq", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".ldac", ".lda-c"),
     *(".arrow", ".feather", ".ipc", ".npy"),
 )
 _PACKED = (".zip", ".gz", ".zst", ".bz2", ".xz", ".7z", ".tar", ".rar")
-# what the members' decompressors raise beside what the system does
+# errors of the decompressors of members, besides those of the system
 _BROKEN = (BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, lzma.LZMAError)
 
 
 class Zip(Format):
-    """A document a member; what is hidden, and what archivers of macOS add, is left out."""
+    """One document for each member; hidden files and those of macOS archivers are skipped."""
 
     name = "zip"
     suffixes = (".zip",)
@@ -49,7 +49,7 @@ class Zip(Format):
     def ids(
         self, source: Source, column: str | None, limits: ReadLimits
     ) -> Iterator[pa.Array] | None:
-        """Names of the files in the archive."""
+        """Return the names of the files in the archive."""
         if column is not None:
             return super().ids(source, column, limits)
         with source.fs.open(source.path, "rb") as stored, _opened(stored, source.url) as archive:
@@ -66,14 +66,14 @@ def _opened(stored: IO[bytes], url: str) -> ZipFile:
     try:
         return ZipFile(stored)
     except _BROKEN as error:
-        raise ShardError(url, f"is no zip archive ({error}); write it again") from error
+        raise ShardError(url, f"is not a zip archive ({error}); write it again") from error
 
 
 def _listed(archive: ZipFile, url: str) -> list[ZipInfo]:
     found = archive.infolist()
     if len(found) > _MEMBERS:
         raise ShardError(
-            url, f"holds {len(found)} files, above {_MEMBERS}; make several archives of it"
+            url, f"holds {len(found)} files, above {_MEMBERS}; split it into several archives"
         )
     kept = [
         one
@@ -85,7 +85,7 @@ def _listed(archive: ZipFile, url: str) -> list[ZipInfo]:
         name = printable(one.filename)
         if one.filename.lower().endswith((*_OF_SHARDS, *_PACKED)):
             raise ShardError(
-                url, f"holds {name}, which is no text; unpack the archive and give its files"
+                url, f"holds {name}, which is not a text; unpack the archive and give its files"
             )
         if one.flag_bits & _ENCRYPTED:
             raise ShardError(url, f"holds {name}, which is encrypted; unpack the archive")

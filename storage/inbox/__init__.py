@@ -1,4 +1,4 @@
-"""The inbox: documents that come one by one, durable at once, and sealed into shards."""
+"""Inbox: stores documents that arrive one by one, and joins them to shards."""
 
 from typing import TYPE_CHECKING
 

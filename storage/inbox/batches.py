@@ -1,4 +1,4 @@
-"""Batches: what several requests brought at once, in one file that is written whole."""
+"""Batches: files that each hold the documents of several requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.receipts import ReceiptId
 from streaming_moments.storage.log.schema import Count, Digest, checked
 
-_LINES = 2  # of a sealed header
+_LINES = 2  # of a header and its checksum
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Piece:
     Parameters
     ----------
     day : date
-        Of the documents, or of their arrival.
+        Day of the documents, or of their arrival.
     documents : int
-        How many.
+        Number of documents.
     nbytes : int
-        Of their lines.
+        Size of their lines in bytes.
     """
 
     day: date
@@ -40,20 +40,20 @@ class Piece:
 
 @dataclass(frozen=True)
 class Submission:
-    """What one request brought.
+    """Documents of one request.
 
     Parameters
     ----------
     receipt : str
-        Its identity.
+        Identity of the submission.
     digest : str
-        SHA-256 of what was sent, in hexadecimal: another under the same receipt differs in it.
+        SHA-256 of the request in hexadecimal. Another request with the same receipt differs in it.
     keyed : bool
-        Whether it came with a key, so that it may come again.
+        Whether the request had an idempotency key, so that it may arrive again.
     pieces : tuple of Piece
-        Its documents, day by day.
+        Documents by day.
     content : bytes
-        JSON Lines of the documents, piece by piece.
+        JSON Lines of the documents, in the order of `pieces`.
     """
 
     receipt: ReceiptId
@@ -64,11 +64,11 @@ class Submission:
 
     @property
     def documents(self) -> int:
-        """How many it brought."""
+        """Number of documents."""
         return sum(piece.documents for piece in self.pieces)
 
     def lines(self) -> Iterator[tuple[Piece, bytes]]:
-        """Each piece with its lines."""
+        """Yield each piece with its lines."""
         ends = [0]
         for piece in self.pieces:
             ends.append(ends[-1] + piece.nbytes)
@@ -94,7 +94,7 @@ _HEADER: TypeAdapter[_Header] = TypeAdapter(_Header)
 
 
 def batch_to_bytes(submissions: Sequence[Submission]) -> bytes:
-    r"""File of a batch: a sealed header, then the lines of all documents.
+    r"""Encode a batch: a header with a checksum, then the lines of all documents.
 
     Examples
     --------
@@ -118,8 +118,8 @@ def batch_from_bytes(data: bytes, where: str) -> tuple[Submission, ...]:
     body = data[start:]
     if hashlib.sha256(body).hexdigest() != header.body:
         raise StoreError(
-            f"{where} is damaged (its documents do not have the SHA-256 of its header); restore it "
-            "from a copy, or take it away: then its documents are lost"
+            f"{where} is damaged (the SHA-256 of its documents is not that in its header); restore "
+            "it from a copy, or delete it and lose its documents"
         )
     found, at = [], 0
     for one in header.submissions:
@@ -127,12 +127,15 @@ def batch_from_bytes(data: bytes, where: str) -> tuple[Submission, ...]:
         found.append(Submission(one.receipt, one.digest, one.keyed, one.pieces, body[at:stop]))
         at = stop
     if at != len(body):
-        raise StoreError(f"{where} is damaged (its pieces are not its documents); restore it")
+        raise StoreError(
+            f"{where} is damaged (the sizes of its pieces do not add up to its content); restore "
+            "it from a copy"
+        )
     return tuple(found)
 
 
 def receipts_of_batch(data: bytes, where: str) -> dict[str, str]:
-    """Receipts of a batch, with the digest of each; of the documents nothing is read."""
+    """Read the receipts of a batch and the digest of each, without its documents."""
     header, _ = _header(data, where)
     return {one.receipt: one.digest for one in header.submissions}
 
@@ -143,4 +146,4 @@ def _header(data: bytes, where: str) -> tuple[_Header, int]:
         raise StoreError(f"{where} is damaged (it has no header); restore it from a copy")
     start = max(ends)
     content = unseal(data[: start - 1], where)
-    return checked(_HEADER, content, f"{where} is no batch of documents"), start
+    return checked(_HEADER, content, f"{where} is not a valid batch"), start

@@ -1,8 +1,8 @@
-"""Deletions: documents that are to be taken out of the shards they were sealed in.
+"""Deletions: remove documents from the sealed shards that hold them.
 
-A deletion is asked for by a file, and planned by another, created once, that says which lines of
-which shards go and what these held before: whoever applies it may die at any time, and the next
-one goes on. The old content lies aside while statistics are counted without it.
+One file records the request. A second file, created once, holds the plan: the lines to remove from
+each shard, and hashes of the old and new content. If a process dies, the next one continues the
+plan. The old content stays in the folder `aside` while the statistics are recounted without it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from streaming_moments.storage.inbox.set_aside import set_aside_file
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 ASKED, PLANS, DONE, ASIDE = "deletions", "deletion-plans", "deleted", "aside"
-_MOST = 1000  # receipts or ids of a deletion
+_MOST = 1000  # receipts or ids in one deletion
 
 Beat: TypeAlias = Callable[[int, int], None]
 
 
 def _unheard(done: int, total: int) -> None:
-    """Progress that nobody sees."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class Deletion:
     def __post_init__(self) -> None:
         if not 0 < len(self.names) <= _MOST or not all(self.names):
             raise InvalidInput(
-                f"{len(self.names)} names of documents to forget; give 1 to {_MOST}, none empty"
+                f"the deletion has {len(self.names)} names; give 1 to {_MOST} receipts or ids, "
+                "none of them empty"
             )
 
 
@@ -60,9 +61,9 @@ class Deletion:
 class ShardDeletion:
     """Lines that a deletion removes from a shard.
 
-    path : in the inbox
-    lines : numbers before the deletion, from 0
-    before, after : SHA-256 of the old and the new content; `after` is None where nothing is left
+    path : path of the shard in the inbox
+    lines : numbers of the lines, from 0, before the deletion
+    before, after : SHA-256 of the old and new content; None if no line remains
     """
 
     path: Path
@@ -73,21 +74,21 @@ class ShardDeletion:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a deletion does: the shards, of which each is applied once."""
+    """Changes of a deletion: one entry for each shard."""
 
     shards: tuple[ShardDeletion, ...] = ()
 
     @property
     def documents(self) -> int:
-        """How many go."""
+        """Number of documents to delete."""
         return sum(len(one.lines) for one in self.shards)
 
 
 @dataclass(frozen=True)
 class Deleted:
-    """The result of a deletion: how many documents were deleted.
+    """Result of a deletion: the number of deleted documents.
 
-    `version` is the first of the store that does not count them; None where there were none.
+    `version` is the first version of the store without them; None if there were no documents.
     """
 
     documents: Count
@@ -96,10 +97,10 @@ class Deleted:
 
 @dataclass(frozen=True)
 class Gone:
-    """What a note says of the deleted lines of a shard.
+    """Note about the deleted lines of a shard.
 
-    lines : numbers of the deleted lines, as they were sealed
-    left : SHA-256 of what is left; None where nothing is, or in a note of an earlier version
+    lines : numbers of the deleted lines in the shard as it was sealed
+    left : SHA-256 of the remaining lines; None if none remain, or in a note of an earlier version
     by : identity of the latest deletion
     """
 
@@ -117,7 +118,7 @@ _GONE: TypeAdapter[Gone] = TypeAdapter(Gone)
 
 @dataclass(frozen=True)
 class Deletions:
-    """The deletions of an inbox, which take lines from its sealed shards."""
+    """Deletions of an inbox: they remove lines from its sealed shards."""
 
     seals: SealLog
 
@@ -126,17 +127,17 @@ class Deletions:
         return self.seals.inbox
 
     def ask(self, deletion: Deletion) -> str:
-        """Record a deletion, and return its identity; from then on it outlasts a power cut."""
+        """Record a deletion durably and return its identity."""
         identity = uuid.uuid4().hex
         content = seal(_DELETION.dump_python(deletion, mode="json"))
         create_once(self._inbox.folder, f"{ASKED}/{identity}.json", content)
-        self._inbox.folder.sync(ASKED)  # which may be new itself
+        self._inbox.folder.sync(ASKED)  # as the folder may be new
         return identity
 
     def waiting(self) -> dict[str, Deletion]:
-        """Those that are not done, by their identity: one that is begun before all others.
+        """Return pending deletions by identity, those with a plan first.
 
-        What another one plans on is what the one that is begun leaves behind.
+        A plan depends on the shards that earlier deletions leave, so planned deletions go first.
         """
         folder = self._inbox.folder
         asked = [name for name in folder.names(ASKED) if name.endswith(".json")]
@@ -147,26 +148,30 @@ class Deletions:
             if data is not None:
                 where = f"{folder.url}/{ASKED}/{name}"
                 content = unseal(data, where)
-                found[name.removesuffix(".json")] = checked(_DELETION, content, f"{where} is none")
+                found[name.removesuffix(".json")] = checked(
+                    _DELETION, content, f"{where} is not a valid deletion"
+                )
         return found
 
     def is_waiting(self, identity: str) -> bool:
-        """Whether one is asked for and not done."""
+        """Whether a deletion is pending."""
         return self._inbox.folder.exists(f"{ASKED}/{identity}.json")
 
     def done(self, identity: str) -> Deleted | None:
-        """What one did; None while it is not done, or of what is none."""
+        """Return the result of a deletion; None if it is pending or was never requested."""
         data = self._inbox.folder.find(f"{DONE}/{checked(_IDENTITY, identity, 'no identity')}.json")
         where = f"{self._inbox.folder.url}/{DONE}/{identity}.json"
-        return None if data is None else checked(_DELETED, unseal(data, where), f"{where} is none")
+        return (
+            None if data is None else checked(_DELETED, unseal(data, where), f"{where} is invalid")
+        )
 
     def plan(self, identity: str, deletion: Deletion, beat: Beat = _unheard) -> Plan:
-        """Plan a deletion; once made, the plan stays the same.
+        """Plan a deletion. A repeated call returns the same plan.
 
-        All earlier documents must be in shards: seal them first. `identity` and `deletion` are as
-        `waiting` gives them. `beat` is called after each shard searched for ids, with the number of
-        its seal and of the last seal. A StoreError is raised if an unfinished deletion has begun
-        with the same shard. The next call resumes the search.
+        Seal all pending batches first, as a plan only covers shards. `identity` and `deletion` are
+        from `waiting`. `beat` is called after each shard searched for ids, with the number of its
+        seal and of the last seal. A StoreError is raised if an unfinished deletion changes the same
+        shard. The next call resumes the search.
         """
         plan = self._planned(identity)
         if plan is None:
@@ -174,13 +179,13 @@ class Deletions:
             self._require_free(plan)
             content = seal(_PLAN.dump_python(plan, mode="json"))
             create_once(self._inbox.folder, f"{PLANS}/{identity}.json", content)
-            # lost after its shards are cut, another plan would not find what went
+            # if the plan is lost after shards change, another plan would miss the deleted lines
             self._inbox.folder.sync(PLANS)
-            plan = self._planned(identity) or plan  # another process may have made it first
+            plan = self._planned(identity) or plan  # another process may have planned it first
         return Plan(tuple(one for one in plan.shards if not self._is_purged(one.path)))
 
     def begun(self) -> dict[str, str]:
-        """Shards of deletions that are begun and not done, by path, with the deletion."""
+        """Map the paths of shards in plans of pending deletions to the deletion."""
         plans = {identity: self._planned(identity) for identity in self.waiting()}
         return {
             one.path: identity
@@ -190,7 +195,7 @@ class Deletions:
         }
 
     def unplanned(self) -> list[str]:
-        """Deletions that may yet find their documents in any shard, by their identity."""
+        """Identities of pending deletions without a plan, which may change any shard."""
         return [identity for identity in self.waiting() if self._planned(identity) is None]
 
     def _require_free(self, plan: Plan) -> None:
@@ -198,8 +203,8 @@ class Deletions:
         for one in plan.shards:
             if one.path in begun:
                 raise StoreError(
-                    f"deletion {begun[one.path]} has begun with {self._inbox.folder.url}/{one.path}"
-                    " and is not done; this one goes on after it"
+                    f"deletion {begun[one.path]} is changing {self._inbox.folder.url}/{one.path}; "
+                    "this deletion continues after that one is done"
                 )
 
     def _planned(self, identity: str) -> Plan | None:
@@ -208,17 +213,17 @@ class Deletions:
         return None if data is None else checked(_PLAN, unseal(data, where), f"{where} is no plan")
 
     def set_aside(self, one: ShardDeletion) -> tuple[str, str | None]:
-        """Copy a shard's old content aside, and write what is left of it in its place.
+        """Copy the old content of a shard aside, and replace it by the remaining lines.
 
-        Returns the paths of the old content and of the new. The second is None where nothing is
-        left: the shard is then unchanged, to be forgotten whole. Content that does not match the
-        plan raises a StoreError. May run again after a crash.
+        Returns the path of the copy, and the path of the shard. If no line remains,
+        the second path is missing (None): the shard is unchanged, and the caller forgets it.
+        Content that does not match the plan raises a StoreError. May run again after a crash.
         """
         folder = self._inbox.folder
         old = f"{ASIDE}/{one.before}/{one.path.rpartition('/')[2]}"
         found = folder.find(one.path)
         if found is None and one.after is None:
-            return old, None  # who deleted it died before the end
+            return old, None  # a process deleted it and died before it finished
         content = folder.read(one.path) if found is None else found
         if _sha256(content) == one.before:
             create_once(folder, old, content)
@@ -228,13 +233,14 @@ class Deletions:
                 folder.sync(one.path.rpartition("/")[0])
         elif _sha256(content) != one.after:
             raise StoreError(
-                f"{folder.url}/{one.path} is not what the deletion was planned on; restore it"
+                f"{folder.url}/{one.path} changed after the deletion was planned; restore it from "
+                "a copy"
             )
         self._is_purged(one.path)
         return old, None if one.after is None else one.path
 
     def finish(self, identity: str, plan: Plan, version: int | None, beat: Beat = _unheard) -> None:
-        """Note that a deletion is done, and delete the old content of its shards."""
+        """Record that a deletion is done, and delete the old content of its shards."""
         folder = self._inbox.folder
         for place, one in enumerate(plan.shards, 1):
             note_gone(folder, one.path, one.lines, one.after, identity)
@@ -244,7 +250,7 @@ class Deletions:
             self._drop_begun(one)
             self._is_purged(one.path)
             beat(place, len(plan.shards))
-        # what is reported as deleted must not come back after a power cut
+        # documents reported as deleted must not reappear after a power cut
         for name in sorted({GONE, ASIDE, *(one.path.rpartition("/")[0] for one in plan.shards)}):
             if plan.shards:
                 folder.sync_nearest(name)
@@ -254,13 +260,13 @@ class Deletions:
         self.withdraw(identity)
 
     def _drop_begun(self, one: ShardDeletion) -> None:
-        """Delete what a process that died had begun to put aside, which holds the old content."""
+        """Delete partial copies of old content that a dead process left."""
         aside = f"{ASIDE}/{one.before}"
         begun = [file.path for file in self._inbox.folder.files(aside) if file.is_partial]
         self._inbox.folder.delete([f"{aside}/{path}" for path in begun])
 
     def files_of(self, path: str) -> list[str]:
-        """Files that hold or name what a shard has or had, and the shard."""
+        """Return a shard and all files that hold or name its present or deleted documents."""
         folder, own = self._inbox.folder, path.rpartition("/")[2]
         aside = [f"{ASIDE}/{file.path}" for file in folder.files(ASIDE)]
         plans = [f"{PLANS}/{name}" for name in folder.names(PLANS)]
@@ -273,19 +279,19 @@ class Deletions:
         ]
 
     def _is_purged(self, path: str) -> bool:
-        """Whether a shard was purged; what whoever slept meanwhile has brought back goes again."""
+        """Whether a shard was purged; deletes files that a slow process has written since."""
         if self.seals.holds(path):
             return False
         self._inbox.folder.delete(self.files_of(path))
         return True
 
     def withdraw(self, identity: str) -> None:
-        """Delete the request of a deletion that is done."""
+        """Delete the request of a completed deletion."""
         drop_search(self._inbox.folder, identity)
         self._inbox.folder.delete([f"{ASKED}/{identity}.json"])
 
     def left_of(self, receipt: str, sealed: Seal) -> dict[SealedShard, int]:
-        """Shards of a seal in which documents of a receipt still are, and how many."""
+        """Return the shards of a seal that hold documents of a receipt, and how many."""
         left = {
             shard: len(_lines_of([receipt], sealed, shard.path, self._gone(shard.path)))
             for shard in sealed.shards_of(receipt)
@@ -306,14 +312,14 @@ class Deletions:
         for sealed in self._seals_of(deletion):
             for shard in sealed.shards:
                 content = self._inbox.folder.find(shard.path)
-                if content is not None:  # else all of it went before, or was removed
+                if content is not None:  # else the shard was deleted or has expired
                     gone = self._gone(shard.path)
                     yield shard.path, content, _lines_of(deletion.names, sealed, shard.path, gone)
 
     def _by_id(
         self, identity: str, deletion: Deletion, beat: Beat
     ) -> Iterator[tuple[str, bytes, list[int]]]:
-        # others that wait are searched for in the same pass
+        # one pass searches for the ids of all pending deletions
         begun = {name.removesuffix(".json") for name in self._inbox.folder.names(PLANS)}
         wanted = {
             one: other.names
@@ -328,11 +334,11 @@ class Deletions:
             beat(place, len(found))
 
     def _seals_of(self, deletion: Deletion) -> Iterator[Seal]:
-        """Seals that have documents of the receipts."""
+        """Yield seals that have documents of the receipts."""
         last = self.seals.latest()
         found = {name: seal_before(name) for name in deletion.names}
         claims = self._inbox.claims_of([name for name, after in found.items() if after is None])
-        # a key may have expired, and what came under it be there
+        # a key may have expired although its documents are still stored
         found |= {name: claim.after if claim else 0 for name, claim in claims.items()}
         behind = {name: after for name, after in found.items() if after is not None}
         sealed = {one.number: one for one in self.seals.find_all(behind, last).values()}
@@ -343,7 +349,7 @@ class Deletions:
 
 
 def _lines_of(names: Sequence[str], sealed: Seal, path: str, gone: Sequence[int]) -> list[int]:
-    """Numbers of the lines that receipts have in a shard, among those that are left."""
+    """Numbers, among the remaining lines of a shard, of the lines of some receipts."""
     wanted, at, found = set(names), 0, set[int]()
     for batch in sealed.batches:
         for kept in batch.kept:
@@ -367,41 +373,41 @@ def _sha256(content: bytes) -> str:
 
 
 def read_gone(folder: Folder, path: str) -> Gone:
-    """Read the note of a shard's deleted lines; `path` is that of the shard in the inbox."""
+    """Read the note about the deleted lines of the shard at `path` in the inbox."""
     name = gone_file(path)
     data = folder.find(name)
     if data is None:
         return Gone()
     content = unseal(data, name)
     known = {key: content[key] for key in ("lines", "left", "by") if key in content}
-    return checked(_GONE, {"lines": None, **known}, f"{name} names no lines")
+    return checked(_GONE, {"lines": None, **known}, f"{name} is not a valid note")
 
 
 def note_gone(
     folder: Folder, path: str, lines: Sequence[int], left: str | None, identity: str
 ) -> None:
-    """Note lines that a deletion removed from a shard; repeating a call changes nothing.
+    """Record which lines a deletion removed from a shard; repeating a call changes nothing.
 
-    lines : numbers among the lines that were left before
-    left : SHA-256 of what is left now
-    identity : of the deletion
+    lines : numbers among the lines that remained before the deletion
+    left : SHA-256 of the lines that remain now
+    identity : identity of the deletion
     """
     noted = read_gone(folder, path)
     if noted.by == identity:
-        return  # noted twice, lines would be counted behind those that went
+        return  # a second note would shift the numbers by the lines removed before
     gone = sorted({*noted.lines, *(as_sealed(line, noted.lines) for line in lines)})
     folder.write(gone_file(path), seal({"lines": gone, "by": identity, "left": left}))
 
 
 def documents_left(folder: Folder, shard: SealedShard) -> int:
-    """How many documents deletions have left in a shard; raises as `read_gone`."""
+    """Number of documents that remain in a shard; raises as `read_gone`."""
     return shard.documents - len(read_gone(folder, shard.path).lines)
 
 
 def is_as_noted(folder: Folder, shard: SealedShard, digest: str) -> bool:
-    """Whether bytes of this SHA-256 are a shard as it was sealed, or what deletions left of it.
+    """Whether `digest` is the SHA-256 of a shard as sealed, or after its recorded deletions.
 
-    Notes of version 0.2.0 do not say what is left: any bytes beside such a note are.
+    Notes of version 0.2.0 have no hash of the remaining lines, so any hash matches them.
     """
     if digest == shard.sha256:
         return True
@@ -410,13 +416,13 @@ def is_as_noted(folder: Folder, shard: SealedShard, digest: str) -> bool:
 
 
 def cut_shards(folder: Folder) -> list[str]:
-    """Paths of all shards from which documents were deleted."""
+    """Return the paths of all shards from which documents were deleted."""
     names = (file.path for file in folder.files(GONE) if not file.is_partial)
     return [name.removesuffix(".json") for name in names]
 
 
 def as_sealed(line: int, gone: Sequence[int]) -> int:
-    """Number of a line as it was sealed, from that among the lines that are left.
+    """Convert the number of a line among the remaining lines to its number when sealed.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Expiry: what of an inbox is counted and old goes, and no number of a seal comes back.
+"""Expiry: deletes counted files of an inbox after a time, without reusing the numbers of seals.
 
-Shards go first, by the word of who counts them; then a note says up to which seal all are gone,
-and after it these are deleted: whoever dies on the way has expired, and the next one deletes.
+Shards are deleted first, if the caller says that they are counted. Then a note records the last
+expired seal, and all seals up to it are deleted. If a process dies in between, the next one
+continues.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from streaming_moments.storage.inbox.rejected import LEFT_OUT
 from streaming_moments.storage.inbox.sealing import EXPIRED, SealLog
 from streaming_moments.storage.inbox.seals import GONE, SEALED, SEALS, seal_file
 
-MOST = 2000  # files that go at once
+MOST = 2000  # files that one call deletes
 _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
 
 
@@ -27,9 +28,10 @@ _NUMBER = re.compile(r"(?:.*/)?(\d{20})\.")
 class Retention:
     """How long counted data is stored; None means for ever.
 
-    keys : idempotency keys and receipts. A key that is sent again later counts again. Seals stay as
-        long as any of their shards
-    documents : shards. Later their documents can neither be deleted by receipt or id nor recounted
+    keys : idempotency keys and receipts. A key that is sent after this time counts again. A seal is
+        stored as long as any of its shards
+    documents : shards. After this time their documents cannot be deleted by receipt or id, nor
+        recounted
     """
 
     keys: timedelta | None = None
@@ -38,7 +40,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class Expired:
-    """Numbers of expired files; `more` says whether others can expire."""
+    """Numbers of deleted files; `more` says whether another call can delete more."""
 
     shards: int = 0
     seals: int = 0
@@ -51,7 +53,7 @@ class Expired:
 
 @dataclass
 class _Going:
-    """Deletes up to a number of files, one by one."""
+    """Deletes files one by one, up to a maximum number."""
 
     log: SealLog
     now: datetime
@@ -63,7 +65,7 @@ class _Going:
         return written is not None and self.now - written >= age
 
     def delete(self, names: Sequence[str]) -> int:
-        """How many of some files were deleted."""
+        """Delete some files, and return how many."""
         going = list(islice(names, self.left))
         for name in going:
             self.log.inbox.folder.delete([name])
@@ -82,12 +84,12 @@ def expire(
     beat: Callable[[], None] = lambda: None,
     most: int = MOST,
 ) -> Expired:
-    r"""Delete expired shards, seals and receipts; the caller holds the lock for sealing.
+    r"""Delete expired shards, seals and receipts. The caller holds the lock for sealing.
 
-    Seals up to number `counted` are counted or left out. A shard for which `is_counted` is False
-    stays, however old. The notes of a seal in the folders `notes` are deleted with it. `beat` is
+    Seals up to number `counted` are counted or set aside. A shard for which `is_counted` is False
+    stays at any age. The notes of a seal in the folders `notes` are deleted with it. `beat` is
     called after each file, and a call deletes at most `most` files. If the storage fails, the next
-    call resumes.
+    call continues.
 
     Examples
     --------
@@ -143,7 +145,7 @@ def expire(
 def _seals(
     going: _Going, age: timedelta, counted: int, held: set[int], notes: Sequence[str]
 ) -> int:
-    """Let seals go of which no shard is left, but the latest; how many."""
+    """Delete expired seals without shards, except the latest seal, and return how many."""
     log, folder = going.log, going.log.inbox.folder
     written = {_number(file.path): file.modified for file in folder.files(SEALS)}
     before = reached = log.expired()
@@ -164,7 +166,7 @@ def _seals(
 
 
 def _number(path: str) -> int:
-    """Number of the seal that a file is of; 0 of others.
+    """Number of the seal that a file belongs to; 0 for other files.
 
     Examples
     --------

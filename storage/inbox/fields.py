@@ -1,4 +1,4 @@
-"""Fields of records: how what is counted of a record is sent, checked, and written."""
+"""Fields of records: how each field of a document is sent, checked and written."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from streaming_moments.errors import InvalidInput
 
 _SHOWN = 60
 _LARGEST_ID = int(np.iinfo(np.int64).max)
-_LARGEST_COUNT = int(np.iinfo(np.int32).max)  # also of all of a document
+_LARGEST_COUNT = int(np.iinfo(np.int32).max)  # also the largest sum of the counts of a document
 _VALUE: Mapping[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 
 
 @dataclass(frozen=True)
 class RecordField:
-    """A field of a document; the reader of the store counts whatever is written.
+    """A field of a document. The reader of the store counts the written values.
 
-    name, column : the field's name as it is sent, and as it is read
-    written : converts a JSON value to what is written. InvalidInput of a refused value says what it
-        is and what is expected
-    schema : JSON Schema of its values
+    name, column : the name of the field as it is sent, and as it is read
+    written : converts a JSON value to the written value. InvalidInput of a refused value says what
+        it is and what is expected
+    schema : JSON Schema of the values
     counts_of : the field of ids that these counts belong to, one each; missing counts are ones
     """
 
@@ -36,24 +36,24 @@ class RecordField:
 
 
 def text_field(column: str = "text") -> RecordField:
-    """A text, which is sent as `text`.
+    """Return the field of a text, which is sent as `text`.
 
     Examples
     --------
     >>> text_field("body").written("the sea")
     'the sea'
     """
-    return RecordField("text", column, _text, {"type": "string", "description": "All of it."})
+    return RecordField("text", column, _text, {"type": "string", "description": "The whole text."})
 
 
 def view_of_text(column: str) -> RecordField:
-    """A text among other columns, which may be missing."""
-    schema = {"type": ["string", "null"], "description": "All of it."}
+    """Return the field of a text among other columns; null is an empty text."""
+    schema = {"type": ["string", "null"], "description": "The whole text."}
     return RecordField(column, column, lambda value: "" if value is None else _text(value), schema)
 
 
 def value_field(column: str) -> RecordField:
-    """A value that is one category; null is missing.
+    """Return the field of a value that is one category; null means missing.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def value_field(column: str) -> RecordField:
 
 
 def values_field(column: str) -> RecordField:
-    """A value or a list of some, each a word; written as a list, as a shard holds one or the other.
+    """Return the field of a value or a list of values, each a word; always written as a list.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def values_field(column: str) -> RecordField:
 
 
 def truth_field(column: str) -> RecordField:
-    """Whether a record has a feature: true, 1, false, 0, or null; written as 1 or 0.
+    """Return the field of a feature: true, 1, false, 0 or null; written as 1 or 0.
 
     Examples
     --------
@@ -96,34 +96,38 @@ def truth_field(column: str) -> RecordField:
 
 
 def symbols_field(column: str) -> RecordField:
-    """A sequence, as a list of its symbols."""
+    """Return the field of a sequence, a list of symbols."""
     schema = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
     return RecordField(column, column, _symbols, schema)
 
 
 def ids_field(column: str) -> RecordField:
-    """Token ids of a document, which are sent as `ids`.
+    """Return the field of the token ids of a document, which are sent as `ids`.
 
     Examples
     --------
     >>> ids_field("words").written([3, -1])
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.InvalidInput: entry 1 is -1, expected a whole number of 0 to ...
+    streaming_moments.errors.InvalidInput: entry 1 is -1, expected a whole number from 0 to ...
     """
     schema = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": _LARGEST_ID}}
     return RecordField("ids", column, lambda value: _whole(value, _LARGEST_ID), schema)
 
 
 def counts_field(column: str) -> RecordField:
-    """How often each of the ids occurs, which is sent as `counts`; without it once."""
+    """Return the field of the counts of ids, sent as `counts`; without it each count is 1."""
     items = {"type": "integer", "minimum": 0, "maximum": _LARGEST_COUNT}
-    schema = {"type": "array", "items": items, "description": "One for each id; by default 1."}
+    schema = {
+        "type": "array",
+        "items": items,
+        "description": "One count for each id; 1 by default.",
+    }
     return RecordField("counts", column, _counts, schema, "ids")
 
 
 def vector_field(column: str, dimension: int) -> RecordField:
-    """A row of numbers, as a list.
+    """Return the field of a row of numbers, a list.
 
     Examples
     --------
@@ -148,7 +152,7 @@ def vector_field(column: str, dimension: int) -> RecordField:
 
 
 def number_field(column: str) -> RecordField:
-    """One of the numbers of a row."""
+    """Return the field of one number of a row."""
 
     def written(value: object) -> object:
         if not _is_finite(value):
@@ -159,7 +163,7 @@ def number_field(column: str) -> RecordField:
 
 
 def end_field(column: str) -> RecordField:
-    """A node at an end of an edge, by its name."""
+    """Return the field of a node at an end of an edge: its name or number."""
     schema = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "integer"}]}
 
     def written(value: object) -> object:
@@ -171,7 +175,7 @@ def end_field(column: str) -> RecordField:
 
 
 def said(value: object) -> str:
-    """What a value is, for people.
+    """Describe a value in an error.
 
     Examples
     --------
@@ -219,7 +223,7 @@ def _whole(value: object, largest: int) -> list[Any]:
         if type(one) is not int or not 0 <= one <= largest:
             shown = one if type(one) is int else said(one).removeprefix("it is ")
             raise InvalidInput(
-                f"entry {place} is {shown}, expected a whole number of 0 to {largest}"
+                f"entry {place} is {shown}, expected a whole number from 0 to {largest}"
             )
     return listed
 

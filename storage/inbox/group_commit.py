@@ -1,4 +1,4 @@
-"""Group commit: what several requests bring at about the same time becomes one batch."""
+"""Group commit: joins requests that arrive within some milliseconds to one batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLAIMING = 8  # threads
 
 
 class InboxClosed(StoreError):
-    """The process is ending and takes no more."""
+    """The service is stopping and accepts no more documents."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class _Waiting:
 
 
 class GroupCommit:
-    r"""Joins submissions to batches, which a thread of its own writes one after the other.
+    r"""Joins submissions to batches, which a separate thread writes one after the other.
 
     Parameters
     ----------
     inbox : Inbox
-        Where to.
+        Inbox for the batches.
     window : float
-        Seconds that the first of a batch waits for others.
+        Seconds that the first submission of a batch waits for others.
     most_bytes : int
-        A batch that has so many waits no longer.
+        A batch of this size is written without waiting.
 
     Examples
     --------
@@ -68,24 +68,24 @@ class GroupCommit:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of what is not written yet."""
+        """Bytes of submissions that are not written yet."""
         return self._held
 
     def submit(self, submission: Submission, after: int) -> Future[str]:
-        """Bring a submission into the next batch.
+        """Add a submission to the next batch.
 
         Parameters
         ----------
         submission : Submission
-            What came.
+            Documents of one request.
         after : int
-            Number of a seal that there is.
+            Number of an existing seal.
 
         Returns
         -------
         Future of str
-            Its receipt, once it outlasts a power cut. Or `KeyReused`; or what `Inbox.put` and
-            `Inbox.claim` raise: then it is not acknowledged.
+            Its receipt, once the batch is durable. Otherwise `KeyReused`, or the errors of
+            `Inbox.put` and `Inbox.claim`: then the submission is not acknowledged.
 
         Raises
         ------
@@ -94,14 +94,14 @@ class GroupCommit:
         """
         with self._changed:
             if self._closed:
-                raise InboxClosed("the service is ending; send it again in a moment")
+                raise InboxClosed("the service is stopping; send the documents again in a moment")
             claim = None
             if submission.keyed:
                 claim = self._claiming.submit(
                     self._inbox.claim, submission.receipt, submission.digest, after
                 )
             one = _Waiting(submission, claim, Future())
-            # who asked may be gone before it is written: nothing of it is cancelled
+            # not cancelled, although the client may disconnect before the batch is written
             one.done.set_running_or_notify_cancel()
             self._waiting.append(one)
             self._nbytes += len(submission.content)
@@ -110,7 +110,7 @@ class GroupCommit:
         return one.done
 
     def close(self) -> None:
-        """Write pending batches, and accept no more."""
+        """Write pending submissions, and accept no more."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,7 +1,7 @@
-"""Idempotency: a key stands for one content alone, and what comes again under it adds nothing.
+"""Idempotency: each key stands for one content, so that a repeated request adds nothing.
 
-A claim, a file that is created only if it is not there, binds a key to the hash of the content that
-came first; of two that come at once one wins.
+A claim is a file that binds a key to the hash of the first content sent with it. It is created only
+if it does not exist, so one of two simultaneous requests wins.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from streaming_moments.storage.log.schema import Count, Digest, checked
 
 CLAIMS = "claims"
 _ENDING = ".json"
-_NOTHING = "0" * 64  # in place of a digest: no content has it
+_NOTHING = "0" * 64  # in place of a digest; no content has this digest
 
 
 class KeyReused(InvalidInput):
-    """Another content came under the same key before."""
+    """The key was used before for other content."""
 
 
 @dataclass(frozen=True)
 class Claim:
     """Binds a key to the SHA-256 of one content.
 
-    `after` is the number of a seal that existed before.
+    `after` is the number of a seal that existed before the claim.
     """
 
     digest: Digest
@@ -40,29 +40,29 @@ class Claim:
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether it tells nothing of what came under the key, and takes none of it again."""
+        """Whether a purge removed the hash; the key then refuses every content."""
         return self.digest == _NOTHING
 
     def require(self, digest: str) -> None:
-        """Refuse another content than that which came first; a `KeyReused`."""
+        """Raise `KeyReused` if the content differs from the first."""
         if digest != self.digest:
             raise KeyReused(
-                "the Idempotency-Key came with other documents before; give new documents a key of "
-                "their own"
+                "this Idempotency-Key was used before for other documents; give new documents a "
+                "new key"
             )
 
     def forgotten(self) -> Claim:
-        """The claim without the hash of what came."""
+        """The claim without the hash of the content."""
         return replace(self, digest=_NOTHING)
 
     def sealed(self) -> bytes:
-        """File of it."""
+        """Encode the claim as a file."""
         return seal({"digest": self.digest, "after": self.after})
 
     @classmethod
     def unsealed(cls, data: bytes, where: str) -> Claim:
         """Decode the claim in a file; a StoreError if it is damaged."""
-        return checked(_CLAIM, unseal(data, where), f"{where} is no claim")
+        return checked(_CLAIM, unseal(data, where), f"{where} is not a valid claim")
 
 
 _CLAIM: TypeAdapter[Claim] = TypeAdapter(Claim)
@@ -70,21 +70,21 @@ _CLAIM: TypeAdapter[Claim] = TypeAdapter(Claim)
 
 @dataclass(frozen=True)
 class Claims:
-    """The claims of an inbox, a file each in its folder."""
+    """The claims of an inbox, each in its own file."""
 
     folder: Folder
 
     def claim(self, receipt: str, digest: str, after: int) -> Claim:
-        """Let a key stand for a content; the claim that holds, which may be an earlier one.
+        """Bind a key to a content, and return the claim in force, which may be an earlier one.
 
         Parameters
         ----------
         receipt : str
-            Of the key.
+            Receipt of the key.
         digest : str
-            Of the content.
+            SHA-256 of the content.
         after : int
-            Number of a seal that there is.
+            Number of an existing seal.
 
         Raises
         ------
@@ -97,11 +97,11 @@ class Claims:
         return mine if found is None else Claim.unsealed(found, f"{self.folder.url}/{name}")
 
     def renew(self, receipt: str, claim: Claim) -> None:
-        """Let a claim that there is say a later seal before that of its key; raises as `claim`."""
+        """Replace an existing claim by one with a later `after`; raises as `claim`."""
         self.folder.write(claim_file(receipt), claim.sealed())
 
     def claims_of(self, receipts: Sequence[str]) -> dict[str, Claim | None]:
-        """The claims of some keys; None where nothing came under one."""
+        """Read the claims of some keys; None for an unused key."""
         names = [claim_file(receipt) for receipt in receipts]
         found = self.folder.find_all(names) if names else []
         return {
@@ -111,17 +111,17 @@ class Claims:
 
 
 def claim_file(receipt: str) -> str:
-    """Name of the claim of a key."""
+    """Name of the file of a key's claim."""
     return f"{CLAIMS}/{receipt}{_ENDING}"
 
 
 def is_claim_file(name: str) -> bool:
-    """Whether a file in the folder of claims has the name of one; others are left alone."""
+    """Whether a file has the name of a claim."""
     return name.endswith(_ENDING) and is_of_key(name.removesuffix(_ENDING))
 
 
 def is_refused(one: Submission, claims: Mapping[str, Claim]) -> bool:
-    """Whether the key of a submission stands for another content than it has."""
+    """Whether the key of a submission is bound to other content."""
     claim = claims.get(one.receipt)
     return claim is not None and claim.digest != one.digest
 
@@ -129,9 +129,10 @@ def is_refused(one: Submission, claims: Mapping[str, Claim]) -> bool:
 def come_first(
     submissions: Sequence[Submission], claims: Mapping[str, Claim], seen: set[str]
 ) -> tuple[list[tuple[int, Submission]], list[str]]:
-    """Submissions of a batch that come for the first time, with their places; receipts refused.
+    """Separate new submissions of a batch, with their places, from receipts that are refused.
 
-    What comes again is of a receipt that was `seen`; those that come first are added to it.
+    A submission whose receipt is in `seen` is a repetition. Receipts of new ones are added to
+    `seen`.
     """
     kept, refused = list[tuple[int, Submission]](), list[str]()
     for place, one in enumerate(submissions):

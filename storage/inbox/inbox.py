@@ -1,4 +1,4 @@
-"""Inbox: batches of documents that came, each durable before anyone is told so."""
+"""Inbox: batches of documents, each durable before it is acknowledged."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from streaming_moments.storage.inbox.owners import FORMAT_FILE, Owner, named, re
 
 BATCHES = "batches"
 FORMAT = 1
-_KEPT = "kept"  # a file for which a folder is never empty, and so never deleted
+_KEPT = "kept"  # this file prevents that an empty folder is deleted
 _BATCH = re.compile(r"[0-9a-f]{32}-(\d{1,19})\.batch")
 
 
 @dataclass(frozen=True)
 class PendingBatch:
-    """A batch that is not in a shard yet.
+    """A batch whose documents are not in a shard yet.
 
-    `nbytes` is the size of its file; `arrived` is when it was written, by the clock of the storage.
+    `nbytes` is the size of its file; `arrived` is its time of writing, by the storage's clock.
     """
 
     name: str
@@ -48,9 +48,9 @@ class Backlog:
     Parameters
     ----------
     batches, documents, nbytes : int
-        How much.
+        Numbers of batches, documents and bytes.
     age : timedelta
-        Since the oldest came, by the clock of the storage; 0 where nothing waits.
+        Age of the oldest batch, by the clock of the storage; 0 without batches.
     """
 
     batches: int = 0
@@ -61,15 +61,15 @@ class Backlog:
 
 @dataclass(frozen=True)
 class Inbox(Claims):
-    r"""Documents that came and are in no shard yet, with the claims of their keys.
+    r"""Pending documents, and the claims of idempotency keys.
 
-    Several processes may put batches at once, and one of them, or another, seals them; see
-    `sealing.SealLog`. Make one with `open`.
+    Several processes may write batches at once, and any process may seal them: see
+    `sealing.SealLog`. Create an inbox with `open`.
 
     Parameters
     ----------
     folder : Folder
-        Where it is.
+        Folder of the inbox.
 
     Examples
     --------
@@ -90,30 +90,30 @@ class Inbox(Claims):
         storage_options: Mapping[str, Any] | None = None,
         owner: Owner | None = None,
     ) -> Inbox:
-        """The inbox at a URL, created if missing.
+        """Open the inbox at a URL, and create it if it is missing.
 
         Parameters
         ----------
         url, storage_options
-            Where it is.
+            Place of the inbox.
         owner : Owner, optional
-            The store that counts its documents. An inbox that belongs to none yet belongs to it
-            from then on. By default nobody is asked.
+            The store that counts its documents. An inbox without an owner adopts this store. By
+            default the owner is not checked.
 
         Raises
         ------
         InboxOfAnother
-            It belongs to another store.
+            The inbox belongs to another store.
         StoreError
-            The storage cannot be written, lets two writers create one file, or holds an inbox of
-            a later version.
+            The storage cannot be written, lets two writers create the same file, or holds an
+            inbox of a later version.
         """
         inbox = cls(Folder.at(url, storage_options))
         folder = inbox.folder
         if not folder.creates_exclusively:
             raise StoreError(
-                f"the storage of {folder.url} cannot refuse a second writer; keep the inbox on a "
-                "local disk, s3, gs or az"
+                f"the storage of {folder.url} cannot create a file only if it is missing; put the "
+                "inbox on a local disk, s3, gs or az"
             )
         content = seal({"format": FORMAT, **({} if owner is None else named(owner))})
         there = create_once(folder, FORMAT_FILE, content)
@@ -123,7 +123,7 @@ class Inbox(Claims):
             found = unseal(there, where).get("format")
             if found != FORMAT:
                 raise StoreError(
-                    f"{where} is of format {found!r}, this version knows {FORMAT}; upgrade "
+                    f"{where} has format {found!r}, and this version supports {FORMAT}; upgrade "
                     "streaming-moments"
                 )
         inbox._require_exclusive(content)
@@ -135,14 +135,14 @@ class Inbox(Claims):
         return inbox
 
     def put(self, submissions: Sequence[Submission], identity: str | None = None) -> str:
-        """Write a batch; it outlasts a power cut once this returns.
+        """Write a batch; it survives a power cut once this returns.
 
         Parameters
         ----------
         submissions : sequence of Submission
             At least one.
         identity : str, optional
-            32 hexadecimal digits; by default drawn.
+            32 hexadecimal digits; random by default.
 
         Returns
         -------
@@ -152,23 +152,23 @@ class Inbox(Claims):
         Raises
         ------
         CreationUnknown
-            It may or may not be there: do not acknowledge it.
+            The batch may or may not exist: do not acknowledge it.
         StoreError
-            Nothing of it is there, and why.
+            The batch was not written.
         """
         documents = sum(one.documents for one in submissions)
         name = f"{identity or uuid.uuid4().hex}-{documents}.batch"
         if create_once(self.folder, f"{BATCHES}/{name}", batch_to_bytes(submissions)) is not None:
-            raise StoreError(f"{self.folder.url}/{BATCHES}/{name} is another batch; try it again")
+            raise StoreError(f"{self.folder.url}/{BATCHES}/{name} is another batch; try again")
         return name
 
     def pending(self) -> list[PendingBatch]:
-        """Batches that are there, the oldest first.
+        """List the batches, the oldest first.
 
         Raises
         ------
         StoreError
-            They cannot be listed.
+            The storage cannot list them.
         """
         found = []
         for file in self.folder.files(BATCHES):
@@ -178,27 +178,27 @@ class Inbox(Claims):
         return sorted(found, key=lambda batch: (batch.arrived, batch.name))
 
     def backlog(self) -> Backlog:
-        """How much waits, and for how long; raises as `pending`."""
+        """Measure the pending documents; raises as `pending`."""
         found = self.pending()
         if not found:
             return Backlog()
-        # after a clock was set back what came before is no less old
+        # a clock that was set back must not make batches look new
         age = abs(self.folder.clock() - found[0].arrived)
         documents = sum(batch.documents for batch in found)
         return Backlog(len(found), documents, sum(batch.nbytes for batch in found), age)
 
     def read(self, name: str) -> tuple[Submission, ...]:
-        """Submissions of a batch.
+        """Read the submissions of a batch.
 
         Raises
         ------
         StoreError
-            It is missing or damaged.
+            The batch is missing or damaged.
         """
         return self.read_all([name])[0]
 
     def read_all(self, names: Sequence[str]) -> list[tuple[Submission, ...]]:
-        """As `read`, of several batches, fetched at the same time where the storage can."""
+        """Read several batches as `read`, at the same time if the storage can."""
         places = [f"{BATCHES}/{name}" for name in names]
         contents = self.folder.read_all(places)
         return [
@@ -207,11 +207,11 @@ class Inbox(Claims):
         ]
 
     def remove(self, names: Sequence[str]) -> None:
-        """Delete batches whose documents are in shards; those that are gone are no error."""
+        """Delete batches whose documents are in shards; missing batches are skipped."""
         self.folder.delete([f"{BATCHES}/{name}" for name in names])
 
     def _require_exclusive(self, content: bytes) -> None:
-        """Make sure that the storage refuses to create what is there; an error is no refusal."""
+        """Check that the storage refuses to create an existing file; other errors are retried."""
 
         def is_no_answer(outcome: object) -> bool:
             return isinstance(outcome, Exception) and not isinstance(outcome, FileExistsError)
@@ -222,12 +222,12 @@ class Inbox(Claims):
             return
         except Exception as error:
             raise StoreError(
-                f"the storage of {self.folder.url} did not say whether it overwrites files "
+                f"cannot find out whether the storage of {self.folder.url} overwrites files "
                 f"({self.folder.explain(error)}); check the connection and the permissions, then "
                 "start again"
             ) from error
         raise StoreError(
-            f"the storage of {self.folder.url} overwrites what it was asked to create, so "
-            "documents would be lost or counted twice; keep the inbox on a storage with "
+            f"the storage of {self.folder.url} overwrites a file that it should only create, so "
+            "documents could be lost or counted twice; put the inbox on a storage with "
             "conditional creation"
         )

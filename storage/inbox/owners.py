@@ -1,6 +1,6 @@
 """Owners: the one store that counts the documents of an inbox.
 
-Two stores on one inbox would count each other's documents: the first that seals takes them.
+Two stores on one inbox would count each other's documents.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.log.schema import Identity, checked
 
 FORMAT_FILE = "inbox.json"
-_ADOPTED = "adopted.json"  # the first store that opened an inbox of before it named one
+_ADOPTED = "adopted.json"  # names the first store that opened an inbox of version 0.2.0
 _STORE = "store"
 
 
@@ -40,14 +40,14 @@ class Owner:
 
     @classmethod
     def at(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Owner:
-        """Return the identity of the store at a URL; a StoreError if there is none."""
+        """Return the identity of the store at a URL; a StoreError without a store."""
         folder = Folder.at(url, storage_options)
         read_format(folder)
         first = commit_file(0)
-        # of a version that was expired this stays
+        # the first commit keeps its transaction when its version expires
         where = f"{folder.url}/{first}"
         birth = unseal(folder.read(first), where).get("transaction")
-        return cls(folder.url, checked(_BIRTH, birth, f"{where} names no transaction"))
+        return cls(folder.url, checked(_BIRTH, birth, f"{where} has no valid transaction"))
 
 
 _BIRTH: TypeAdapter[str] = TypeAdapter(Identity)
@@ -55,7 +55,7 @@ _OWNER: TypeAdapter[Owner] = TypeAdapter(Owner)
 
 
 def named(owner: Owner) -> dict[str, Any]:
-    """The part of `inbox.json` that names the store."""
+    """Return the part of `inbox.json` that names the store."""
     return {_STORE: asdict(owner)}
 
 
@@ -84,8 +84,8 @@ def require_owner(folder: Folder, owner: Owner) -> None:
 
 
 _ASSIGN = (
-    'Give the service an inbox of its own (inbox = "..."), or, if the store has moved here, stop '
-    "all services of the earlier one and run `streaming-moments inbox assign SERVICE.toml`"
+    'Give the service another inbox (inbox = "..."). If the store has moved here, stop all '
+    "services of the earlier store and run `streaming-moments inbox assign SERVICE.toml`"
 )
 
 
@@ -103,7 +103,7 @@ def assign(folder: Folder, owner: Owner) -> Owner | None:
 
 
 def _adopted(folder: Folder, owner: Owner) -> Owner:
-    """The store that an inbox belongs to that named none: of several the first."""
+    """Return the first store that opened an inbox without an owner, and record it."""
     mine = seal(named(owner))
     first = create_once(folder, _ADOPTED, mine) or mine
     found = _owner_in(unseal(first, f"{folder.url}/{_ADOPTED}"), folder)
@@ -122,5 +122,5 @@ def _content(folder: Folder) -> dict[str, Any]:
 
 def _owner_in(content: Mapping[str, Any], folder: Folder) -> Owner | None:
     said = content.get(_STORE)
-    problem = f"{folder.url}/{FORMAT_FILE} names no store"
+    problem = f"{folder.url}/{FORMAT_FILE} has no valid store"
     return None if said is None else checked(_OWNER, said, problem)

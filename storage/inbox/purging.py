@@ -1,6 +1,6 @@
-"""Purging: no file of an inbox holds anything of the documents of some shards, as the law may ask.
+"""Purging: removes all traces of some shards from their inboxes, as the law may require.
 
-What keys stood for is told by nothing then: who sends the same under one is refused.
+Claims lose the hashes of their documents, so documents sent again with the same key are refused.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def purge_inboxes(
 ) -> tuple[str, ...]:
     """Purge documents of some shards from their inboxes, and return URLs of the deleted files.
 
-    `names` are those of the ledger; shards of no inbox are not touched. Pending documents are
-    sealed first, as they may be the same documents sent again. An inbox of another store than
-    `owner` is not changed. A second call completes what a dead process has begun.
+    `names` are names in the ledger; names of shards outside of inboxes are ignored. Pending
+    documents are sealed first, as they may be the same documents sent again. An inbox of another
+    store than `owner` is not changed. A second call finishes the purge of a dead process.
     """
     erased = []
     for log, paths in _inboxes(names, storage_options):
@@ -82,7 +82,7 @@ def require_no_deletion(
 def sealed_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
-    """Return those of some shards that an inbox has sealed and still holds."""
+    """Select the shards that an inbox has sealed and still holds."""
     return tuple(
         f"{log.inbox.folder.url}/{path}"
         for log, paths in _inboxes(names, storage_options)
@@ -95,7 +95,7 @@ def sealed_in_inboxes(
 def left_in_inboxes(
     names: Iterable[str], storage_options: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """What is left of some shards in the inboxes whose own they are: a file, and what it holds."""
+    """Yield the files of inboxes that still hold traces of some shards, and what they hold."""
     for log, paths in _inboxes(names, storage_options):
         folder = log.inbox.folder
         for path in paths:
@@ -111,7 +111,7 @@ def left_in_inboxes(
                 yield f"{folder.url}/{claim_file(receipt)}", "holds the hash of documents"
             noted = {f"{LEFT_OUT}/{name}" for name in folder.names(LEFT_OUT)}
             for name in sorted(noted & set(map(left_out_file, _receipts(sealed, path)))):
-                yield f"{folder.url}/{name}", "tells of what came beside documents"
+                yield f"{folder.url}/{name}", "names documents that were rejected with them"
 
 
 def _inboxes(
@@ -140,7 +140,7 @@ def _seal_of(log: SealLog, path: str) -> Seal | None:
 
 
 def _receipts(sealed: Seal, path: str) -> list[str]:
-    """Receipts with documents in a shard."""
+    """Return the receipts with documents in a shard."""
     return [
         kept.receipt
         for batch in sealed.batches
@@ -150,18 +150,18 @@ def _receipts(sealed: Seal, path: str) -> list[str]:
 
 
 def _claims(log: SealLog, sealed: Seal, path: str) -> Iterator[tuple[str, Claim]]:
-    """Claims that hold the hash of documents of a shard."""
+    """Yield the claims that hold the hash of documents of a shard."""
     for receipt, claim in log.inbox.claims_of(_receipts(sealed, path)).items():
         if claim is not None and not claim.is_forgotten:
             yield receipt, claim
 
 
 def _forget_content(log: SealLog, path: str) -> None:
-    """Let seal, claims and what was left out tell nothing of the documents of a shard."""
+    """Remove a shard from its seal, its claims and the notes of rejected documents."""
     sealed, folder = _seal_of(log, path), log.inbox.folder
     if sealed is None:
         return
-    # first, so that whoever slept and brings some of it back finds it gone from the seal
+    # first, so that a slow process that restores files finds the shard gone from the seal
     left = tuple(shard for shard in sealed.shards if shard.path != path)
     folder.write(seal_file(sealed.number), replace(sealed, shards=left).sealed())
     for receipt, claim in _claims(log, sealed, path):

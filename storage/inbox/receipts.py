@@ -1,4 +1,4 @@
-"""Receipts: what a submission is known by, and the keys that senders give to get the same again."""
+"""Receipts: identities of submissions, and the idempotency keys that senders choose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECEIPT_FORM = f"^({_OF_KEY}|{_WITHOUT_KEY})$"
 
 def _receipt(text: str) -> str:
     if not re.fullmatch(RECEIPT_FORM, text):
-        raise InvalidInput(f"{text[:60]!r} is no receipt; give one as it was answered")
+        raise InvalidInput(f"{text[:60]!r} is not a receipt; give one that the service returned")
     return text
 
 
@@ -28,7 +28,7 @@ ReceiptId = Annotated[str, AfterValidator(_receipt)]
 
 
 def require_receipt(text: str) -> str:
-    """Return a receipt; refuse a text of another form."""
+    """Return a receipt; an InvalidInput refuses a text of another form."""
     return _receipt(text)
 
 
@@ -67,12 +67,12 @@ def receipt_of_key(key: str, principal: str = "") -> str:
     if len(key) > LONGEST_KEY or not re.fullmatch(KEY_FORM, key):
         raise InvalidInput(
             f"the key {key[:40]!r} has {len(key)} characters; give 1 to {LONGEST_KEY} printable "
-            "ones of ASCII, such as a UUID"
+            "ASCII characters, such as a UUID"
         )
     return "k" + hashlib.sha256(f"{principal}\0{key}".encode()).hexdigest()[:32]
 
 
 def seal_before(receipt: str) -> int | None:
-    """Number of a seal before that of a receipt; None where its claim tells."""
+    """Number of a seal before that of a receipt; None for a key, whose claim has the number."""
     _, parted, after = receipt.partition("-")
     return int(after) if parted else None

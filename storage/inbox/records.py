@@ -1,4 +1,4 @@
-"""Records: documents as they are sent, checked as the reader would, and written as lines."""
+"""Records: checks documents as the reader of the store would, and writes them as lines."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from streaming_moments.storage.inbox.batches import Piece, Submission
 from streaming_moments.storage.inbox.fields import RecordField, said, text_field
 
 _LONGEST_ID = 1000  # characters
-_MOST_DAYS = 31  # of a request: each is a shard, and a commit
-LIGHT = 1 << 15  # bytes of a line, and tokens of a document, which are not judged
+_MOST_DAYS = 31  # in a request, as each day makes a shard and a commit
+LIGHT = 1 << 15  # smaller lines and documents (bytes, tokens) are not judged
 _SHOWN = 60
 _ID, _DATE = "id", "date"
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """In place of a document what keeps it from being read."""
+    """Stands for a document that cannot be read, with the reason."""
 
     reason: str
 
@@ -35,14 +35,13 @@ class RecordRefused(InvalidInput):
 
     Parameters
     ----------
-    place : int
-        Among those sent, from 0 on.
+        Place of the document in the request, from 0.
     field : str
-        Which of its fields; empty for the document itself.
+        Name of the field; empty for the document itself.
     reason : str
         What is wrong with it, and what is accepted.
     id : str, optional
-        Under which the document was sent.
+        The id of the document.
     """
 
     def __init__(self, place: int, field: str, reason: str, id: str | None = None) -> None:
@@ -56,25 +55,25 @@ class RecordRefused(InvalidInput):
 
 @dataclass(frozen=True)
 class RecordShape:
-    r"""What a document has, as it is sent and as the reader of a store reads it.
+    r"""Fields of a document, as it is sent and as the reader of a store reads it.
 
-    It is sent as an object of what is `counted`, and of `id` and `date` where it has any.
+    A document is sent as an object with the `counted` fields, and optionally `id` and `date`.
 
     Parameters
     ----------
     counted : tuple of RecordField
-        The text, or what a store of another kind counts.
+        The text, or the fields that a store of another kind counts.
     date_column : str, optional
-        Name that the date has where it is read; None where shards are of a day each.
+        Name under which the reader finds the date; None if each shard holds a single day.
     line_bytes : int
-        Longest line.
+        Largest size of a line.
     days : int, optional
-        How many days before that of its arrival the date of a document may be, and it may be of the
-        day after. Each day is counted apart; None takes any.
+        Largest age of a document's date in days. The day after arrival is also accepted. None
+        accepts any date. Each day is counted separately.
     judge : callable, optional
-        Says why a large line, or one of many tokens, cannot be counted; None where it can.
+        Says why a line that is large or has many tokens cannot be counted; None if it can.
     light : int
-        Bytes of a line, and tokens of it, up to which it is not judged.
+        Lines of at most this many bytes and tokens are not judged.
 
     Examples
     --------
@@ -101,41 +100,41 @@ class RecordShape:
         ]
         if len(set(read)) < len(read) or _ID in read:
             raise InvalidInput(
-                f"documents are read by the fields {read}, which must differ, and none may be "
-                f"{_ID!r}: that is what they are known by"
+                f"documents are read from the fields {read}; the names must differ, and none may "
+                f"be {_ID!r}, which identifies the document"
             )
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Fields of a document as it is sent."""
+        """Names of all fields of a sent document."""
         return (*(one.name for one in self.counted), _ID, _DATE)
 
     @property
     def required(self) -> tuple[str, ...]:
-        """Fields that every document has."""
+        """Names of the required fields."""
         return tuple(one.name for one in self.counted if one.counts_of is None)
 
     @property
     def _counts(self) -> tuple[str, ...]:
-        """Columns of counts."""
+        """Names of the columns of counts."""
         return tuple(one.column for one in self.counted if one.counts_of is not None)
 
     def line(self, record: object, place: int, today: date) -> tuple[date, bytes]:
-        """The day of a document, or that on which it came, and its line.
+        """Return the day of a document and its line; without a date the day is `today`.
 
         Parameters
         ----------
         record : object
-            As JSON says it.
+            The document as decoded JSON.
         place : int
-            Among those sent.
+            Place of the document in the request.
         today : date
-            On which it came.
+            Day of arrival.
 
         Raises
         ------
         RecordRefused
-            Names the field and what it takes.
+            The document is invalid. The error names the field and the accepted values.
         """
         if isinstance(record, Unreadable):
             raise RecordRefused(place, "", record.reason)
@@ -155,11 +154,13 @@ class RecordShape:
             line = to_json(kept, inf_nan_mode="strings") + b"\n"
         except (PydanticSerializationError, UnicodeEncodeError, ValueError) as error:
             raise RecordRefused(
-                place, self.required[0], "it holds half of a surrogate pair, which is no character"
+                place,
+                self.required[0],
+                "it holds half of a surrogate pair, which is not a character; remove it",
             ) from error
         if len(line) > self.line_bytes:
             raise RecordRefused(
-                place, self.required[0], f"the document is above {self.line_bytes} bytes; split it"
+                place, self.required[0], f"the document exceeds {self.line_bytes} bytes; split it"
             )
         tokens = (sum(one) for one in map(kept.get, self._counts) if isinstance(one, list))
         large = self.judge is not None and max(len(line), *tokens, 0) > self.light
@@ -176,27 +177,27 @@ class RecordShape:
         today: date,
         skip_bad: bool = False,
     ) -> tuple[Submission, tuple[RecordRefused, ...]]:
-        """What came with a request, and the documents of it that are left out.
+        """Return the submission of a request, and the documents that were rejected.
 
         Parameters
         ----------
         records : iterable
-            Documents as JSON says them.
+            Documents as decoded JSON.
         receipt : str
-            Of the request.
+            Receipt of the request.
         keyed : bool
-            Whether it came with a key.
+            Whether the request has an idempotency key.
         today : date
-            On which it came.
+            Day of arrival.
         skip_bad : bool
-            Whether to leave out what is refused; else the first is raised.
+            Whether to skip invalid documents; otherwise the first raises its error.
 
         Raises
         ------
         RecordRefused
             As `line`.
         InvalidInput
-            There are no documents, or of more than 31 days.
+            There are no valid documents, or their dates span more than 31 days.
         """
         days: dict[date, list[bytes]] = {}
         digest, bad = hashlib.sha256(), list[RecordRefused]()
@@ -210,17 +211,18 @@ class RecordShape:
                 bad.append(RecordRefused(refused.place, refused.field, refused.reason, name))
                 continue
             days.setdefault(day, []).append(line)
-            # another day of arrival is no other content
+            # the day of arrival does not change the content
             given = record.get(_DATE) if isinstance(record, Mapping) else None
             digest.update(b"%d %d\n" % (place, day.toordinal() if given is not None else 0))
             digest.update(line if given is not None or self.date_column is None else _undated(line))
         if not days:
             told = f"; {bad[0]}" if bad else ""
-            raise InvalidInput(f"there are no documents to take{told}; send at least one")
+            raise InvalidInput(f"there are no valid documents{told}; send at least one")
         if len(days) > _MOST_DAYS:
             raise InvalidInput(
-                f"the documents are of {len(days)} days, and each is counted apart; send at most "
-                f"{_MOST_DAYS} at once, or count what is old by `streaming-moments update`"
+                f"the documents are of {len(days)} days, and each day is counted separately; send "
+                f"at most {_MOST_DAYS} days at once, or count old ones with `streaming-moments "
+                "update`"
             )
         pieces = tuple(
             Piece(day, len(lines), sum(map(len, lines))) for day, lines in sorted(days.items())
@@ -233,8 +235,8 @@ class RecordShape:
             raise RecordRefused(
                 place,
                 _DATE,
-                f"it is {day}, expected one of the {self.days} days before {today}; count what is "
-                "older by `streaming-moments update`",
+                f"it is {day}, expected a day from {self.days} days before {today} to the day "
+                "after it; count older documents with `streaming-moments update`",
             )
         return day
 
@@ -246,7 +248,7 @@ class RecordShape:
             if one.counts_of is not None and len(record[one.counts_of]) != len(record[one.name]):
                 entries, expected = len(record[one.name]), len(record[one.counts_of])
                 raise InvalidInput(
-                    f"it has {entries} entries, expected {expected} as {one.counts_of!r} has"
+                    f"it has {entries} entries, expected {expected}, as many as {one.counts_of!r}"
                 )
         except InvalidInput as refused:
             raise RecordRefused(place, one.name, str(refused)) from refused
@@ -257,20 +259,20 @@ class RecordShape:
             if name not in self.fields:
                 near = get_close_matches(str(name), self.fields, n=1)
                 told = f"did you mean {near[0]!r}?" if near else f"only {', '.join(self.fields)}"
-                raise RecordRefused(place, str(name)[:_SHOWN], f"there is no such field, {told}")
+                raise RecordRefused(place, str(name)[:_SHOWN], f"there is no such field; {told}")
         for name in self.required:
             if name not in record:
                 raise RecordRefused(place, name, "it is missing")
 
 
 def _sent_under(record: object) -> str | None:
-    """The id of a document that may be anything."""
+    """Return the id of a document of any form; None without one."""
     found = record.get(_ID) if isinstance(record, Mapping) else None
     return str(found)[:_LONGEST_ID] if isinstance(found, str | int) else None
 
 
 def _undated(line: bytes) -> bytes:
-    """A line without its last field, which is the day of arrival."""
+    """Return a line without its last field, the day of arrival."""
     return line[: line.rindex(b",")]
 
 
@@ -278,7 +280,7 @@ def _identity(value: object, place: int) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise RecordRefused(place, _ID, f"{said(value)}, expected a string or a whole number")
     if not 0 < len(str(value)) <= _LONGEST_ID:
-        raise RecordRefused(place, _ID, f"it is not of 1 to {_LONGEST_ID} characters")
+        raise RecordRefused(place, _ID, f"it must have 1 to {_LONGEST_ID} characters")
     return str(value)
 
 

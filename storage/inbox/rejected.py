@@ -1,4 +1,4 @@
-"""Left out: documents of a submission that were not taken, noted for as long as its receipt."""
+"""Rejected documents: notes about invalid documents of a submission, stored with its receipt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.log.schema import Count, checked
 
 LEFT_OUT = "left_out"
-_AT_ONCE = 64  # notes that are fetched together
+_AT_ONCE = 64  # notes fetched together
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class LeftOut:
     Parameters
     ----------
     document : int
-        Its place among those sent, from 0 on.
+        Place of the document in the request, from 0.
     field : str
-        Which of its fields; empty for the document itself.
+        Name of the field; empty for the document itself.
     reason : str
         What is wrong with it, and what is accepted.
     id : str, optional
-        Under which it was sent: a deletion of that id deletes this, too.
+        The id of the document. A deletion of that id deletes this note, too.
     """
 
     document: Count
@@ -67,20 +67,20 @@ def _sealed(left_out: Sequence[LeftOut]) -> bytes:
 
 
 def _noted(data: bytes, where: str) -> tuple[LeftOut, ...]:
-    return checked(_SEVERAL, unseal(data, where).get("left_out"), f"{where} is no such note")
+    return checked(_SEVERAL, unseal(data, where).get("left_out"), f"{where} is not a valid note")
 
 
 def forget_left_out(folder: Folder, receipts: Iterable[str]) -> None:
-    """Delete the notes of some receipts, as reasons may quote what was sent."""
+    """Delete the notes of some receipts, as their reasons may quote documents."""
     there = set(folder.names(LEFT_OUT))
     own = {f"{receipt}.json" for receipt in receipts}
     folder.delete([f"{LEFT_OUT}/{name}" for name in sorted(own & there)])
 
 
 def forget_left_out_ids(folder: Folder, ids: Iterable[str]) -> None:
-    """Delete what the notes of all receipts say of documents with some ids.
+    """Delete the notes about documents with some ids, for all receipts.
 
-    Notes of version 0.2.0 have no ids: there every entry that quotes one of these is deleted.
+    Notes of version 0.2.0 have no ids, so every entry that quotes one of the ids is deleted.
     """
     wanted = set(ids)
     names = [f"{LEFT_OUT}/{name}" for name in folder.names(LEFT_OUT)]
@@ -100,9 +100,9 @@ def forget_left_out_ids(folder: Folder, ids: Iterable[str]) -> None:
 def _is_of(one: LeftOut, ids: set[str]) -> bool:
     if one.id is not None:
         return one.id in ids
-    return any(repr(name) in one.reason for name in ids)  # as reasons quote values
+    return any(repr(name) in one.reason for name in ids)  # reasons quote values in this form
 
 
 def left_out_file(receipt: str) -> str:
-    """Name of the note of a receipt."""
+    """Name of the file of a receipt's note."""
     return f"{LEFT_OUT}/{receipt}.json"

@@ -1,9 +1,9 @@
-"""Sealing: batches become shards, each document in one of them, whoever seals and whenever it dies.
+"""Sealing: assigns each pending document to exactly one shard, even if processes die.
 
-A seal is a numbered file that says which submissions of which batches make which shards; it is
-created only if it is not there, so of two that seal the same batches one wins. Shards are written
-after it, and follow from it and the batches alone: what a sealer that died has left undone, the
-next one does. Batches are deleted last.
+A seal is a numbered file that lists the submissions of some batches and the shards made of them. It
+is created only if it does not exist, so one of two simultaneous processes wins. The shards are
+written after the seal and depend only on it and the batches, so another process can finish them.
+Batches are deleted last.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from streaming_moments.storage.log.schema import Count, checked
 MOST_DOCUMENTS = 10_000
 MOST_BYTES = 64 << 20
 _FILE = re.compile(r"(\d{20})\.json")
-_REACHED = "reached.json"  # a note of a number that the log has reached at least
-_HELD, _HELD_SUBMISSIONS = 256, 50_000  # seals in memory, and what they name
-_NEAR = 256  # seals before the last, among which nearly all that is looked for is
-_AT_ONCE = 32  # seals that are fetched together
-EXPIRED = "expired.json"  # a note of a number up to which seals are no longer kept
+_REACHED = "reached.json"  # notes a seal that exists, where the search for the latest begins
+_HELD, _HELD_SUBMISSIONS = 256, 50_000  # most seals in memory, and most of their submissions
+_NEAR = 256  # latest seals, which hold nearly all receipts that are looked up
+_AT_ONCE = 32  # seals fetched together
+EXPIRED = "expired.json"  # notes the last seal that has expired
 
 
 class SealedByAnother(StoreError):
-    """Another has sealed batches meanwhile; look again."""
+    """Another process has sealed batches meanwhile; try again."""
 
 
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
@@ -64,7 +64,7 @@ class SealLog:
     Parameters
     ----------
     inbox : Inbox
-        Of which batches are sealed.
+        Inbox whose batches are sealed.
 
     Examples
     --------
@@ -87,12 +87,12 @@ class SealLog:
         Raises
         ------
         StoreError
-            The storage cannot be read, or a note of it is damaged.
+            The storage cannot be read, or a note is damaged.
         """
         folder = self.inbox.folder
         number = self._noted(_REACHED)
         if number not in self._held and not folder.exists(seal_file(number)):
-            # the note is lost, or whoever slept wrote one of what has expired since
+            # the note is lost, or a slow process wrote the number of an expired seal
             listed = [_FILE.fullmatch(name) for name in folder.names(SEALS)]
             number = max((int(found[1]) for found in listed if found), default=0)
         number = max([number, *self._held])
@@ -101,31 +101,31 @@ class SealLog:
         return number
 
     def expired(self) -> int:
-        """Number of a seal up to which none is kept; raises as `latest`."""
+        """Number of the last expired seal; raises as `latest`."""
         return self._noted(EXPIRED)
 
     def read(self, number: int) -> Seal:
-        """A seal.
+        """Read a seal, from memory if possible.
 
         Raises
         ------
         StoreError
-            No seal has that number, or it is damaged.
+            The seal is missing or damaged.
         """
         held = self._held.get(number)
         return self.read_anew(number) if held is None else held
 
     def read_anew(self, number: int) -> Seal:
-        """A seal as it is in its file, which a purge may have written since; raises as `read`."""
+        """Read a seal from its file, as a purge may have changed it; raises as `read`."""
         return self._remembered(*self._read_several([number]))
 
     def each(self, numbers: Sequence[int]) -> Iterator[Seal]:
-        """Some seals in turn, few of them in memory at a time; raises as `read`."""
+        """Yield some seals in turn, with few of them in memory; raises as `read`."""
         for start in range(0, len(numbers), _AT_ONCE):
             yield from self._read_several(numbers[start : start + _AT_ONCE])
 
     def holds(self, path: str) -> bool:
-        """Whether a shard is in its seal, as its file is now; raises as `read`."""
+        """Whether the file of its seal still lists a shard; raises as `read`."""
         return path in self._shards_now(seal_of_shard(path))
 
     def _shards_now(self, number: int) -> set[str]:
@@ -133,38 +133,38 @@ class SealLog:
         return set() if expired else {shard.path for shard in self.read_anew(number).shards}
 
     def find(self, receipt: str, after: int, last: int) -> Seal | None:
-        """The seal that has a receipt; None where none has it that is kept.
+        """Find the seal with a receipt; None if no stored seal has it.
 
         Parameters
         ----------
         receipt : str
-            As it was answered.
+            Receipt of a submission.
         after, last : int
-            Seals from the one behind the first number to the second are looked at.
+            The search covers the seals `after + 1` to `last`.
         """
         return self.find_all({receipt: after}, last).get(receipt)
 
     def find_all(self, receipts: Mapping[str, int], last: int) -> dict[str, Seal]:
-        """The seals that have some of the receipts, in one pass; raises as `read`.
+        """Find the seals with some receipts, in one pass; raises as `read`.
 
         Parameters
         ----------
         receipts : mapping
-            For each the number of a seal behind which it is looked for, among those kept.
+            For each receipt the number of a seal; the search begins after it.
         last : int
-            Number of the last seal that is looked at.
+            Number of the last seal to search.
         """
         found = dict[str, Seal]()
 
         def look_in(one: Seal, names: Set[str]) -> None:
-            # what is in one before came under a key that has expired since
+            # an earlier seal has the receipt from a key that has expired since
             found.update({name: one for name in names if receipts[name] < one.number})
 
         near, begin = last - _NEAR, min(receipts.values(), default=last) + 1
         if begin <= last:
             begin = max(begin, self.expired() + 1)
         far = {receipt for receipt, after in receipts.items() if after < near}
-        # what is long ago is read without being kept in memory
+        # old seals are read without keeping them in memory
         for start in range(begin, near + 1, _AT_ONCE):
             for one in self._read_several(range(start, min(start + _AT_ONCE, near + 1))):
                 look_in(one, far & one.receipts)
@@ -176,19 +176,19 @@ class SealLog:
     def seal_next(
         self, most_documents: int = MOST_DOCUMENTS, most_bytes: int = MOST_BYTES
     ) -> Seal | None:
-        """Seal the oldest batches; None where nothing waits.
+        """Seal the oldest batches; None without batches.
 
         Parameters
         ----------
         most_documents, most_bytes : int
-            Batches are taken while they hold no more; the oldest is taken always.
+            Upper bounds of the sealed documents and bytes. The oldest batch may exceed them.
 
         Raises
         ------
         SealedByAnother
-            Another has sealed meanwhile.
+            Another process has sealed batches meanwhile.
         StoreError
-            A batch is damaged, or the storage fails: whatever was begun is ended by the next call.
+            A batch is damaged, or the storage fails. The next call continues.
         """
         number = self.latest()
         if number:
@@ -203,22 +203,22 @@ class SealLog:
         found = create_once(self.inbox.folder, seal_file(sealed.number), sealed.sealed())
         if found is not None:
             raise SealedByAnother(
-                f"seal {sealed.number} of {self.inbox.folder.url} was made by another; look again"
+                f"another process made seal {sealed.number} of {self.inbox.folder.url}; try again"
             )
         if sealed.number <= self.expired():
-            # whoever slept while seals expired has made one that was there before
+            # a slow process has made a seal again that had expired
             self.inbox.folder.delete([seal_file(sealed.number)])
-            raise SealedByAnother(f"seal {sealed.number} has expired; look again")
+            raise SealedByAnother(f"seal {sealed.number} has expired; try again")
         self._finish(sealed, contents)
         return sealed
 
     def finish(self, number: int) -> None:
-        """Write the shards of a seal, as far as they are not there, and delete its batches.
+        """Write the missing shards of a seal, and delete its batches.
 
         Raises
         ------
         StoreError
-            A batch is damaged or gone before its shards are there, or the storage fails.
+            A batch is damaged or missing before its shards exist, or the storage fails.
         """
         sealed = self.read(number)
         names = [one.name for one in sealed.batches]
@@ -230,16 +230,16 @@ class SealLog:
             try:
                 contents = dict(zip(names, self.inbox.read_all(names), strict=True))
             except StoreError:
-                # another may end it at the same time, and be deleting already
+                # another process may finish it at the same time, and delete its batches
                 if len(self._waiting(names)) == len(names):
                     raise
         self._finish(sealed, contents)
 
     def _finish(self, sealed: Seal, contents: _Contents | None) -> None:
-        """End a seal; without contents all its shards are there, as a batch is gone."""
+        """Finish a seal; without `contents` a batch is deleted, so all shards exist."""
         folder = self.inbox.folder
         ended = self._noted(_REACHED) >= sealed.number
-        # once noted its shards were all there, and what was taken out of them since is not put back
+        # a noted seal had all its shards; lines removed since then must not reappear
         if contents is not None and not ended:
             written, others = list[SealedShard](), list[SealedShard]()
             for shard, lines in _shards(sealed.number, sealed.batches, contents):
@@ -247,33 +247,33 @@ class SealLog:
                 (written if found is None else others).append(shard)
             for day in sorted({shard.day for shard in sealed.shards}):
                 folder.sync(f"{SEALED}/{day.isoformat()}")
-            # whoever slept may have put back what was purged since, or deleted
+            # a slow process may have restored shards or lines that were purged or deleted
             there = self._shards_now(sealed.number)
             folder.delete(
                 [one.path for one in written if one.path not in there or self._lacks_lines(one)]
             )
             if others:
                 raise StoreError(
-                    f"{folder.url}/{others[0].path} has another content than seal {sealed.number} "
-                    "says; restore it from a copy"
+                    f"the content of {folder.url}/{others[0].path} differs from seal "
+                    f"{sealed.number}; restore it from a copy"
                 )
         self.inbox.remove([one.name for one in sealed.batches])
         if not ended:
             folder.write(_REACHED, seal({"seal": sealed.number}))
 
     def _lacks_lines(self, shard: SealedShard) -> bool:
-        """Whether lines of a shard were deleted, though it is there as it was sealed."""
+        """Whether lines of a shard were deleted although its file still has them."""
         folder = self.inbox.folder
-        # noted once what is left is written
+        # deletions write the remaining lines before the note
         noted = folder.exists(gone_file(shard.path))
         content = folder.find(shard.path) if noted else None
         return content is not None and hashlib.sha256(content).hexdigest() == shard.sha256
 
     def _noted(self, name: str) -> int:
-        """Number of a seal that a note says; 0 without it."""
+        """Number of a seal in a note; 0 without a note."""
         data, where = self.inbox.folder.find(name), f"{self.inbox.folder.url}/{name}"
         content = {"seal": 0} if data is None else unseal(data, where)
-        return checked(_NUMBER, content.get("seal"), f"{where} names no seal")
+        return checked(_NUMBER, content.get("seal"), f"{where} has no valid number of a seal")
 
     def _waiting(self, names: Sequence[str]) -> set[str]:
         return set(self.inbox.folder.names(BATCHES)) & set(names)
@@ -288,7 +288,7 @@ class SealLog:
         return found
 
     def _taken(self, contents: _Contents, number: int) -> tuple[SealedBatch, ...]:
-        """Of each batch the submissions that came for the first time."""
+        """Select the new submissions of each batch."""
         claims = self._claims([one for batch in contents.values() for one in batch], number)
         looked_for = {
             one.receipt: claims[one.receipt].after
@@ -301,7 +301,7 @@ class SealLog:
         sealed = self.find_all(looked_for, number)
         for receipt, after in looked_for.items():
             if receipt in claims and after < number - _NEAR:
-                # so that nobody has to look so far again
+                # so that later searches are shorter
                 behind = sealed[receipt].number - 1 if receipt in sealed else number
                 self._renew(receipt, replace(claims[receipt], after=behind))
         seen = set(sealed)
@@ -316,11 +316,11 @@ class SealLog:
         self.inbox.renew(receipt, claim)
         found = self.find(receipt, claim.after, self.latest())
         if found is not None and self.read_anew(found.number).lacks_some_of(receipt):
-            # purged since the claim was read
+            # a purge ran after the claim was read
             self.inbox.renew(receipt, claim.forgotten())
 
     def _claims(self, submissions: Sequence[Submission], number: int) -> dict[str, Claim]:
-        """Claims of those that came with keys; who brought one may have died before its claim."""
+        """Read the claims of keyed submissions; writes the missing claims of dead processes."""
         keyed = {one.receipt: one for one in reversed(submissions) if one.keyed}
         return {
             receipt: found or self.inbox.claim(receipt, keyed[receipt].digest, number)
@@ -347,7 +347,7 @@ class SealLog:
 def _shards(
     number: int, taken: Sequence[SealedBatch], contents: _Contents
 ) -> Iterator[tuple[SealedShard, bytes]]:
-    """Each shard with its lines: all that follows from a seal."""
+    """Yield each shard of a seal with its lines."""
     days: dict[date, list[tuple[int, bytes]]] = {}
     for batch in taken:
         for kept in batch.kept:

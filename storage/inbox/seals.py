@@ -16,15 +16,15 @@ from streaming_moments.storage.inbox.receipts import ReceiptId
 from streaming_moments.storage.log.schema import Count, Digest, Identity, Path, checked
 
 SEALS, SEALED = "seals", "sealed"
-GONE = "gone"  # notes of lines that went
+GONE = "gone"  # notes about deleted lines
 
 
 @dataclass(frozen=True)
 class SealedSubmission:
     """A submission whose documents are in the shards of a seal.
 
-    place : in the batch, from 0
-    pieces : its documents by day; those of a day are in the shard of the day
+    place : place of the submission in the batch, from 0
+    pieces : its documents by day; the shard of a day holds the documents of that day
     """
 
     receipt: ReceiptId
@@ -37,7 +37,7 @@ class SealedBatch:
     """A batch in a seal.
 
     kept : submissions whose documents are in the shards, in order
-    refused : receipts under which other content had been sent before
+    refused : receipts that were used before for other content
     """
 
     name: Path
@@ -47,7 +47,7 @@ class SealedBatch:
 
 @dataclass(frozen=True)
 class SealedShard:
-    """A shard of documents of one day; `path` is in the inbox, `sha256` that of its bytes."""
+    """A shard with documents of one day; `path` is in the inbox, `sha256` is its hash."""
 
     path: Path
     day: date
@@ -58,18 +58,18 @@ class SealedShard:
 
 @dataclass(frozen=True)
 class Seal:
-    """What one seal says.
+    """Content of one seal.
 
     Parameters
     ----------
     number : int
-        From 1 on, without gaps.
+        Numbers begin with 1 and have no gaps.
     transaction : str
-        Of who made it.
+        Identity of the process call that made it.
     batches : tuple of SealedBatch
-        What it is made of.
+        Batches that it seals.
     shards : tuple of SealedShard
-        What it makes; none where all had come before.
+        Shards that it makes; empty if all submissions were repetitions.
     """
 
     number: Count
@@ -88,7 +88,7 @@ class Seal:
         return tuple(shard for shard in self.shards if shard.day in days)
 
     def lacks_some_of(self, receipt: str) -> bool:
-        """Whether a purge has taken out a shard with documents of a receipt."""
+        """Whether a purge removed a shard with documents of a receipt."""
         return not self.days_of(receipt) <= {shard.day for shard in self.shards}
 
     def days_of(self, receipt: str) -> set[date]:
@@ -96,7 +96,7 @@ class Seal:
         return {piece.day for piece in self._pieces_of(receipt)}
 
     def documents_of(self, receipt: str) -> int:
-        """How many came under a receipt."""
+        """Number of documents sent with a receipt."""
         return sum(piece.documents for piece in self._pieces_of(receipt))
 
     def _pieces_of(self, receipt: str) -> Iterator[Piece]:
@@ -107,35 +107,35 @@ class Seal:
 
     @cached_property
     def submissions(self) -> int:
-        """How many are in its shards."""
+        """Number of submissions in its shards."""
         return sum(len(batch.kept) for batch in self.batches)
 
     @property
     def documents(self) -> int:
-        """How many its shards hold."""
+        """Number of documents in its shards."""
         return sum(shard.documents for shard in self.shards)
 
     def sealed(self) -> bytes:
-        """File of it."""
+        """Encode the seal as a file."""
         return seal(_SEAL.dump_python(self, mode="json"))
 
     @classmethod
     def unsealed(cls, data: bytes, where: str) -> Seal:
-        """Seal in a file.
+        """Decode the seal in a file.
 
         Raises
         ------
         StoreError
-            It is damaged.
+            The file is damaged.
         """
-        return checked(_SEAL, unseal(data, where), f"{where} is no seal")
+        return checked(_SEAL, unseal(data, where), f"{where} is not a valid seal")
 
 
 _SEAL: TypeAdapter[Seal] = TypeAdapter(Seal)
 
 
 def seal_file(number: int) -> str:
-    """Name of a seal.
+    """Name of the file of a seal.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def seal_file(number: int) -> str:
 
 
 def shard_file(number: int, day: date) -> str:
-    """Name of the shard of a day in a seal; its folder says the day."""
+    """Name of a seal's shard for one day; its folder is the day."""
     return f"{SEALED}/{day.isoformat()}/{number:020d}{SEALED_NAME}"
 
 
@@ -162,5 +162,5 @@ def seal_of_shard(path: str) -> int:
 
 
 def gone_file(path: str) -> str:
-    """Name of the note of the lines that went from a shard."""
+    """Name of the note about the deleted lines of a shard."""
     return f"{GONE}/{path}.json"

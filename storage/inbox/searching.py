@@ -1,7 +1,7 @@
-"""Search: the shards that hold documents of some ids, in one pass over all sealed bytes.
+"""Search: finds the shards that hold documents with some ids, in one pass over all shards.
 
-The pass serves every deletion by id that is waiting, whatever its number of ids. How far it came is
-noted, so that a process that was killed does not begin again.
+One pass serves all pending deletions by id, for any number of ids. Its progress is saved, so a
+killed process does not begin again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from streaming_moments.storage.log.schema import Count, Identity, Path, checked
 
 SEARCHES = "deletion-searches.json"
 _ID = re.compile(rb'"id":"([^"\\]*(?:\\.[^"\\]*)*)"')
-_FEW = 16  # ids up to which looking for each is faster than reading the id of each line
-_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # bytes of shards in memory, and seals they are of
-_NOTED = 64 << 20  # bytes between two notes
+_FEW = 16  # for fewer ids, searching each one is faster than reading the id of each line
+_AT_ONCE, _SEALS_AT_ONCE = 64 << 20, 64  # most bytes of shards in memory, and most seals
+_NOTED = 64 << 20  # bytes searched between two saves
 
 
 @dataclass(frozen=True)
 class Search:
-    """Progress of the search of shards for the ids of a deletion.
+    """Progress of the search for the ids of a deletion.
 
-    seal : all shards of seals up to this number were searched
+    seal : number of the last seal whose shards were searched
     paths : paths in the inbox of the shards that hold one of the ids
     """
 
@@ -45,10 +45,10 @@ _SEARCHES: TypeAdapter[dict[str, Search]] = TypeAdapter(dict[Identity, Search])
 def search(
     log: SealLog, wanted: Mapping[str, Sequence[str]], beat: Callable[[int, int], None]
 ) -> dict[str, tuple[str, ...]]:
-    """Find the shards that hold documents of some ids, for several deletions at once.
+    """Find the shards that hold documents with some ids, for several deletions at once.
 
     `wanted` maps the identity of a deletion to ids. `beat` is called after each shard, with the
-    number of its seal and that of the last one. Notes its progress in the inbox.
+    number of its seal and of the last seal. The inbox stores the progress.
     """
     folder, last = log.inbox.folder, log.latest()
     noted = read_searches(folder)
@@ -80,7 +80,7 @@ def search(
 
 
 def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
-    r"""Numbers of the lines of a shard whose document has one of some ids.
+    r"""Find the lines of a shard whose document has one of some ids; returns their numbers.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
             line += passed
             begin = content.rindex(b"\n", begin, place) + 1
         end = content.find(b"\n", place)
-        # what looks like an id may be a part of another field
+        # text that looks like an id may be part of another field
         document = json.loads(content[begin : end if end != -1 else None])
         if document.get("id") in wanted:
             lines.append(line)
@@ -104,14 +104,14 @@ def lines_with_ids(content: bytes, names: Iterable[str]) -> list[int]:
 
 
 def ids_in(content: bytes, ids: frozenset[bytes]) -> frozenset[bytes]:
-    """Those of some ids, as lines have them, that a shard may hold."""
+    """Return the ids, encoded as in the lines, that a shard may hold."""
     if len(ids) <= _FEW:
         return frozenset(one for one in ids if b'"id":"%b"' % one in content)
     return ids.intersection(_ID.findall(content))
 
 
 def read_searches(folder: Folder) -> dict[str, Search]:
-    """Read the progress of all noted searches, by the identity of their deletion."""
+    """Read the saved progress of all searches, by the identity of their deletion."""
     data, where = folder.find(SEARCHES), f"{folder.url}/{SEARCHES}"
     if data is None:
         return {}
@@ -119,7 +119,7 @@ def read_searches(folder: Folder) -> dict[str, Search]:
 
 
 def drop_search(folder: Folder, identity: str) -> None:
-    """Delete the note of a search whose deletion is done."""
+    """Delete the progress of a search whose deletion is done."""
     noted = read_searches(folder)
     if noted.pop(identity, None) is None:
         return
@@ -134,7 +134,7 @@ def _write(folder: Folder, searches: Mapping[str, Search]) -> None:
 
 
 def _written(name: str) -> bytes:
-    """An id between its quotation marks, as `records` writes it."""
+    """Encode an id as `records` writes it between quotation marks."""
     return to_json(name)[1:-1]
 
 
@@ -148,7 +148,7 @@ def _places(content: bytes, text: bytes) -> Iterator[int]:
 def _contents(
     log: SealLog, numbers: range
 ) -> Iterator[tuple[Seal, list[tuple[SealedShard, bytes | None]]]]:
-    """Each seal with its shards and their bytes; None for a shard that is not there any more."""
+    """Yield each seal with its shards and their bytes; None for a missing shard."""
     waiting, nbytes = list[Seal](), 0
     for sealed in log.each(numbers):
         own = sum(shard.nbytes for shard in sealed.shards)

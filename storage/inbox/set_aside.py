@@ -1,7 +1,7 @@
-"""Set aside: sealed shards that cannot be counted as the store is, noted until they are counted.
+"""Set aside: notes about sealed shards that the store cannot count yet.
 
-Their documents are acknowledged and stay in their shards. A note says why a shard is not counted;
-it is counted again when it is asked for, or when documents of it were deleted.
+Their documents are acknowledged and stay in their shards. A note says why a shard is not counted.
+It is counted again on request, or after documents of it were deleted.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SET_ASIDE = "set_aside"
 
 @dataclass(frozen=True)
 class SetAside:
-    """A shard of an inbox that is set aside, as it cannot be counted.
+    """A shard of an inbox that the store cannot count.
 
-    documents : how many were sealed in it
-    gone : SHA-256 of the note of its deleted documents when it was set aside; empty without one
+    documents : number of documents sealed in it
+    gone : SHA-256 of the note about its deleted documents when it was set aside; empty without one
     retry : whether the next cycle counts it again
     """
 
@@ -58,25 +58,29 @@ def set_aside(folder: Folder, path: str, documents: int, reason: str) -> SetAsid
 
 
 def find_set_aside(folder: Folder, path: str) -> SetAside | None:
-    """The note of a shard; None where it is not set aside. Raises StoreError of a damaged one."""
+    """Read the note of a shard; None if it is not set aside. StoreError if it is damaged."""
     name = set_aside_file(path)
     data, where = folder.find(name), f"{folder.url}/{name}"
-    return None if data is None else checked(_NOTE, unseal(data, where), f"{where} is no note")
+    return (
+        None
+        if data is None
+        else checked(_NOTE, unseal(data, where), f"{where} is not a valid note")
+    )
 
 
 def all_set_aside(folder: Folder) -> tuple[SetAside, ...]:
-    """The notes of all shards that are set aside, by seal; raises as `find_set_aside`."""
+    """Read the notes of all shards set aside, in order of seals; raises as `find_set_aside`."""
     found = []
     for name in sorted(folder.names(SET_ASIDE)):
         place = f"{SET_ASIDE}/{name}"
         data, where = folder.find(place), f"{folder.url}/{place}"
         if data is not None:
-            found.append(checked(_NOTE, unseal(data, where), f"{where} is no note"))
+            found.append(checked(_NOTE, unseal(data, where), f"{where} is not a valid note"))
     return tuple(found)
 
 
 def is_due(folder: Folder, note: SetAside) -> bool:
-    """Whether a shard is to be counted again: by request, or as documents of it were deleted."""
+    """Whether to count a shard again: on request, or after documents of it were deleted."""
     return note.retry or note.gone != _gone(folder, note.path)
 
 
@@ -98,7 +102,7 @@ def forget_set_aside(folder: Folder, path: str) -> None:
 
 
 def set_aside_file(path: str) -> str:
-    """Name of the note of a shard.
+    """Name of the file of a shard's note.
 
     Examples
     --------

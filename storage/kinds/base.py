@@ -1,4 +1,4 @@
-"""StoredKind: what a store has to know of the records of a kind."""
+"""StoredKind: how a store reads and receives the records of a kind."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ StorageOptions = Mapping[str, object] | None
 
 
 class ShardReader(Protocol):
-    """Reads shards of one store, batch by batch; it goes to the workers once."""
+    """Reads shards of one store, batch by batch; it is sent to each worker once."""
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[Any]]:
-        """Records of a shard from a position on; at least one batch, or a ShardError.
+        """Read records of a shard from a position on; at least one batch, or a ShardError.
 
-        With `content` nothing but that is read; anything else is a ShardError.
+        With `content` only that content is read; changed content is a ShardError.
         """
 
 
 def columns_read(store: Snapshot) -> tuple[str, ...]:
-    """The columns that the store's `reading` names; none where its records are texts."""
+    """Return the columns that the store's `reading` names; empty if its records are texts."""
     return tuple(store.reading.get("columns", ()))
 
 
 @dataclass(frozen=True)
 class StoredKind:
-    """How the records of a kind lie in shards, and how they come one by one.
+    """How the records of a kind are stored in shards, and sent one by one.
 
-    foundation : of the kind
+    foundation : foundation of the kind
     reader : `reader(store, limits, storage_options)` reads the shards of a store
-    fields : fields of a record that is sent, InvalidInput for a store whose records cannot be sent;
-        None of a kind that a service does not take
-    columns : columns of the records of a store; none if they are texts
-    may_grow : whether what comes to a counted file is records of its own
+    fields : fields of a sent record, InvalidInput for a store whose records cannot be sent; None
+        for a kind that the service does not accept
+    columns : columns of the records of a store; empty if they are texts
+    may_grow : whether records may be appended to a counted file
     takes_texts : whether a record is a text whose words are counted
     """
 

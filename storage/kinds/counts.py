@@ -32,9 +32,9 @@ def _fields(store: Snapshot) -> tuple[RecordField, ...]:
         return tuple(map(value_field, form.categories))
     if store.policy is None:
         raise InvalidInput(
-            f"{store.url} counts token ids of LDA-C, and the service seals JSON Lines, which that "
-            "store does not read; create a store with --ids-column and --counts-column, which "
-            "reads both"
+            f"{store.url} counts token ids of LDA-C, and cannot read the JSON Lines that the "
+            "service writes; create a store with --ids-column and --counts-column, which reads "
+            "both"
         )
     return (text_field(form.text_column),)
 

@@ -1,4 +1,4 @@
-"""Edges: of a graph, in any order."""
+"""Edges of a graph, in any order."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def _columns(store: Snapshot) -> tuple[str, ...]:
     return EdgeColumns(**store.reading).columns
 
 
-# edges that come to a counted file may be there already
+# an edge appended to a counted file may be counted already
 EDGES = StoredKind(EdgesFoundation, _reader, _fields, _columns, lambda store: False)

@@ -1,4 +1,4 @@
-"""Stored kinds: what reads the shards of a store, and what is sent to it, one line a kind."""
+"""Stored kinds: the reader and the sent fields of each kind of statistics, one line each."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ STORED_KINDS: Mapping[str, StoredKind] = MappingProxyType(
 def reader_of(
     store: Snapshot, limits: ReadLimits, storage_options: StorageOptions = None
 ) -> ShardReader:
-    """Build the reader of the shards of a store."""
+    """Make the reader of the shards of a store."""
     return STORED_KINDS[store.kind].reader(store, limits, storage_options)
 
 
 def fields_of(store: Snapshot) -> tuple[RecordField, ...]:
-    """Return the fields of a record that is sent; InvalidInput if none can be sent."""
+    """Return the fields of a sent record; InvalidInput if records cannot be sent."""
     known = STORED_KINDS.get(store.kind)
     if known is None or known.fields is None:
         raise InvalidInput(
-            f"{store.url} counts {store.kind}, which the service does not take; count them by "
+            f"{store.url} counts {store.kind}, which the service does not accept; count them with "
             "`streaming-moments update`"
         )
     return known.fields(store)
 
 
 def columns_of(store: Snapshot) -> tuple[str, ...]:
-    """Columns of the records that a store counts; none where these are texts."""
+    """Return the columns of the records that a store counts; empty for texts."""
     return STORED_KINDS[store.kind].columns(store)
 
 
 def may_grow(store: Snapshot) -> bool:
-    """Whether what comes to a counted file is records of its own."""
+    """Whether records may be appended to a counted file of a store."""
     return STORED_KINDS[store.kind].may_grow(store)
 
 

@@ -1,4 +1,4 @@
-"""Sequences: texts or lists of symbols, whole or in pieces that go on in other shards."""
+"""Sequences: texts or lists of symbols, whole or in pieces that continue in other shards."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def _fields(store: Snapshot) -> tuple[RecordField, ...]:
     sequences = SequencesForm.from_json(store.reading)
     if sequences.named:
         raise InvalidInput(
-            f"{store.url} counts sequences that go on from record to record "
-            f"({', '.join(sequences.columns)}), and what comes by the request comes in any order; "
-            "count them by `streaming-moments update`, or create a store of whole sequences"
+            f"{store.url} counts sequences that continue from record to record "
+            f"({', '.join(sequences.columns)}), but requests arrive in any order; count them with "
+            "`streaming-moments update`, or create a store of whole sequences"
         )
     if sequences.columns:
         return tuple(map(symbols_field, sequences.columns))
@@ -38,9 +38,9 @@ def _fields(store: Snapshot) -> tuple[RecordField, ...]:
 
 
 def _may_grow(store: Snapshot) -> bool:
-    """The rows that come to a long table may go on with the sequence that it ended with.
+    """Whether records may be appended, which can continue the last sequence of a long table.
 
-    Then they are joined, but in stores of before sequences were.
+    Stores join such pieces, except for old stores of sequences that do not join.
     """
     return bool(store.foundation.joins) or len(SequencesForm.from_json(store.reading).columns) < 3
 

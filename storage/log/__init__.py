@@ -1,4 +1,4 @@
-"""The log: which versions a store has, what each is made of, and what its files are called."""
+"""Log: the versions of a store, the content of each version, and the names of all files."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Commits as JSON: what a file of the log holds."""
+"""Commits as JSON: the content of a commit's file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXPIRED = "expired"
 
 
 def commit_to_json(commit: Commit) -> dict[str, Any]:
-    """Object that JSON can hold, with the unknown keys."""
+    """Convert a commit to an object for JSON, including unknown keys."""
     content = _flat(commit)
     content["lineage"] = _flat(commit.lineage)
     content["segments"] = [_flat(segment) for segment in commit.segments]
@@ -39,9 +39,9 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
 
 
 def expired_to_json(commit: Commit) -> dict[str, Any]:
-    """What stays of a commit that was expired, in its place.
+    """Return the content that replaces an expired commit.
 
-    No other can take its number, and its writer knows it again.
+    It keeps the number in use, and lets the commit's writer recognise it.
     """
     return {
         "version": commit.version,
@@ -52,30 +52,30 @@ def expired_to_json(commit: Commit) -> dict[str, Any]:
 
 
 def is_expired(content: Mapping[str, Any]) -> bool:
-    """Whether the content of a commit's file is what stays of it after it was expired."""
+    """Whether the content of a commit's file is that of an expired commit."""
     return content.get(_EXPIRED) is True and "lineage" not in content
 
 
 def commit_from_json(content: dict[str, Any], where: str) -> Commit:
-    """Read the commit that `commit_to_json` wrote.
+    """Decode a commit that `commit_to_json` wrote.
 
     Raises StoreError also for a name that could lead out of the store.
     """
-    return checked(_COMMIT, content, f"{where} is no commit")
+    return checked(_COMMIT, content, f"{where} is not a valid commit")
 
 
 def _consistent(commit: Commit) -> Commit:
     aside = () if commit.staged is None else commit.staged.segments
     if any(segment.sign not in (1, -1) for segment in commit.segments):
-        raise ValueError("a segment is neither added nor taken away")
+        raise ValueError("the sign of a segment is neither 1 nor -1")
     if any(segment.sign != 1 for segment in aside):
-        raise ValueError("a staged segment is not added")
+        raise ValueError("the sign of a staged segment is not 1")
     ends = [-2, *(last for _, last in commit.expired)]
     for before, (first, last) in zip(ends, commit.expired, strict=False):
         if not before + 1 < first <= last < commit.version:
-            raise ValueError("the expired versions are no ranges of versions before it")
+            raise ValueError("the expired versions are not ranges of earlier versions")
     if not set(commit.tags.values()) <= commit.models.keys():
-        raise ValueError("a tag stands for no model")
+        raise ValueError("a tag names a missing model")
     _require_vocabularies(commit.lineage, commit.segments)
     if commit.staged is not None:
         _require_vocabularies(commit.staged.lineage, aside)
@@ -86,13 +86,13 @@ _COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
 
 
 def _flat(part: Extensible) -> dict[str, Any]:
-    # what is not known is left out, as versions did that did not know of it
+    # missing values are left out, as versions did before these fields existed
     written = {name: value for name, value in vars(part).items() if value is not None}
     unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):
         written["dates"] = written["dates"].to_json()
     for name in ("halves", "halves_by_content", "labels", "fence", "expired", "sums"):
-        if not written.get(name, True):  # as it was before there were any
+        if not written.get(name, True):  # as in commits before the field existed
             del written[name]
     if eras := written.pop("eras", ()):
         written["eras"] = [_flat(era) for era in eras]
@@ -104,6 +104,6 @@ def _require_vocabularies(lineage: Lineage, segments: tuple[SegmentReference, ..
         raise ValueError("the lineage has no vocabulary")
     words = [era.words for era in lineage.eras]
     if words != sorted(set(words)):
-        raise ValueError(f"the vocabularies of {words} words do not grow")
+        raise ValueError(f"the sizes of the vocabularies, {words}, do not increase")
     if not {part.words for part in segments} <= {None, *words}:
-        raise ValueError("a segment is of a vocabulary that never was")
+        raise ValueError("a segment has a vocabulary that the lineage never had")

@@ -1,4 +1,4 @@
-"""Commit log: the append-only log that says which segments make up which version."""
+"""Commit log: the append-only list of versions and their segments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from streaming_moments.storage.log.schema import Count, checked
 _FILE = re.compile(r"(\d{20})\.json")
 _PROBE = f"{COMMITS}/probe"
 _VERSION: TypeAdapter[int] = TypeAdapter(Count)
-_EXPIRED = "was expired, or purged, and is no longer kept"
+_EXPIRED = "has expired or was purged"
 
 
 class CommitConflict(StoreError):
@@ -41,12 +41,12 @@ class CommitLog:
     Parameters
     ----------
     folder : Folder
-        The store.
+        Folder of the store.
     single_writer : bool
-        Whether the user vouches that nobody else writes; needed where the storage would let two
-        writers create one file.
+        Whether the user guarantees that there is a single writer. Required if the storage lets two
+        writers create the same file.
     attempts : int
-        How often a put is tried that left nothing.
+        Number of attempts for a put that wrote nothing.
     delay : float
         Scale of the growing random waits between attempts, in seconds.
     """
@@ -62,30 +62,30 @@ class CommitLog:
         Raises
         ------
         StoreError
-            The file of a later version was there and is gone.
+            The file of a later version has disappeared.
         """
-        # read before the listing, or a commit in between would seem lost
+        # read before the listing: a commit made in between would seem lost
         reached = version = self._reached()
         if reached < 0 or not self.folder.exists(commit_file(reached)):
             listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
             version = max((int(found[1]) for found in listed if found), default=-1)
-        # a listing may be older than what it lists, and so may the note
+        # both the listing and the note may be out of date
         while self.folder.exists(commit_file(version + 1)):
             version += 1
         if version < reached:
             raise StoreError(
                 f"{self.folder.url}/{commit_file(reached)} is missing; restore it from a copy, or "
-                f"delete {reached_file()} to go on from version {version}"
+                f"delete {reached_file()} to continue from version {version}"
             )
         return version if version >= 0 else None
 
     def read(self, version: int) -> Commit:
-        """The commit of a version.
+        """Read the commit of a version.
 
         Raises
         ------
         StoreError
-            It is missing, damaged or expired.
+            The commit is missing, damaged or expired.
         """
         commit = self._parse(version, self.folder.read(commit_file(version)))
         if commit is None:
@@ -93,12 +93,12 @@ class CommitLog:
         return commit
 
     def holds(self, commit: Commit) -> bool:
-        """Whether the file of a version is that of this commit, expired or not.
+        """Whether the file of a version holds this commit, expired or not.
 
         Raises
         ------
         StoreError
-            It cannot be read, or is damaged.
+            The file cannot be read, or is damaged.
         """
         name = commit_file(commit.version)
         data = self.folder.find(name)
@@ -108,7 +108,7 @@ class CommitLog:
         return bool(content.get("transaction") == commit.transaction)
 
     def existing(self, version: int) -> Commit:
-        """The commit of a version as `read`, or an error that says which versions there are.
+        """Read the commit of a version; an error names the existing versions.
 
         -1 is the latest version, -2 the one before it.
         """
@@ -127,27 +127,27 @@ class CommitLog:
         return self.read(version)
 
     def history(self, version: int, first: int = 0) -> tuple[Commit, ...]:
-        """The commits from one version to another, the latest first, without those expired.
+        """Read the commits from one version to another, the latest first, without expired ones.
 
         Raises
         ------
         StoreError
-            One is missing or damaged.
+            A commit is missing or damaged.
         """
-        # a version may be older than what has expired others before it
+        # only the latest commit lists all versions that have expired
         latest = self.latest()
         versions = [number for number in range(version, first - 1, -1) if latest.keeps(number)]
         contents = self.folder.read_all([commit_file(number) for number in versions])
-        # some may have been expired since
+        # some may have expired since then
         return tuple(commit for commit in map(self._parse, versions, contents) if commit)
 
     def probe(self) -> None:
-        """Make sure that the storage refuses to create what exists already.
+        """Check that the storage refuses to create an existing file.
 
         Raises
         ------
         StoreError
-            It does not, or cannot be written at all.
+            The storage overwrites files, or cannot be written.
         """
         if not self.folder.creates_exclusively and self.single_writer:
             return
@@ -162,9 +162,9 @@ class CommitLog:
             ) from error
         if not honoured:
             raise StoreError(
-                f"the storage of {self.folder.url} overwrites what it was asked to create, so two "
-                "writers would lose commits; use another storage, or single_writer=True if there "
-                "is only one"
+                f"the storage of {self.folder.url} overwrites a file that it should only create, "
+                "so two writers could lose commits; use another storage, or single_writer=True if "
+                "there is a single writer"
             )
 
     def put(self, commit: Commit) -> None:
@@ -175,9 +175,9 @@ class CommitLog:
         CommitConflict
             Another writer has committed the version.
         CreationUnknown
-            As `create_once`; or what is there is damaged.
+            As `create_once`, or the existing file is damaged.
         StoreError
-            The put failed time and again, and nothing is written.
+            All attempts failed, and nothing was written.
         """
         self._require_writer()
         name, content = commit_file(commit.version), seal(commit_to_json(commit))
@@ -186,37 +186,37 @@ class CommitLog:
         except CreationUnknown:
             raise
         except StoreError as error:
-            raise StoreError(f"{error}; the store is as before") from error.__cause__
+            raise StoreError(f"{error}; the store is unchanged") from error.__cause__
         if found is not None:
             try:
                 writer = unseal(found, f"{self.folder.url}/{name}").get("transaction")
             except StoreError as damaged:
                 raise CreationUnknown(f"{damaged}; nothing was deleted") from damaged
-            if writer != commit.transaction:  # it may be ours, and have expired meanwhile
+            if writer != commit.transaction:  # else it is this commit, which may have expired
                 raise CommitConflict(
-                    f"version {commit.version} of {self.folder.url} was committed by another "
-                    "writer; open the latest version and run it again"
+                    f"another writer committed version {commit.version} of {self.folder.url}; open "
+                    "the latest version and run the command again"
                 )
-        # the commit stands without the note, and the next one writes it anew
+        # the commit is valid without the note, and the next commit writes the note again
         with contextlib.suppress(StoreError):
             self.folder.write(reached_file(), seal({"version": commit.version}))
 
     def extend(self, head: Commit, change: Callable[[Commit], Commit]) -> Commit:
-        """Commit what `change` makes of the latest version; after a conflict, of the new one.
+        """Commit the result of `change` on the latest version; repeats it after a conflict.
 
         Parameters
         ----------
         head : Commit
-            The latest version as far as known.
+            The latest version that the caller has read.
         change : callable
-            From a commit to its successor; raises if there can be none.
+            Makes the successor of a commit, or raises an error.
 
         Raises
         ------
         CommitConflict
-            Too many other writers came first.
+            Too many other writers committed first.
         StoreError
-            As `put` and `change` do.
+            As `put` and `change`.
         """
         heads = iter([head])
 
@@ -236,23 +236,25 @@ class CommitLog:
         Raises
         ------
         StoreError
-            There is none: the creation was cut off.
+            There are no commits, as the creation was interrupted.
         """
         version = self.latest_version()
         if version is None:
             raise StoreError(
-                f"the creation of {self.folder.url} was cut off before its first commit; "
-                "create it again"
+                f"the creation of {self.folder.url} was interrupted before its first commit; "
+                "create the store again"
             )
         return self.read(version)
 
     def _reached(self) -> int:
-        """A version that was committed, the latest but for lost notes; -1 without a note."""
+        """Read the version in the note, normally the latest; -1 without a note."""
         data = self.folder.find(reached_file())
         if data is None:
             return -1
         where = f"{self.folder.url}/{reached_file()}"
-        return checked(_VERSION, unseal(data, where).get("version"), f"{where} names no version")
+        return checked(
+            _VERSION, unseal(data, where).get("version"), f"{where} has no valid version"
+        )
 
     def _changed(self, known: Commit | None, change: Callable[[Commit], Commit]) -> Commit:
         if known is None:
@@ -260,7 +262,7 @@ class CommitLog:
         try:
             return change(known)
         except StreamingMomentsError:
-            # what a stale version refuses the latest may allow
+            # the latest version may allow a change that an older one refuses
             latest = self.latest()
             if latest.transaction == known.transaction:
                 raise
@@ -276,18 +278,18 @@ class CommitLog:
     def _require_writer(self) -> None:
         if not (self.folder.creates_exclusively or self.single_writer):
             raise StoreError(
-                f"the storage of {self.folder.url} cannot refuse a second writer; use a local "
-                "disk, s3, gs or az, or create the store with single_writer=True if there is "
-                "only one"
+                f"the storage of {self.folder.url} cannot create a file only if it is missing; use "
+                "a local disk, s3, gs or az, or create the store with single_writer=True if there "
+                "is a single writer"
             )
 
     def _parse(self, version: int, data: bytes) -> Commit | None:
-        """The commit in a file; None where that says that it was expired."""
+        """Decode the commit in a file; None if it has expired."""
         where = f"{self.folder.url}/{commit_file(version)}"
         content = unseal(data, where)
         if is_expired(content):
             return None
         commit = commit_from_json(content, where)
         if commit.version != version:
-            raise StoreError(f"{where} is version {commit.version}; restore it from a copy")
+            raise StoreError(f"{where} holds version {commit.version}; restore it from a copy")
         return commit

@@ -1,4 +1,4 @@
-"""Commits: what a commit says of the state of a store."""
+"""Commits: the state of a store that one commit describes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from streaming_moments.storage.log.schema import (
     Name,
 )
 
-READING = "reading"  # of the form of a lineage: how shards of a kind other than counts are read
+READING = "reading"  # key in the form of a lineage: how shards of kinds other than counts are read
 
 
 @dataclass(frozen=True)
 class Era(Extensible):
-    """A vocabulary that held until a commit added words to it.
+    """A vocabulary that was in use until a commit added words to it.
 
     words : its number of words n; later words count from that commit on
     vocabulary, basis : fingerprints
-    version, time : of that commit; time as ISO 8601 in UTC
+    version, time : version of that commit, and its time as ISO 8601 in UTC
     unknown : keys of later versions, preserved
     """
 
@@ -45,30 +45,30 @@ class Era(Extensible):
 
 @dataclass(frozen=True)
 class Lineage(Extensible):
-    """What all statistics of a version were gathered with.
+    """Definition of the statistics of a version.
 
     Parameters
     ----------
     vocabulary, basis : str
-        Fingerprints; of a kind other than counts the foundation's, and no vocabulary.
+        Fingerprints. A kind other than counts has its foundation's as `basis`, and no vocabulary.
     row_blocks : int
         Number of row blocks B.
     codocuments : bool
-        Whether co-document counts are gathered.
+        Whether co-document counts are stored.
     form : mapping
         JSON of the shard format.
     dates : mapping, optional
-        JSON of where the dates of documents are.
+        JSON of the place of the documents' dates.
     pilot : mapping, optional
-        JSON of how vocabulary and basis were made.
+        JSON of how the vocabulary and basis were made.
     eras : tuple of Era
         Earlier, smaller vocabularies of the same core and matrix, the oldest first.
     kind : str, optional
-        Of the statistics; None, as in stores of before there were others: counts.
+        Kind of the statistics; None, also in old stores, means counts.
     halves : bool
-        Whether pair counts of half of the documents are gathered apart.
+        Whether the pair counts of half of the documents are stored separately.
     halves_by_content : bool
-        Whether halves, of any kind, follow from what records hold; else from their places.
+        Whether the half of a record depends on its content; otherwise on its place.
     unknown : mapping
         Keys of later versions, preserved.
     """
@@ -87,25 +87,25 @@ class Lineage(Extensible):
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     def era(self, words: int) -> Era:
-        """The era whose vocabulary had so many words.
+        """Return the era whose vocabulary had this many words.
 
         Raises
         ------
         StoreError
-            There is none.
+            No era has that number.
         """
         for one in self.eras:
             if one.words == words:
                 return one
         raise StoreError(
-            f"the lineage has no vocabulary of {words} words, it had "
-            f"{', '.join(str(one.words) for one in self.eras) or 'none'} before; read the segments "
+            f"the lineage has no vocabulary of {words} words (earlier sizes: "
+            f"{', '.join(str(one.words) for one in self.eras) or 'none'}); read the segments "
             "of a version with that version's lineage"
         )
 
 
 def foundation_of(lineage: Lineage) -> tuple[object, ...]:
-    """What a lineage says of the foundation of its statistics."""
+    """Return the parts of a lineage that identify the foundation."""
     return lineage.kind, lineage.basis, lineage.halves, lineage.halves_by_content
 
 
@@ -120,15 +120,15 @@ class SegmentReference(Extensible):
     manifest : str
         SHA-256 of its manifest.
     documents, tokens, shards : int
-        What was counted in it.
+        Numbers of counted documents, tokens and shards.
     largest : int
-        No entry of its arrays is of larger magnitude.
+        Upper bound of the magnitude of all entries of its arrays.
     sign : int
         1 if its statistics are added, -1 if they are subtracted.
     dates : DateRange, optional
-        Days of its documents, where they are known.
+        Days of its documents, if they have dates.
     words : int, optional
-        Words of the era it was counted in; None: all words of the lineage.
+        Vocabulary size of the era in which it was counted; None means all words of the lineage.
     unknown : mapping
         Keys of later versions, preserved.
     """
@@ -147,15 +147,15 @@ class SegmentReference(Extensible):
 
 @dataclass(frozen=True)
 class SegmentSum(Extensible):
-    """A segment that is read in place of those that it is the sum of, which stay.
+    """The stored sum of some segments, which is read in their place.
 
-    Its ledger has the records of each of these. A version is the same with and without it: of one
-    that is gone, damaged or lacks a ledger, what it is the sum of is read.
+    Its ledger has the records of its segments, which stay. If it is missing or damaged, or lacks a
+    ledger, the segments are read instead, with the same result.
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
-    of : segments, and sums named before it, by identifier
-    sign : that of all of them
+    of : identifiers of its segments, and of sums that come before it
+    sign : the sign of all of them
     unknown : keys of later versions, preserved
     """
 
@@ -168,7 +168,7 @@ class SegmentSum(Extensible):
 
 @dataclass(frozen=True)
 class Staging(Extensible):
-    """A lineage gathered aside, with its segments; not in the state until a commit adopts it.
+    """A new lineage with its segments, which takes effect when a commit adopts it.
 
     `unknown` preserves keys of later versions.
     """
@@ -185,8 +185,8 @@ class ModelReference(Extensible):
 
     id : 32 hexadecimal digits
     manifest : SHA-256 of its manifest
-    version : the version whose statistics it was fitted on
-    labels : names that people gave its topics, by number
+    version : the version whose statistics it was fitted to
+    labels : names that users gave its topics, by number
     unknown : keys of later versions, preserved
     """
 
@@ -206,36 +206,36 @@ class Commit(Extensible):
     version : int
         0, 1, 2, ...
     parent : str
-        Transaction of the version before, empty for version 0.
+        Transaction of the previous version; empty for version 0.
     transaction : str
-        32 hexadecimal digits by which a writer knows its own commit again.
+        32 hexadecimal digits by which a writer recognises its own commit.
     time : str
-        When it was made by the writer's clock, ISO 8601 in UTC.
+        Time of the commit by the writer's clock, ISO 8601 in UTC.
     operation : str
         "create", "append", "model", ...
     message : str
-        The user's.
+        The user's message.
     lineage : Lineage
-        What the statistics were gathered with.
+        Definition of the statistics.
     segments : tuple of SegmentReference
-        Their sum, each with its sign, is the state.
+        Segments whose signed sum is the state.
     models : mapping
         Models by name, the latest last.
     tags : mapping
-        Name of the model that each tag stands for.
+        Name of the model of each tag.
     skipped : tuple of (str, str)
-        URLs of shards that this commit left out, each with the reason.
+        URLs of shards that this commit skipped, each with the reason.
     staged : Staging, optional
-        A lineage that is to take the place of this one.
+        A lineage that will replace this one.
     fence : int
-        Of the latest lock under which one was committed up to here; 0 without any.
+        Fence of the latest lock under which any version so far was committed; 0 without a lock.
     expired : tuple of (int, int)
-        First and last of each range of versions before it that are no longer kept, in order.
+        First and last of each range of expired versions, in order.
     forgotten : Forgotten
-        What must not be counted again.
+        Shards that must not be counted again.
     sums : tuple of SegmentSum
-        Sums of its segments. Those of segments that it has no longer, which writers of before
-        there were any leave in it, are as if they were not there: see `live_sums`.
+        Sums of its segments. Old writers also leave sums of removed segments here, which
+        `live_sums` ignores.
     unknown : mapping
         Keys of later versions, preserved.
     """
@@ -261,13 +261,13 @@ class Commit(Extensible):
 
     @classmethod
     def first(cls, lineage: Lineage, message: str) -> Commit:
-        """Version 0: no segments."""
+        """Make version 0, without segments."""
         return cls(0, "", uuid.uuid4().hex, _now(), "create", message, lineage)
 
     def successor(self, operation: str, message: str, **changes: Any) -> Commit:
-        """The next version; fields that are not changed stay, but for the skipped shards.
+        """Make the next version. Unchanged fields stay, except `skipped`.
 
-        Sums of segments that it has no longer go.
+        Sums of removed segments are dropped.
         """
         news: dict[str, Any] = {"skipped": (), **changes}
         after = replace(
@@ -284,7 +284,7 @@ class Commit(Extensible):
 
     @property
     def live_sums(self) -> tuple[SegmentSum, ...]:
-        """The sums whose segments are all of this version, and of one vocabulary."""
+        """Sums whose segments are all in this version and share one vocabulary."""
         words = {(part.id, part.sign): part.words for part in self.segments}
         live = []
         for one in self.sums:
@@ -297,20 +297,20 @@ class Commit(Extensible):
         return tuple(live)
 
     def keeps(self, version: int) -> bool:
-        """Whether it is the version given, or one before it that was not expired."""
+        """Whether `version` is this version, or an earlier one that has not expired."""
         gone = any(first <= version <= last for first, last in self.expired)
         return 0 <= version <= self.version and not gone
 
     @property
     def kept(self) -> tuple[tuple[int, int], ...]:
-        """First and last of each range of versions that are kept up to this one."""
+        """First and last of each range of stored versions up to this one."""
         ends = [-1, *(last for _, last in self.expired)]
         begins = [*(first for first, _ in self.expired), self.version + 1]
         ranges = zip(ends, begins, strict=True)
         return tuple((end + 1, begin - 1) for end, begin in ranges if end + 1 < begin)
 
     def without(self, versions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-        """What `expired` is once versions before it are no longer kept either."""
+        """Return the value of `expired` after some more versions expire."""
         known = {one for first, last in self.expired for one in range(first, last + 1)}
         gone = sorted({*versions, *known})
         if not gone:
@@ -321,17 +321,17 @@ class Commit(Extensible):
 
     @property
     def documents(self) -> int:
-        """Documents counted."""
+        """Number of counted documents."""
         return sum(segment.sign * segment.documents for segment in self.segments)
 
     @property
     def tokens(self) -> int:
-        """Vocabulary tokens counted."""
+        """Number of counted tokens in the vocabulary."""
         return sum(segment.sign * segment.tokens for segment in self.segments)
 
     @property
     def shards(self) -> int:
-        """Shards counted."""
+        """Number of counted shards."""
         return sum(segment.sign * segment.shards for segment in self.segments)
 
 

@@ -1,11 +1,11 @@
-"""Content marks: which fingerprints of shards are of their content, whatever their URLs."""
+"""Content marks: fingerprints that identify the content of a shard, whatever its URL."""
 
 from __future__ import annotations
 
 import re
 
-# MD5 as S3 and Google write it, of parts as well. Other marks are only of one URL's versions: web
-# servers make them of size and time, and Azure of the time.
+# MD5 as S3 and Google write it, also of multipart uploads. Other ETags only compare versions of one
+# URL: web servers make them of size and time, and Azure of the time.
 _OF_CONTENT = re.compile(
     r"sha256:[0-9a-f]{64}|etag:(?:[0-9a-f]{32}(?:-[0-9]+)?|[A-Za-z0-9+/]{22}==)"
 )
@@ -13,7 +13,7 @@ OF_CONTENT = rf"\A(?:{_OF_CONTENT.pattern})\z"  # for Arrow
 
 
 def tells_content(mark: str) -> bool:
-    """Whether two shards of one fingerprint and size have the same content, whatever their URLs.
+    """Whether equal fingerprints and sizes mean equal content, whatever the URLs.
 
     Examples
     --------

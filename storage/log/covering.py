@@ -1,4 +1,4 @@
-"""Covering: what is read of a version, sums in place of the segments that they are sums of."""
+"""Covering: selects the sums to read in place of the segments of a version."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from streaming_moments.storage.log.commits import Commit, SegmentReference, Segm
 
 @dataclass(frozen=True)
 class Summed:
-    """A sum that is read in place of its parts; these are read where it is gone or damaged.
+    """A sum to read in place of its parts; these are read if the sum is missing or damaged.
 
-    `reference` is of the numbers of all of them, and of their days where all have some.
+    `reference` has the totals of all parts, and their days if all parts have days.
     """
 
     reference: SegmentReference
@@ -24,7 +24,7 @@ class Summed:
 
     @classmethod
     def made_of(cls, one: SegmentSum, parts: tuple[Part, ...]) -> Summed:
-        """A sum with its parts."""
+        """Make a sum of its parts."""
         return cls(summed_reference(one.id, one.manifest, parts), parts)
 
 
@@ -32,26 +32,26 @@ Part: TypeAlias = SegmentReference | Summed
 
 
 def reference_of(part: Part) -> SegmentReference:
-    """What is read first of a part."""
+    """Return the segment or sum that is read for a part."""
     return part.reference if isinstance(part, Summed) else part
 
 
 def segments_in(part: Part) -> tuple[SegmentReference, ...]:
-    """The segments that a part is the sum of, through all sums within it; or itself."""
+    """Return the segments of a part: itself, or all segments in a sum and its nested sums."""
     if not isinstance(part, Summed):
         return (part,)
     return tuple(segment for one in part.of for segment in segments_in(one))
 
 
 def added(part: Part) -> Part:
-    """A part with the numbers that it holds, whether they are added or subtracted."""
+    """Return a part with sign 1."""
     if isinstance(part, Summed):
         return Summed(replace(part.reference, sign=1), tuple(added(one) for one in part.of))
     return replace(part, sign=1)
 
 
 def summed_reference(identity: str, manifest: str, parts: tuple[Part, ...]) -> SegmentReference:
-    """How a sum of parts of one sign and one vocabulary is read."""
+    """Return the reference of a sum of parts with one sign and one vocabulary."""
     held = [reference_of(part) for part in parts]
     return SegmentReference(
         identity,
@@ -67,14 +67,14 @@ def summed_reference(identity: str, manifest: str, parts: tuple[Part, ...]) -> S
 
 
 def days_of(references: Iterable[SegmentReference]) -> DateRange | None:
-    """Days of some segments together; None unless all have some."""
+    """Return the range of days of some segments; None unless all have days."""
     days = [one.dates for one in references]
     known = [one for one in days if one is not None]
     return reduce(or_, known) if known and len(known) == len(days) else None
 
 
 def covered(segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]) -> tuple[Part, ...]:
-    """Segments, in place of some of them their sums, so that each is held once.
+    """Replace segments by their sums where possible, so that each segment is read once.
 
     Examples
     --------
@@ -89,14 +89,14 @@ def covered(segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]) ->
     again = list[Part]()
     for segment in segments:
         key = (segment.id, segment.sign)
-        if key in parts:  # taken away twice, of which a sum holds one
+        if key in parts:  # subtracted twice; a sum covers one of the two
             again.append(segment)
         else:
             parts[key] = segment
     for one in sums:
         held = [(part, one.sign) for part in one.of]
         if not held or len({*held}) < len(held) or any(part not in parts for part in held):
-            continue  # of other segments, or another sum holds one of them
+            continue  # some segments are missing, or another sum covers one
         of = tuple(parts[part] for part in held)
         if len({reference_of(part).words for part in of}) == 1:
             for part in held:
@@ -108,7 +108,7 @@ def covered(segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]) ->
 def sums_among(
     segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]
 ) -> tuple[Summed, ...]:
-    """All sums that are of some segments, those included that are parts of others."""
+    """Return all sums of some segments, including sums that are parts of other sums."""
     found: list[Summed] = []
     waiting = list(covered(segments, sums))
     while waiting:
@@ -120,5 +120,5 @@ def sums_among(
 
 
 def parts_of(commit: Commit) -> tuple[Part, ...]:
-    """What is read of a version."""
+    """Return the segments and sums to read for a version."""
     return covered(commit.segments, commit.sums)

@@ -1,8 +1,7 @@
-"""Forgotten: the shards that must not be counted again, as each commit lists them.
+"""Forgotten: the list of shards that must not be counted again, stored in each commit.
 
-Shards that were forgotten are listed by name and content, so that people can read the list. Of
-shards that were purged only keyed hashes stay: whoever has the name can ask for it, and nobody can
-read it.
+Forgotten shards are listed by name and content, so that people can read the list. Purged shards are
+listed only as keyed hashes: a name can be checked against the list, but not read from it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _HEXADECIMAL = re.compile(r"[0-9a-f]*")
 
 def _hexadecimal(text: str) -> str:
     if not _HEXADECIMAL.fullmatch(text):
-        raise ValueError("a hash has other digits")
+        raise ValueError("a hash is not hexadecimal")
     return text
 
 
@@ -39,7 +38,7 @@ _Digits = Annotated[str, AfterValidator(_hexadecimal)]
 
 
 class ForgottenShard(NamedTuple):
-    """A shard that was forgotten: its name, fingerprint and size, as the ledger had them."""
+    """A forgotten shard: its name, fingerprint and size in the ledger."""
 
     url: str
     fingerprint: str
@@ -50,9 +49,9 @@ class ForgottenShard(NamedTuple):
 class Forgotten(Extensible):
     """Shards that must not be counted again.
 
-    shards : sorted
-    key : of the hashes, in hexadecimal digits; drawn once for each store
-    purged : keyed hash of each purged name, and those of its contents
+    shards : forgotten shards, sorted
+    key : key of the hashes in hexadecimal digits, drawn once for each store
+    purged : maps the keyed hash of each purged name to hashes of its contents
     unknown : keys of later versions, preserved
 
     Examples
@@ -80,15 +79,15 @@ class Forgotten(Extensible):
 
     @cached_property
     def sizes(self) -> Set[int]:
-        """Sizes in bytes of the forgotten contents that a fingerprint tells."""
+        """Sizes in bytes of forgotten shards that can be recognised by content."""
         return {size for _, size in self._contents}
 
     def reason(self, url: str, content: tuple[str, int] | None = None) -> str | None:
-        """Why a shard must not be counted; None where it may be.
+        """Why a shard must not be counted; None if it may be counted.
 
-        Documents that a service has sealed are compared by name alone. Someone else may send the
-        same text again, and accepted documents must not be dropped. `content` is the fingerprint
-        and size, where known.
+        Documents that a service has sealed are compared by name alone. Another user may send the
+        same text, and accepted documents must not be dropped. `content` is the fingerprint
+        and size, if known.
         """
         if not self._names.isdisjoint(_names_of(url)) or url.startswith(self._folders):
             return "was forgotten"
@@ -111,11 +110,11 @@ class Forgotten(Extensible):
         return bool(self.purged) and self._hash(url) in self.purged
 
     def with_forgotten(self, shards: Iterable[ForgottenShard]) -> Forgotten:
-        """With some shards that are counted no more."""
+        """Return the list with more forgotten shards."""
         return replace(self, shards=tuple(sorted({*self.shards, *shards})))
 
     def with_purged(self, names: Iterable[str], shards: Iterable[ForgottenShard] = ()) -> Forgotten:
-        """With the hashes of some names, and of the contents they had, in place of themselves."""
+        """Return the list with some names and their contents replaced by keyed hashes."""
         keyed = replace(self, key=self.key or secrets.token_hex(_KEY_BYTES))
         wholes = {name: whole_of(name) for name in names}
         hashes = {keyed._hash(name): set[str]() for name in wholes}
@@ -132,7 +131,7 @@ class Forgotten(Extensible):
         return replace(keyed, shards=left, purged=purged)
 
     def without(self, names: Iterable[str]) -> Forgotten:
-        """Without what forbids shards of some names, and what these held."""
+        """Return the list without all entries that forbid shards of some names."""
         if not self:
             return self
         spelled = {name for url in names for name in _names_of(url)}
@@ -149,13 +148,13 @@ class Forgotten(Extensible):
         return replace(self, shards=left, purged=purged)
 
     def joined(self, other: Forgotten) -> Forgotten:
-        """With what another version of the same store lists."""
+        """Return the union with the list of another version of the store."""
         shards = tuple(sorted({*self.shards, *other.shards}))
         purged = _merged(self.purged, other.purged)
         return replace(self, shards=shards, key=self.key or other.key, purged=purged)
 
     def to_json(self) -> dict[str, Any]:
-        """Object that JSON can hold."""
+        """Convert the list to an object for JSON."""
         content: dict[str, Any] = {"shards": [list(one) for one in self.shards]}
         if self.purged:
             purged = {name: list(found) for name, found in self.purged.items()}
@@ -208,18 +207,18 @@ class ShardsForgotten(StoreError):
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """The shards."""
+        """Names of the shards."""
         return tuple(url for url, _ in self.reasons)
 
     def __str__(self) -> str:
         return (
-            f"{said_of_forgotten(self.reasons)}; leave them out, or count them by "
+            f"{said_of_forgotten(self.reasons)}; leave these shards out, or count them with "
             "`streaming-moments update --include-forgotten`"
         )
 
 
 def said_of_forgotten(reasons: Iterable[tuple[str, str]]) -> str:
-    """The first few of some shards that are not counted, each with the reason.
+    """Describe the first few forgotten shards, each with the reason.
 
     Examples
     --------
@@ -239,17 +238,17 @@ def _merged(
 
 
 def _is_compared(url: str, mark: str) -> bool:
-    """Whether a shard is compared by its content."""
+    """Whether a shard is compared by content as well as by name."""
     return tells_content(mark) and not url.endswith(SEALED_NAME)
 
 
 def _names_of(url: str) -> Iterator[str]:
-    """The names by which a shard may have been forgotten: its own, its file's, its folders'."""
+    """Yield the names that may forbid a shard: its own, its file's and its folders'."""
     yield url
     if "#" in url:
         yield whole_of(url)
         if url.endswith(DOCUMENT):
-            # a folder of texts may have been counted as one shard
+            # an earlier version may have counted a folder of texts as one shard
             above = url.rpartition("/")[0]
             while above:
                 yield f"{above}/"

@@ -18,12 +18,11 @@ from streaming_moments.storage.log.schema import Count, Extensible, checked
 
 READS = 6
 WRITES = 6
-# Formats, each with the first version of the package that reads and writes it: the second has
-# documents that are weighted by their lengths, the third halves of the documents, the fourth tables
-# of categorical columns, and each is made only where these are. The fifth lists what was forgotten,
-# or has a column of dates whose texts may have zones: earlier versions may read it, and would count
-# again what it lists, or count by other days. The sixth has halves of what records hold, which
-# earlier versions may read, and would go on with by their places.
+# The first version of the package that reads and writes each format. A store gets the lowest format
+# that it needs: 2 for length weights, 3 for halves, 4 for tables of categorical columns. Format 5
+# is for a list of forgotten shards, or a column of dates whose texts may have zones. Earlier
+# versions may read such a store, but as writers they would ignore the list or use other days.
+# Format 6 is for halves by content: earlier versions may read it, but would assign halves by place.
 _NEEDED = {"length weights": 2, "halves of documents": 3, "categorical columns": 4}
 INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0", 5: "0.3.0", 6: "0.3.0"}
 _CAREFUL = 5
@@ -32,7 +31,7 @@ _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 
 
 class FormatError(StoreError):
-    """A store is of a format this version of the package does not know."""
+    """The package is too old for the format of a store."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,11 @@ class StoreFormat(Extensible):
     Parameters
     ----------
     format, min_reader, min_writer : int
-        Format of the store, and the formats a reader and a writer must know at least.
+        Format of the store, and the lowest formats that readers and writers must support.
     single_writer : bool
-        Whether the user vouched that there is one writer, as the storage refuses no second one.
+        Whether the user guarantees a single writer, on storage that cannot exclude a second one.
     install : str
-        Version of the package that knows these formats, for one that does not; empty if unknown.
+        Version of the package that supports these formats, to name in errors; empty if unknown.
     unknown : mapping
         Keys of later versions, preserved.
     """
@@ -63,11 +62,11 @@ class StoreFormat(Extensible):
 
     @classmethod
     def of(cls, foundation: Foundation, single_writer: bool = False) -> StoreFormat:
-        """The lowest format that holds statistics of a foundation."""
+        """Return the lowest format that supports a foundation."""
         return cls(single_writer=single_writer).raised(foundation)
 
     def raised(self, foundation: Foundation) -> StoreFormat:
-        """The format that holds statistics of a foundation, too."""
+        """Return the format, raised so that it also supports a foundation."""
         needed = max((_NEEDED[one] for one in foundation.since_first), default=1)
         raised = self
         if min(self.format, self.min_reader, self.min_writer) < needed:
@@ -81,11 +80,11 @@ class StoreFormat(Extensible):
         return raised._for_writers(_BY_CONTENT) if foundation.halves_by_content else raised
 
     def for_careful_writers(self) -> StoreFormat:
-        """The format that keeps out writers that know of nothing forgotten, and of no zones."""
+        """Return the format that excludes writers without forgotten shards and time zones."""
         return self._for_writers(_CAREFUL)
 
     def _for_writers(self, needed: int) -> StoreFormat:
-        """The format that keeps out writers of earlier ones, and no readers."""
+        """Return the format that excludes writers below `needed`, but no readers."""
         if self.min_writer >= needed:
             return self
         return replace(
@@ -93,7 +92,7 @@ class StoreFormat(Extensible):
         )
 
     def require_writable(self, url: str) -> None:
-        """Refuse to write what only a later version of the package may write.
+        """Refuse to write a store that only a later version of the package may write.
 
         Raises
         ------
@@ -102,8 +101,8 @@ class StoreFormat(Extensible):
         """
         if self.min_writer > WRITES:
             raise FormatError(
-                f"{url} may be written only by versions of streaming-moments that know store "
-                f"format {self.min_writer}, this one knows {WRITES}; {_upgrade(self.install)}"
+                f"writing {url} needs a version of streaming-moments that supports store format "
+                f"{self.min_writer}, and this one supports {WRITES}; {_upgrade(self.install)}"
             )
 
 
@@ -123,7 +122,7 @@ def write_format(folder: Folder, form: StoreFormat) -> None:
 
 
 def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
-    """Let a store hold statistics of a foundation: versions that cannot count them are kept out."""
+    """Raise the format of a store for a foundation, which excludes older versions."""
     before = read_format(folder)
     raised = before.raised(foundation)
     if raised != before:
@@ -133,7 +132,7 @@ def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
 
 
 def raise_writer(folder: Folder) -> None:
-    """Keep out writers that would count again what was forgotten; raises as `raise_format`."""
+    """Exclude writers that would count forgotten shards again; raises as `raise_format`."""
     before = read_format(folder)
     raised = before.for_careful_writers()
     if raised != before:
@@ -156,17 +155,17 @@ def read_format(folder: Folder) -> StoreFormat:
         )
     content = json_object(data, where)
     needed = content.get("min_reader")
-    # before the seal, which a later format may make in another way
+    # checked before the checksum, which a later format may compute differently
     if isinstance(needed, int) and needed > READS:
         raise FormatError(
-            f"{where}: the store may be read only by versions of streaming-moments that know store "
-            f"format {needed}, this one knows {READS}; {_upgrade(content.get('install'))}"
+            f"{where}: reading the store needs a version of streaming-moments that supports store "
+            f"format {needed}, and this one supports {READS}; {_upgrade(content.get('install'))}"
             f"{_doubt(data, where)}"
         )
     content = unseal(data, where)
     install = content.get("install")
     named = {**content, "install": install if isinstance(install, str) else ""}
-    return checked(_FORMAT, named, f"{where} is not of a known format")
+    return checked(_FORMAT, named, f"{where} is not a valid store format")
 
 
 def _upgrade(install: object) -> str:
@@ -175,9 +174,9 @@ def _upgrade(install: object) -> str:
 
 
 def _doubt(data: bytes, where: str) -> str:
-    """What to say of a file whose seal is not one of this format."""
+    """Return a hint that a file of a later format may be damaged; empty if it is not."""
     try:
         unseal(data, where)
     except StoreError:
-        return "; or the file is damaged, as its SHA-256 does not fit: then restore it from a copy"
+        return "; if the file is damaged (its SHA-256 does not match), restore it from a copy"
     return ""

@@ -1,4 +1,4 @@
-"""Layout: what the folders and files of a store are called, and how its arrays are cut."""
+"""Layout: names of the files and folders of a store, and chunks of its arrays."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.files.arrays import ArraySpec, chunk_path
 
 LARGEST_CHUNK = 32 << 20  # bytes before compression
-LARGEST_BLOCK = 56 << 20  # bytes of all its arrays: a worker has room for some
-FEWEST_BLOCKS = 8  # so that several workers share a small store too
+LARGEST_BLOCK = 56 << 20  # bytes of all its arrays, so that a worker can hold a few blocks
+FEWEST_BLOCKS = 8  # so that several workers also share a small store
 COMMITS = "commits"
 SEGMENTS = "segments"
 MODELS = "models"
-POLISHING = "polishing"  # sums of passes whose model is not committed yet
+POLISHING = "polishing"  # sums of passes of a model that is not committed yet
 SHARDS = "shards.parquet"
 FORMAT_FILE = "format.json"
 _LABEL = 100  # characters
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 def commit_file(version: int) -> str:
-    """Name of a commit.
+    """Name of the file of a commit.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def commit_file(version: int) -> str:
 
 
 def reached_file() -> str:
-    """Name of the note of the version that the log has reached at least."""
+    """Name of the note that holds an existing version, normally the latest."""
     return "reached.json"
 
 
@@ -47,17 +47,17 @@ def segment_folder(segment: str) -> str:
 
 
 def model_folder(name: str, identity: str) -> str:
-    """Folder of a model; the identity keeps two writers of one name apart until one commits."""
+    """Folder of a model; the identity separates two writers that use the same name."""
     return f"{MODELS}/{name}/{identity}"
 
 
 def pass_folder(polishing: str, number: int, part: str) -> str:
-    """Folder of what one pass of a polishing expects of some documents."""
+    """Folder of the sums of one pass of a polishing over some documents."""
     return f"{POLISHING}/{polishing}/{number}-{part}"
 
 
 def vocabulary_file(fingerprint: str) -> str:
-    """File of a vocabulary."""
+    """Name of the file of a vocabulary."""
     return f"vocabulary/{fingerprint}.json"
 
 
@@ -80,13 +80,13 @@ def require_label(text: str) -> str:
     """Raise InvalidInput for a label that is empty, over 100 characters, or not printable."""
     if not 0 < len(text.strip()) <= len(text) <= _LABEL or printable(text) != text:
         raise InvalidInput(
-            f"a topic cannot be called {text[:_LABEL]!r}; use 1 to {_LABEL} characters on one line"
+            f"a topic cannot be named {text[:_LABEL]!r}; use 1 to {_LABEL} characters on one line"
         )
     return text
 
 
 def row_blocks_for(foundation: Foundation) -> int:
-    """Number of row blocks of a new store: at least min(8, n).
+    """Number of row blocks of a new store, at least min(8, n).
 
     No chunk is above 32 MiB, and no block of all arrays above 56 MiB.
 
@@ -108,8 +108,8 @@ def row_blocks_for(foundation: Foundation) -> int:
 class SegmentLayout:
     """How the statistics of a segment are cut into chunks.
 
-    row_blocks : number of interleaved row blocks B, `1 <= B <= n`; row i lies at `[i % B, i // B]`
-    rows : rows that were counted, where they are fewer than the foundation has
+    row_blocks : number of interleaved row blocks B, `1 <= B <= n`; row i is at `[i % B, i // B]`
+    rows : number of counted rows, if the foundation has more
     """
 
     foundation: Foundation
@@ -117,7 +117,7 @@ class SegmentLayout:
     rows: int | None = None
 
     def of_first(self, rows: int | None) -> SegmentLayout:
-        """How the statistics of the first so many rows are cut; None: of all.
+        """Layout of the first `rows` rows only; None means all rows.
 
         Interleaved blocks of fewer rows are the leading rows of those of more.
         """
@@ -125,8 +125,8 @@ class SegmentLayout:
 
     @property
     def specs(self) -> Mapping[str, ArraySpec]:
-        """How each row array is stored: (B, ceil(n / B), ...), one row block a chunk."""
-        # block 0 is the longest: the others end in rows of zeros
+        """Specification of each row array: (B, ceil(n / B), ...), a chunk for each row block."""
+        # block 0 is the longest; the other blocks are padded with zeros
         shapes = self.foundation.shapes(self.block(0), self.rows)
         longest = max(shape[0] for shape in shapes.values())
         return {
@@ -155,11 +155,11 @@ class SegmentLayout:
         return [chunk_path(name, spec, place) for name, spec in self.specs.items()]
 
     def block(self, index: int) -> RowBlock:
-        """Row block `index`; raises InvalidInput if there is none."""
+        """Row block `index`; InvalidInput if it does not exist."""
         return RowBlock(index, self.row_blocks)
 
 
 def _dimensions(name: str, shape: tuple[int, ...], longest: int) -> tuple[str, ...]:
-    """Names of the axes of an array: one name has one size in all of a segment, as xarray asks."""
+    """Names of the axes of an array. As in xarray, a name has one size within a segment."""
     rows = "row" if shape[0] == longest else f"{name}_row"
     return ("block", rows, *(f"{name}_{axis}" for axis in range(2, len(shape) + 1)))

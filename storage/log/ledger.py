@@ -1,4 +1,4 @@
-"""Ledger: which shards are counted in a version, so that none is counted twice."""
+"""Ledger: the list of counted shards of a version, so that no shard counts twice."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ else:
     pc = LazyModule("pyarrow.compute")
 
 _SHOWN = 5
-_ROWS = 1 << 14  # records that are objects at a time
+_ROWS = 1 << 14  # records converted to objects at a time
 
-# Of a few shards, or the column of a table of many.
+# A list of a few shards, or the column of a table of many.
 Urls: TypeAlias = "Sequence[str] | pa.ChunkedArray"
 
 
@@ -50,7 +50,7 @@ class ShardsAlreadyCounted(StoreError):
     Parameters
     ----------
     urls : tuple of str
-        The shards.
+        Names of the shards.
     """
 
     def __init__(self, urls: tuple[str, ...]) -> None:
@@ -62,17 +62,17 @@ class ShardsAlreadyCounted(StoreError):
         more = f" and {len(self.urls) - _SHOWN} more" if len(self.urls) > _SHOWN else ""
         return (
             f"{len(self.urls)} shards are counted already: {shown}{more}; "
-            "gather the statistics again without them"
+            "count the other shards without them"
         )
 
 
 class CopiesCounted(StoreError):
-    """Shards have the content of others that are counted under other names.
+    """Some shards have the same content as shards counted under other names.
 
     Parameters
     ----------
     pairs : tuple of (str, str)
-        A shard, and the counted one of the same content.
+        Each shard, and the counted shard of the same content.
     """
 
     def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
@@ -86,33 +86,33 @@ class CopiesCounted(StoreError):
 
 
 def copy_of(other: str) -> str:
-    """Why a shard is not counted beside another of the same content, with the remedy."""
-    return f"has the content that is counted as {other}; leave it out, or `update` without --unique"
+    """Return the reason and remedy for a shard with the same content as a counted one."""
+    return f"has the same content as {other}; leave it out, or run `update` without --unique"
 
 
 @dataclass(frozen=True)
 class ShardRecord:
-    """A shard that was counted.
+    """A counted shard.
 
     Parameters
     ----------
     url : str
-        Where it was read.
+        URL of the shard.
     size : int
-        In bytes, as stored.
+        Stored size in bytes.
     fingerprint : str
-        Of its content: "etag:..." or "sha256:...".
+        Fingerprint of the content: "etag:..." or "sha256:...".
     documents : int
-        Documents it added to the statistics; passages, if documents are cut.
+        Number of counted documents; number of passages if documents are cut.
     tokens : int
-        Vocabulary tokens it added.
+        Number of counted tokens in the vocabulary.
     outside : int
-        Tokens outside the vocabulary, which were not counted.
+        Number of tokens outside the vocabulary, which were not counted.
 
     Raises
     ------
     InvalidInput
-        A fingerprint of another kind, a negative number or a password in the URL.
+        The fingerprint has another form, a number is negative, or the URL holds a password.
     """
 
     url: str
@@ -124,15 +124,20 @@ class ShardRecord:
 
     def __post_init__(self) -> None:
         if not self.fingerprint.startswith(("etag:", "sha256:")):
-            raise InvalidInput(f"shard {self.url}: fingerprint {self.fingerprint!r}; give etag:...")
+            raise InvalidInput(
+                f"shard {self.url} has fingerprint {self.fingerprint!r}; give etag:... or "
+                "sha256:..."
+            )
         if min(self.size, self.documents, self.tokens, self.outside) < 0:
             raise InvalidInput(f"shard {self.url} has a negative size or count; give at least 0")
         if "://" in self.url and urlsplit(self.url).password is not None:
-            raise InvalidInput("a shard's URL holds a password; give it in the storage options")
+            raise InvalidInput(
+                "a shard's URL holds a password; give the password in the storage options"
+            )
 
 
 def table_of(records: Iterable[ShardRecord]) -> pa.Table:
-    """Arrow table of records."""
+    """Convert records to an Arrow table."""
     return pa.Table.from_pylist([vars(record) for record in records], schema=record_schema())
 
 
@@ -145,7 +150,7 @@ class Ledger:
     tables : mapping
         Arrow table of the records of each segment, by the segment's id.
     removed : frozenset of str
-        Identifiers of the segments that are subtracted, with their records.
+        Identifiers of subtracted segments, whose records do not count.
 
     Examples
     --------
@@ -168,38 +173,38 @@ class Ledger:
         return (ShardRecord(**row) for batch in batches for row in batch.to_pylist())
 
     def records(self, segment: str) -> tuple[ShardRecord, ...]:
-        """Records of one segment, by its identifier."""
+        """Return the records of the segment with this identifier."""
         return tuple(ShardRecord(**row) for row in self.tables[segment].to_pylist())
 
     def of_segments(self, references: Iterable[SegmentReference]) -> Ledger:
-        """Ledger of some of the segments, each with its sign."""
+        """Return the ledger of some of the segments, each with its sign."""
         chosen = list(references)
         removed = frozenset(part.id for part in chosen if part.sign < 0)
         return Ledger({part.id: self.tables[part.id] for part in chosen}, removed)
 
     def to_parquet(self) -> bytes:
-        """File of the records of all segments, which a sum of them has; see `tables_of_sums`."""
+        """Encode the records of all segments for their sum; see `tables_of_sums`."""
         return tables_to_parquet(self.tables)
 
     def holds_any(self, segment: str, urls: Iterable[str]) -> bool:
-        """Whether a segment, by its identifier, has a record of one of some URLs."""
+        """Whether the segment with this identifier has a record of any of some URLs."""
         column = self.tables[segment]["url"]
         return bool(pc.any(pc.is_in(column, pa.array(list(urls), pa.string()))).as_py())
 
     def held(self, segment: str, urls: Iterable[str]) -> set[str]:
-        """URLs for which a segment, by its identifier, has a record."""
+        """Return the URLs with a record in the segment with this identifier."""
         column = self.tables[segment]["url"]
         return set(column.filter(pc.is_in(column, pa.array(list(urls), pa.string()))).to_pylist())
 
     def find(self, url: str) -> ShardRecord | None:
-        """Record of a shard; None if it is not counted."""
+        """Return the record of a shard; None if it is not counted."""
         place = self._places.get(url)
         if place is None:
             return None
         return ShardRecord(**{name: self._table[name][place].as_py() for name in [*COLUMNS]})
 
     def beside(self, urls: Urls, columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Records of some URLs in their order; a row of nulls for each that is not counted.
+        """Return the records of some URLs in order; a row of nulls for each uncounted URL.
 
         Examples
         --------
@@ -208,14 +213,14 @@ class Ledger:
         [None, 10]
         """
         given = _column(urls)
-        # searched for among the counted, not the other way round: these may be few, those many
+        # filters the counted URLs by the given ones, as there may be few given and many counted
         table = self._table.select(list(dict.fromkeys(["url", *columns])))
         counted = table.filter(pc.is_in(table["url"], given))
         return counted.select(columns).take(pc.index_in(given, counted["url"]))
 
     @cached_property
     def parts(self) -> Mapping[str, tuple[ShardRecord, ...]]:
-        """What came to counted files later, by the URL of the file, in order."""
+        """Records of parts appended to counted files, by the URL of the file, in order."""
         table = self._table
         table = table.filter(pc.match_substring(table["url"], FROM_BYTE))
         found: dict[str, list[ShardRecord]] = {}
@@ -228,24 +233,24 @@ class Ledger:
         }
 
     def counted(self, urls: Sequence[str]) -> tuple[str, ...]:
-        """Those of some URLs that are counted already, in their order."""
+        """Return the URLs that are counted already, in their order."""
         given = pa.array(urls, pa.string())
         counted = self._table["url"]
         found = set(counted.filter(pc.is_in(counted, given)).to_pylist())
         return tuple(url for url in urls if url in found)
 
     def under(self, beginning: str) -> tuple[str, ...]:
-        """Counted URLs that begin so, sorted."""
+        """Return counted URLs that begin with a text, sorted."""
         urls = self._table["url"]
         return tuple(sorted(urls.filter(pc.starts_with(urls, beginning)).to_pylist()))
 
     def copies(
         self, records: Sequence[ShardRecord], away: Set[str] = frozenset()
     ) -> tuple[tuple[str, str], ...]:
-        """Of some records those whose content is counted under another name, with that name.
+        """Return records whose content is counted under another name, with that name.
 
-        Only marks of content of one kind are compared, and sizes. Of several records of the same
-        content, all but the first are copies of it. Counted shards that are `away` do not count.
+        Compares sizes, and fingerprints that identify content. Among several records of the same
+        content, all but the first are copies. Counted shards in `away` are ignored.
         """
         telling = [record for record in records if tells_content(record.fingerprint)]
         marks = pa.array([record.fingerprint for record in telling], pa.string())
@@ -264,9 +269,9 @@ class Ledger:
         return tuple(found)
 
     def contents(self, sizes: NDArray[np.int64] | None = None) -> dict[tuple[str, int], str]:
-        """URL of the first shard of each content that a fingerprint tells, by that and the size.
+        """Map each content (fingerprint and size) to the URL of the first shard that has it.
 
-        With `sizes` only of contents of one of these sizes.
+        Only fingerprints that identify content are used. `sizes` limits the sizes of the contents.
         """
         table = self._table
         if sizes is not None:
@@ -279,9 +284,10 @@ class Ledger:
         return first
 
     def overlaps(self, urls: Urls) -> tuple[tuple[str, str], ...]:
-        """Of some URLs those within a counted folder, or folders of a counted shard, with that.
+        """Pair URLs with counted shards that hold the same documents.
 
-        Or of a file that is counted as one document, or the reverse; or of which parts are counted.
+        These are counted folders that contain a URL, and counted shards in a given folder. Also
+        files that are counted as one document or in parts, and the reverse.
         """
         given, counted = _column(urls), self._table["url"]
         folders, above = set(_folders(counted)), set(_folders(given))
@@ -304,13 +310,13 @@ class Ledger:
         return tuple(found + [pair for pair in twins if pair[1] in both])
 
     def repeated(self) -> tuple[str, ...]:
-        """URLs that are counted more than once; there must be none."""
+        """Return URLs that are counted more than once; an intact ledger has none."""
         counts = self._table["url"].combine_chunks().value_counts()
         twice = pc.greater(counts.field("counts"), 1)
         return tuple(counts.field("values").filter(twice).to_pylist())
 
     def overdrawn(self) -> tuple[str, ...]:
-        """URLs of records that are taken away more often than added; there must be none."""
+        """Return URLs that are subtracted more often than added; an intact ledger has none."""
         net = self._net
         return tuple(net["url"].filter(pc.less(net["sign_sum"], 0)).to_pylist())
 
@@ -323,13 +329,13 @@ class Ledger:
             )
         net = self._net
         counted = net.filter(pc.greater(net["sign_sum"], 0))
-        # a record counted twice stays twice, so that it is found out
+        # a record counted twice stays twice, so that `repeated` finds it
         times = np.repeat(np.arange(counted.num_rows), counted["sign_sum"].to_numpy())
         return counted.select([*COLUMNS]).take(pa.array(times))
 
     @property
     def _net(self) -> pa.Table:
-        """Each record once, with the sum of its signs."""
+        """Distinct records with the sum of their signs."""
         signed = [
             table.append_column(
                 "sign", pa.repeat(-1 if name in self.removed else 1, table.num_rows)
@@ -361,7 +367,7 @@ def _texts(urls: pa.ChunkedArray) -> Iterator[str]:
 
 
 def _above(url: str) -> Iterator[str]:
-    """The folders that a file or folder is in, the nearest first."""
+    """Yield the folders that contain a file or folder, the nearest first."""
     above = url.rstrip("/")
     while "/" in above:
         above = above.rpartition("/")[0]
@@ -374,9 +380,9 @@ def read_ledger(
     known: Ledger,
     sums: Iterable[SegmentSum] = (),
 ) -> Ledger:
-    """Read the ledger of some segments; reads only those that are not in `known`.
+    """Read the ledger of some segments; tables in `known` are not read again.
 
-    Of segments of which one of the `sums` is, the records are read from it, in one file.
+    The records of segments with a sum among `sums` are read from the sum, as one file.
     """
     tables = dict(known.tables)
     if any(reference.id not in tables for reference in references):
@@ -384,14 +390,14 @@ def read_ledger(
     missing = [reference for reference in references if reference.id not in tables]
     for reference, content, where in _ledger_files(folder, missing):
         if content is None:
-            raise StoreError(f"{where} is in no manifest; restore the segment from a copy")
+            raise StoreError(f"{where} is not in the manifest; restore the segment from a copy")
         tables[reference.id] = table_from_parquet(content, where)
     removed = frozenset(reference.id for reference in references if reference.sign < 0)
     return Ledger({reference.id: tables[reference.id] for reference in references}, removed)
 
 
 def _read_sums(folder: Folder, parts: Iterable[Part], tables: dict[str, pa.Table]) -> None:
-    """Add the tables that sums have of segments that lack them; of a sum without, those within."""
+    """Add missing tables of segments from their sums, or from sums nested in these."""
     waiting = [part for part in parts if _lacks(part, tables)]
     while waiting:
         found = tables_of_sums(folder, waiting)
@@ -406,9 +412,9 @@ def _lacks(part: Part, tables: Mapping[str, pa.Table]) -> TypeGuard[Summed]:
 
 
 def tables_of_sums(folder: Folder, sums: Sequence[Summed]) -> list[dict[str, pa.Table] | None]:
-    """Records that each sum has of its segments, by identifier; None where it has not all of them.
+    """Read the records of its segments from each sum, by identifier; None if some are missing.
 
-    Earlier versions of the package wrote sums without, and one may be gone or damaged.
+    Earlier versions of the package wrote sums without records, and a sum may be missing or damaged.
     """
     references, found = [replace(one.reference, sign=1) for one in sums], []
     try:
@@ -425,7 +431,7 @@ def tables_of_sums(folder: Folder, sums: Sequence[Summed]) -> list[dict[str, pa.
 def _ledger_files(
     folder: Folder, references: Sequence[SegmentReference]
 ) -> Iterator[tuple[SegmentReference, bytes | None, str]]:
-    """Content of the ledger of each segment or sum, None where it has none, and where it is."""
+    """Yield the content of the ledger of each segment or sum, or None, and its place."""
     manifests = segment_manifests(folder, references)
     names = [f"{segment_folder(one.id)}/{SHARDS}" for one in references]
     there = [name for name, one in zip(names, manifests, strict=True) if SHARDS in one.files]
@@ -438,5 +444,5 @@ def _ledger_files(
 
 
 def outside_of(records: Sequence[ShardRecord]) -> float | None:
-    """Share of the tokens of some shards that is outside the vocabulary; None without tokens."""
+    """Share of the tokens of some shards outside the vocabulary; None without tokens."""
     return outside_share(sum(one.tokens for one in records), sum(one.outside for one in records))

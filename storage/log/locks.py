@@ -1,4 +1,4 @@
-"""Locks: one run at a time in a store's folder, taken over when it is dead or its time is over."""
+"""Locks: allow one run at a time in a store's folder; dead or expired runs lose the lock."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ else:
 LOCKS = "locks"
 LONGEST_EXPIRY = timedelta(days=365)
 _FILE = re.compile(r"(\d{20})\.json")
-_KEPT = 100  # notes that stay: whoever is further behind than these has slept too long
-_LOOKS = 0.1, 1.0  # seconds between two looks at a lock that is waited for
-_BEATS = 8  # renewals in the time of a lock that a thread keeps
-_SKEW = timedelta(minutes=1)  # by which machines of one storage may differ about the time
+_KEPT = 100  # notes that are not deleted; a run that is further behind has lost the lock
+_LOOKS = 0.1, 1.0  # seconds between two attempts to get a lock
+_BEATS = 8  # times that a thread renews a lock before it would expire
+_SKEW = timedelta(minutes=1)  # largest difference between clocks of the storage's machines
 
 
 class LockHeld(StoreError):
@@ -39,23 +39,23 @@ class LockHeld(StoreError):
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock that is held. Get one with `acquire`.
+    """A held lock. Get one with `acquire`.
 
-    Each change of hands is a new note, numbered one higher and created only if it is not there:
-    so of two that find a lock free, or expired, one takes it.
+    Each change of the lock is a note with the next number, created only if it does not exist. If
+    two runs find a lock free or expired, only one of them creates the note.
 
     Parameters
     ----------
     folder : Folder
-        Where the notes are.
+        Folder of the notes.
     number : int
-        Of the note that says it is ours.
+        Number of the note that gives this run the lock.
     holder : str
         32 hexadecimal digits.
     expiry : timedelta
-        For how long it is held from each renewal on.
+        Time from each renewal until the lock expires.
     fence : int
-        Number of the note by which it became ours: higher than that of any holder before.
+        Number of the note that acquired the lock; higher than that of all earlier holders.
 
     Examples
     --------
@@ -74,28 +74,28 @@ class Lock:
 
     @classmethod
     def acquire(cls, folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Lock:
-        """Take the lock, if nobody holds it or its time is over by the storage's clock.
+        """Acquire the lock if it is free, or has expired by the storage's clock.
 
-        One whose process ran on this machine and is gone is taken over at once. After the clock
-        was set back, a lock is free that was not renewed for its time since somebody looked first.
+        The lock of a dead process of this machine is free at once. If the clock was set
+        back, a lock is free when it was not renewed for its expiry after the first look at it.
 
         Parameters
         ----------
         folder : Folder
-            Where the notes are.
+            Folder of the notes.
         expiry : timedelta
-            For how long it is held from each renewal on.
+            Time from each renewal until the lock expires.
         patience : timedelta
-            For how long one that another holds is waited for.
+            Longest time to wait for another holder.
 
         Raises
         ------
         InvalidInput
-            An expiry that is not above 0, or above a year.
+            The expiry is not above 0, or is above a year.
         LockHeld
-            Another run holds it: says until when.
+            Another run holds the lock. The error says until when.
         StoreError
-            The storage cannot be read or written, or the latest note is none.
+            The storage cannot be read or written, or the latest note is damaged.
         """
         if not timedelta(0) < expiry <= LONGEST_EXPIRY:
             raise InvalidInput(
@@ -103,7 +103,7 @@ class Lock:
                 f"{LONGEST_EXPIRY.days} days"
             )
         if not patience:
-            # tenacity takes a tenth of a second to load
+            # skips tenacity, which takes a tenth of a second to load
             return cls._taken(folder, expiry)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(LockHeld),
@@ -115,7 +115,7 @@ class Lock:
 
     @classmethod
     def _taken(cls, folder: Folder, expiry: timedelta) -> Lock:
-        """As `acquire`, or nobody waits."""
+        """Acquire the lock as `acquire`, without waiting."""
         number, marks = _latest(folder), list[str]()
         if number:
             note, now = _read(folder, number), folder.clock()
@@ -126,14 +126,15 @@ class Lock:
                 if not _was_silent_since(folder, number, now, note.expiry):
                     raise LockHeld(
                         f"{folder.url}/{_file(number)} holds the lock {until}, by the storage's "
-                        f"clock longer than the {note.expiry} that a run holds it: a clock was "
-                        "wrong. The lock is free if that run does not renew it for as long; "
-                        "delete that file if no run is going on"
+                        f"clock longer than its expiry of {note.expiry}, so a clock was wrong. The "
+                        "lock becomes free if its run does not renew it for that long; delete "
+                        "this file if no run is active"
                     )
             elif held and now < note.until:
                 raise LockHeld(
-                    f"another run holds the lock of {folder.url} {until}; wait for it to end. One "
-                    "that died is taken over at once where it ran, elsewhere after that time"
+                    f"another run holds the lock of {folder.url} {until}; wait for it to end. The "
+                    "lock of a dead run is free at once on its own machine, elsewhere after that "
+                    "time"
                 )
         lock = cls(folder, number, uuid.uuid4().hex, expiry)._next()
         old = range(max(1, lock.number - 2 * _KEPT), lock.number - _KEPT)
@@ -141,12 +142,12 @@ class Lock:
         return replace(lock, fence=lock.number)
 
     def above(self, fence: int) -> Lock:
-        """The lock with a fence above one that was used, though the notes of it were deleted.
+        """Return the lock with a fence above a used one, for a log whose notes were deleted.
 
         Raises
         ------
         LockHeld
-            They were not: another run has taken it over.
+            Another run took over the lock.
         StoreError
             The storage cannot be written.
         """
@@ -155,19 +156,19 @@ class Lock:
         return replace(lock, fence=lock.number)
 
     def renewed(self) -> Lock:
-        """The lock, held from now on for its time.
+        """Renew the lock: its expiry begins again.
 
         Raises
         ------
         LockHeld
-            Another run has taken it over after it had expired.
+            The lock had expired, and another run took it over.
         StoreError
             The storage cannot be written.
         """
         return self._next()
 
     def release(self) -> None:
-        """Let the next one have it; raises as `renewed`."""
+        """Release the lock; raises as `renewed`."""
         self._next(released=True)
 
     def _next(self, released: bool = False) -> Lock:
@@ -178,25 +179,23 @@ class Lock:
         if found is not None:
             if _read(self.folder, mine.number).holder != self.holder:
                 raise LockHeld(
-                    f"another run has taken the lock of {self.folder.url}; run it again when that "
-                    "one has ended, or give the lock a longer expiry"
+                    f"another run took over the lock of {self.folder.url}; run this again "
+                    "after it has ended, or give the lock a longer expiry"
                 )
-            # of another time: we were told that nobody knows whether it is there
+            # an earlier attempt of this run created it without learning so
             return mine._next(released)
-        # whoever slept while notes were deleted has made one that was there before
+        # a run that slept while notes were deleted may have created an old number again
         self._require_latest(mine.number)
         return mine
 
     def _require_latest(self, number: int) -> None:
         if _latest(self.folder) != number:
-            raise LockHeld(
-                f"other runs have taken the lock of {self.folder.url} since; run it again"
-            )
+            raise LockHeld(f"other runs took over the lock of {self.folder.url}; run this again")
 
 
 @contextmanager
 def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) -> Iterator[None]:
-    """Hold a lock for as long as a block lasts; a thread renews it.
+    """Hold a lock during a block; a thread renews it.
 
     Raises LockHeld if another run holds it, or took it over before the block ended.
     """
@@ -204,7 +203,7 @@ def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) 
 
     def keep() -> None:
         while not over.wait(expiry.total_seconds() / _BEATS):
-            # tried again; the end of the block says whether another has taken it over
+            # failures are retried; the end of the block finds out if the lock was lost
             with suppress(StoreError):
                 latest[0] = latest[0].renewed()
 
@@ -219,19 +218,19 @@ def held(folder: Folder, expiry: timedelta, patience: timedelta = timedelta(0)) 
 
 
 def fenced(change: Callable[[Commit], Commit], fence: int) -> Callable[[Commit], Commit]:
-    """Let a change raise LockHeld once a commit was made under a later lock.
+    """Wrap a change so that it raises LockHeld after a commit under a later lock.
 
-    A run that sleeps past its lock's time cannot know at its next commit that it was taken over.
-    The log does, as each commit keeps the highest fence up to it. Fence 0 is a writer without a
+    A run that slept past the expiry of its lock does not notice that another took it over. The log
+    does, as each commit stores the highest fence so far. Fence 0 is a writer without a
     lock, which is never refused.
     """
 
     def under_lock(head: Commit) -> Commit:
         if fence and fence < head.fence:
             raise LockHeld(
-                f"version {head.version} was committed under lock {head.fence}, this run holds "
-                f"lock {fence}: it was taken for dead and was taken over, and commits no more; run "
-                "it again when the other one has ended, or give the lock a longer expiry"
+                f"version {head.version} was committed under lock {head.fence}, and this run holds "
+                f"the expired lock {fence}, so it may not commit; run it again after the other run "
+                "has ended, or give the lock a longer expiry"
             )
         return replace(change(head), fence=fence or head.fence)
 
@@ -240,7 +239,7 @@ def fenced(change: Callable[[Commit], Commit], fence: int) -> Callable[[Commit],
 
 @dataclass(frozen=True)
 class _Note:
-    """Who holds the lock until when, by the storage's clock, for how long at a time, and where."""
+    """Content of a note: the holder, its process, and when the lock expires."""
 
     holder: str
     until: datetime
@@ -258,12 +257,14 @@ class _Note:
         content = unseal(data, where)
         holder, released = content["holder"], content["released"]
         until = datetime.fromisoformat(content["until"])
-        # earlier versions of the package wrote neither
+        # earlier versions of the package wrote neither expiry nor process
         expiry = timedelta(seconds=content.get("expiry", LONGEST_EXPIRY.total_seconds()))
         process = content.get("process", "")
         texts = isinstance(holder, str) and isinstance(process, str)
         if not texts or not isinstance(released, bool) or until.tzinfo is None:
-            raise ValueError("a holder, a time with its zone, and whether it was released")
+            raise ValueError(
+                "a note needs a holder, a time with its zone, and whether it was released"
+            )
         return cls(holder, until.astimezone(UTC), released, min(expiry, LONGEST_EXPIRY), process)
 
 
@@ -274,10 +275,10 @@ def _latest(folder: Folder) -> int:
 
 
 def _was_silent_since(folder: Folder, number: int, now: datetime, expiry: timedelta) -> bool:
-    """Whether the latest note is as old as the expiry since it was first seen to be in the future.
+    """Whether the holder of a note from the future has not renewed it for the expiry.
 
-    The time of the note says nothing after the clock was set back: a mark beside it says since
-    when, by the clock as it is now, the holder has not renewed it.
+    If the clock was set back, the time of the note is useless. A mark beside the note records
+    when the note was first seen, by the present clock.
     """
     mine = seal({"seen": now.isoformat()})
     first = create_once(folder, _mark(number), mine)
@@ -288,7 +289,7 @@ def _was_silent_since(folder: Folder, number: int, now: datetime, expiry: timede
         seen = datetime.fromisoformat(unseal(first, where)["seen"])
     except (LookupError, TypeError, ValueError) as why:
         raise StoreError(f"{where} is damaged; delete it") from why
-    if now < seen:  # it was set back once more
+    if now < seen:  # the clock was set back once more
         folder.write(_mark(number), mine)
     return now - seen > expiry
 
@@ -300,7 +301,7 @@ def _read(folder: Folder, number: int) -> _Note:
         return _Note.unsealed(data, where)
     except (StoreError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as why:
         raise StoreError(
-            f"{where} is damaged or is no lock; delete it if no run is going on"
+            f"{where} is damaged or is not a lock; delete it if no run is active"
         ) from why
 
 

@@ -1,4 +1,4 @@
-"""Manifests: which files there are, with their sizes and hashes."""
+"""Manifests: lists of the files of a folder, with sizes and hashes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming_moments.storage.log.layout import segment_folder
 from streaming_moments.storage.log.schema import Count, Days, Digest, Path, checked
 
 MANIFEST = "manifest.json"
-_AT_ONCE = 8  # files held in memory while they are verified, up to 32 MiB each
+_AT_ONCE = 8  # files of up to 32 MiB in memory during verification
 _RESTORE = "restore it from a copy"
 _FilesJson = dict[Path, tuple[Count, Digest]]
 
@@ -30,13 +30,13 @@ class FileRecord:
     Parameters
     ----------
     path : str
-        Within the folder of the manifest.
+        Path within the folder of the manifest.
     size : int
-        In bytes.
+        Size in bytes.
     sha256 : str
         64 hexadecimal digits.
     largest : int
-        Largest magnitude of a number in it, where sums of it are to stay below a bound.
+        Largest magnitude of its numbers, for files whose sums must stay below a bound.
     """
 
     path: str
@@ -46,17 +46,17 @@ class FileRecord:
 
     @classmethod
     def of(cls, path: str, content: bytes, largest: int = 0) -> FileRecord:
-        """Record of a file from the bytes that are written to it."""
+        """Make the record of a file from its content."""
         return cls(path, len(content), hashlib.sha256(content).hexdigest(), largest)
 
 
 @dataclass(frozen=True)
 class SegmentManifest:
-    """What a segment's manifest says.
+    """Content of a segment's manifest.
 
     files : record of every file, by path
-    documents, tokens, shards : what was counted
-    names : fingerprints of what it was gathered on, as in `Foundation.names`
+    documents, tokens, shards : numbers of counted documents, tokens and shards
+    names : fingerprints of its foundation, as in `Foundation.names`
     dates : days of its documents
     """
 
@@ -70,7 +70,7 @@ class SegmentManifest:
 
 @dataclass(frozen=True)
 class _SegmentJson:
-    """As `SegmentManifest`."""
+    """`SegmentManifest` as it is in JSON."""
 
     files: _FilesJson
     documents: Count
@@ -86,14 +86,14 @@ _SEGMENT = TypeAdapter(_SegmentJson)
 
 
 def files_to_json(files: Iterable[FileRecord]) -> dict[str, list[Any]]:
-    """Path to size and hash, in order of the paths."""
+    """Map each path to size and hash, in order of the paths."""
     ordered = sorted(files, key=lambda file: file.path)
     return {file.path: [file.size, file.sha256] for file in ordered}
 
 
 def files_from_json(content: object, where: str) -> dict[str, FileRecord]:
-    """Records by path; raises StoreError also for a path that leaves the folder."""
-    return _records(checked(_FILES, content, f"{where} gives no size and SHA-256 of its files"))
+    """Decode records by path; StoreError also for a path that leaves the folder."""
+    return _records(checked(_FILES, content, f"{where} has no valid list of files"))
 
 
 def _records(files: _FilesJson) -> dict[str, FileRecord]:
@@ -101,9 +101,9 @@ def _records(files: _FilesJson) -> dict[str, FileRecord]:
 
 
 def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Read the manifests of some folders, by name and committed SHA-256.
+    """Read the manifests of some folders, given the committed SHA-256 of each.
 
-    Raises StoreError also for a manifest other than the one that was committed.
+    Raises StoreError also for a manifest that differs from the committed one.
     """
     contents = []
     found = folder.read_all([f"{name}/{MANIFEST}" for name in digests])
@@ -111,7 +111,7 @@ def read_manifests(folder: Folder, digests: Mapping[str, str]) -> list[dict[str,
         where = f"{folder.url}/{name}/{MANIFEST}"
         content = unseal(data, where)
         if hashlib.sha256(data).hexdigest() != digest:
-            raise StoreError(f"{where} is not the manifest that was committed; restore it")
+            raise StoreError(f"{where} differs from the committed manifest; restore it from a copy")
         contents.append(content)
     return contents
 
@@ -121,7 +121,7 @@ def segment_manifests(
 ) -> list[SegmentManifest]:
     """Read the manifests of segments, as `read_manifests`.
 
-    Raises StoreError also for one that names a file outside the segment.
+    Raises StoreError also for a manifest that names a file outside the segment.
     """
     names = {segment_folder(reference.id): reference.manifest for reference in references}
     contents = read_manifests(folder, names)
@@ -132,7 +132,7 @@ def segment_manifests(
 
 
 def _segment_manifest(content: Mapping[str, Any], where: str) -> SegmentManifest:
-    found = checked(_SEGMENT, content, f"{where} describes no segment")
+    found = checked(_SEGMENT, content, f"{where} is not a valid manifest of a segment")
     return SegmentManifest(
         _records(found.files),
         found.documents,
@@ -146,11 +146,11 @@ def _segment_manifest(content: Mapping[str, Any], where: str) -> SegmentManifest
 def read_files(
     folder: Folder, name: str, files: Mapping[str, FileRecord], paths: Iterable[str]
 ) -> dict[str, bytes]:
-    """Read files in the folder `name`, and check the size and hash of each by its record."""
+    """Read files in the folder `name`, and check the size and hash of each."""
     wanted = list(paths)
     for path in wanted:
         if path not in files:
-            raise StoreError(f"{folder.url}/{name}/{MANIFEST} has no file {path}; restore it")
+            raise StoreError(f"{folder.url}/{name}/{MANIFEST} does not list {path}; restore it")
     contents = folder.read_all([f"{name}/{path}" for path in wanted], _limits(files, wanted))
     for path, content in zip(wanted, contents, strict=True):
         require_file(f"{folder.url}/{name}/{path}", content, files[path])
@@ -165,25 +165,26 @@ def require_file(where: str, content: bytes, record: FileRecord) -> None:
 
 
 def damage(where: str, content: bytes, record: FileRecord) -> str:
-    """What is wrong with a file's content; empty if nothing is."""
+    """Describe the damage of a file's content; empty if it is intact."""
     if len(content) != record.size:
         return f"{where} does not have {record.size} bytes"
     if hashlib.sha256(content).hexdigest() != record.sha256:
-        return f"{where} is damaged (its SHA-256 is not the recorded one)"
+        return f"{where} is damaged (its SHA-256 differs from the recorded one)"
     return ""
 
 
 def misfits(
     where: str, found: Mapping[str, int], files: Mapping[str, FileRecord]
 ) -> Iterator[tuple[str, str]]:
-    """Yield each file that a listing does not show as it was written, with the remedy.
+    """Yield each file that differs from its record in a listing, with the remedy.
 
-    `where` names the folder, `found` gives the bytes of each listed file by path. The manifest
+    `where` names the folder, `found` maps the path of each listed file to its bytes. The manifest
+    itself need not be among the records.
     itself need not be among the records.
     """
     for path in sorted((found.keys() | files.keys()) - {MANIFEST}):
         if path not in files:
-            yield f"{where}/{path} is in no manifest", "move it out of the store"
+            yield f"{where}/{path} is not in the manifest", "move it out of the store"
         elif path not in found:
             yield f"{where}/{path} is missing", _RESTORE
         elif found[path] != files[path].size:
@@ -194,7 +195,7 @@ def misfits(
 def problems_with_files(
     folder: Folder, name: str, files: Mapping[str, FileRecord]
 ) -> Iterator[str]:
-    """Each file of the folder `name` that is missing, damaged or in no manifest."""
+    """Describe files of the folder `name` that are missing, damaged or unlisted."""
     found = folder.sizes(name)
     for problem, _ in misfits(f"{folder.url}/{name}", found, files):
         yield problem
@@ -211,5 +212,5 @@ def problems_with_files(
 
 
 def _limits(files: Mapping[str, FileRecord], paths: Iterable[str]) -> list[int]:
-    # one byte more than there should be, so that a file that grew is found out
+    # one byte more than recorded, so that a file that has grown is noticed
     return [files[path].size + 1 for path in paths]

@@ -1,4 +1,4 @@
-"""Processes: what a note says of the one that wrote it, and whether that is provably gone."""
+"""Processes: a mark that identifies a process, and whether that process is dead."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import socket
 from pathlib import Path
 
 _MARK = re.compile(r"([0-9a-f]{32}) ([1-9]\d{0,8}) (\d{1,20})")
-_DEAD = frozenset("ZX")  # a zombie has nothing left but its number
-_STATE, _STARTED = 0, 19  # fields of /proc/PID/stat behind the name
+_DEAD = frozenset("ZX")  # zombie and dead
+_STATE, _STARTED = 0, 19  # fields of /proc/PID/stat after the name
 
 
 def mark_of_process() -> str:
-    """Mark of this process: its machine since that began, its number, and when it began.
+    """Return the mark of this process: its machine and boot, its number, and its start time.
 
-    Empty where that cannot be told: of systems without /proc.
+    Empty on systems without /proc.
 
     Examples
     --------
@@ -28,9 +28,9 @@ def mark_of_process() -> str:
 
 
 def is_gone(mark: str) -> bool:
-    """Whether a process ran here, on this machine and since it began, and runs no more.
+    """Whether a process ran on this machine since boot, and has ended.
 
-    Of another machine, another container, or a mark that says nothing it is not known: False.
+    False if unknown: for another machine, another container or an empty mark.
     """
     found = _MARK.fullmatch(mark)
     if found is None or found[1] != _machine():
@@ -41,14 +41,14 @@ def is_gone(mark: str) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        pass  # somebody else's, which is there
-    # another may have its number by now; one that is hidden from us is not gone
+        pass  # the process exists and belongs to another user
+    # another process may have its number now; a hidden process counts as running
     now = _state_of(pid)
     return now is not None and (now[0] in _DEAD or now[1] != found[3])
 
 
 def _machine() -> str:
-    """Digest of the host, when it began, and the container within which numbers are unique."""
+    """Digest of the host, its boot, and the container in which numbers are unique."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
         numbers = os.readlink("/proc/self/ns/pid")
@@ -56,13 +56,13 @@ def _machine() -> str:
     except OSError:
         return ""
     if known_as != str(os.getpid()):
-        return ""  # this /proc tells of numbers outside of the container
+        return ""  # this /proc shows the numbers outside of the container
     told = f"{socket.gethostname()} {boot.strip()} {numbers}"
     return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
 def _state_of(pid: int) -> tuple[str, str] | None:
-    """State of a process and when it began, in ticks since the machine did."""
+    """State of a process and its start, in ticks since boot; None if it is unknown."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""Record files: the records of a segment's shards as an Arrow table, and its Parquet file."""
+"""Record files: the records of a segment's shards as an Arrow table and a Parquet file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ else:
     pq = LazyModule("pyarrow.parquet")
 
 COLUMNS = ("url", "size", "fingerprint", "documents", "tokens", "outside")
-_SEGMENT = "segment"  # column of the records of several
+_SEGMENT = "segment"  # column with the segment of each record
 _FEW = 1 << 14  # URLs
 _HTTP = "(?i)^https?://"
 
@@ -36,7 +36,7 @@ def record_schema() -> pa.Schema:
 
 
 def table_to_parquet(table: pa.Table) -> bytes:
-    """Parquet file of a table of records."""
+    """Encode a table of records as a Parquet file."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     content: bytes = sink.getvalue().to_pybytes()
@@ -44,7 +44,7 @@ def table_to_parquet(table: pa.Table) -> bytes:
 
 
 def tables_to_parquet(tables: Mapping[str, pa.Table]) -> bytes:
-    """Parquet file of the records of several segments, with a column of their identifiers."""
+    """Encode the records of several segments as Parquet, with a column of their identifiers."""
     marked = [
         table.append_column(_SEGMENT, pa.repeat(pa.scalar(name, pa.string()), table.num_rows))
         for name, table in tables.items()
@@ -53,7 +53,7 @@ def tables_to_parquet(tables: Mapping[str, pa.Table]) -> bytes:
 
 
 def tables_from_parquet(content: bytes, where: str) -> dict[str, pa.Table]:
-    """Tables of the records of each segment, as `tables_to_parquet` has written them."""
+    """Decode the records of each segment from a file of `tables_to_parquet`."""
     table, segments = _read(content, where, _SEGMENT)
     encoded = segments.combine_chunks().dictionary_encode()
     places = encoded.indices.to_numpy()
@@ -67,19 +67,21 @@ def tables_from_parquet(content: bytes, where: str) -> dict[str, pa.Table]:
 
 
 def table_from_parquet(content: bytes, where: str) -> pa.Table:
-    """Table of the records in a Parquet file, under the names that `shard_name` gives today."""
+    """Decode a Parquet file of records; converts names to the present form of `shard_name`."""
     return _read(content, where)[0]
 
 
 def _read(content: bytes, where: str, *more: str) -> tuple[pa.Table, Any]:
-    """As `table_from_parquet`, and a further column."""
+    """Decode as `table_from_parquet`, with a further column."""
     try:
         found = pq.ParquetFile(pa.BufferReader(content)).read().select([*COLUMNS, *more])
         table = found.select([*COLUMNS])
         table = table if table.schema.equals(record_schema()) else table.cast(record_schema())
     except (pa.ArrowException, KeyError) as error:
-        raise StoreError(f"{where} holds no shard records ({error}); restore it") from error
-    # earlier versions of the package kept signatures, and hosts as they were spelled
+        raise StoreError(
+            f"{where} is not a table of shard records ({error}); restore it"
+        ) from error
+    # earlier versions of the package stored signatures, and hosts as they were spelled
     if _any_of_web(table["url"]):
         names = [shard_name(url) for url in table["url"].to_pylist()]
         table = table.set_column(0, record_schema().field("url"), pa.array(names, pa.string()))
@@ -89,5 +91,5 @@ def _read(content: bytes, where: str, *more: str) -> tuple[pa.Table, Any]:
 def _any_of_web(urls: pa.ChunkedArray) -> bool:
     if len(urls) > _FEW:
         return bool(pc.any(pc.match_substring_regex(urls, _HTTP)).as_py())
-    # what computes takes longer to load than a few take to look at
+    # loading the compute module takes longer than a few comparisons
     return any(re.match(_HTTP, url) for url in urls.to_pylist())

@@ -22,7 +22,7 @@ from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.log.layout import require_label, require_name
 
 T = TypeVar("T")
-_SHOWN = 100  # characters of what is wrong
+_SHOWN = 100  # most characters of a value in an error
 
 
 def _all_of(pattern: str, what: str) -> AfterValidator:
@@ -39,8 +39,8 @@ def _all_of(pattern: str, what: str) -> AfterValidator:
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 Count = Annotated[StrictInt, Field(ge=0, lt=1 << 63)]
 IDENTITY_FORM = "^[0-9a-f]{32}$"
-Identity = Annotated[str, _all_of(IDENTITY_FORM, "is no identity")]
-Digest = Annotated[str, _all_of(r"[0-9a-f]{64}", "is no identity")]
+Identity = Annotated[str, _all_of(IDENTITY_FORM, "is not 32 hexadecimal digits")]
+Digest = Annotated[str, _all_of(r"[0-9a-f]{64}", "is not 64 hexadecimal digits")]
 Path = Annotated[str, Field(max_length=500), _all_of(f"{_PART}(/{_PART})*", "leaves its folder")]
 Name = Annotated[str, AfterValidator(require_name)]
 Label = Annotated[str, AfterValidator(require_label)]
@@ -48,9 +48,9 @@ Days = Annotated[DateRange, BeforeValidator(DateRange.from_json)]
 
 
 class Extensible:
-    """Base of a dataclass whose field `unknown` keeps the keys that only later versions know.
+    """Base of a dataclass whose field `unknown` preserves the keys of later versions.
 
-    `always` names keys that are written always, though the field has a default.
+    `always` names keys that are always written, although the field has a default.
     """
 
     always: ClassVar[frozenset[str]] = frozenset()
@@ -66,7 +66,7 @@ class Extensible:
             if not isinstance(content, dict):
                 return content
             if lacking := sorted(cls.always - content.keys()):
-                raise ValueError(f"it lacks {', '.join(lacking)}")
+                raise ValueError(f"missing keys: {', '.join(lacking)}")
             known = {name: value for name, value in content.items() if name in names}
             rest = {name: value for name, value in content.items() if name not in names}
             return {**known, "unknown": rest}
@@ -75,18 +75,18 @@ class Extensible:
 
 
 def checked(adapter: TypeAdapter[T], content: object, problem: str) -> T:
-    """Validate the content of a file, as JSON is read, by pydantic.
+    """Validate the decoded content of a JSON file with pydantic.
 
-    Raises StoreError with `problem`, and the first place that does not fit.
+    Raises StoreError with `problem` and the first invalid place.
 
     Examples
     --------
-    >>> checked(TypeAdapter(dict[str, Count]), {"documents": 3}, "commit 1 is no commit")
+    >>> checked(TypeAdapter(dict[str, Count]), {"documents": 3}, "commit 1 is invalid")
     {'documents': 3}
-    >>> checked(TypeAdapter(dict[str, Count]), {"documents": -5}, "commit 1 is no commit")
+    >>> checked(TypeAdapter(dict[str, Count]), {"documents": -5}, "commit 1 is invalid")
     Traceback (most recent call last):
         ...
-    streaming_moments.errors.StoreError: commit 1 is no commit (documents: Input should be greater \
+    streaming_moments.errors.StoreError: commit 1 is invalid (documents: Input should be greater \
 than or equal to 0); restore it from a copy
     """
     try:

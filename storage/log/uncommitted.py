@@ -1,4 +1,4 @@
-"""What is written and no commit names yet."""
+"""Uncommitted files: segments and models that no commit names yet."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from datetime import datetime
 class Uncommitted:
     """A segment or a model that is written but not yet in a commit.
 
-    folder : in the store
+    folder : its folder in the store
     sizes : bytes of each file, by its path in the folder, including the manifest
-    begun : a time before any of it was written, by the clock of the storage
+    begun : a time before the first file was written, by the clock of the storage
     """
 
     folder: str

@@ -1,4 +1,4 @@
-"""Operations on a store: windows of days, compaction, forgetting, new words, history."""
+"""Operations on stores: windows of days, compaction, forgetting, new words, history."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Appended: what has come to counted files since they were counted."""
+"""Appended: finds records that were appended to files after these were counted."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from streaming_moments.storage.formats.compressions import compression_of
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord
 from streaming_moments.storage.shards import Shard, ShardFormat, fingerprint, open_shard
 
-# the last byte that was counted, and the end of its line if that came later
+# the last counted byte, with the end of its line if that was appended later
 _LINE_ENDS = re.compile(rb"\n|[^\n]\r?\n", re.S)
 
 
 @dataclass(frozen=True)
 class Longer:
-    """A file that may have grown since it was counted.
+    """A file that may have grown after it was counted.
 
-    records : what is counted of it, its beginning and then each part that was added later
-    document_bytes : largest record allowed
+    records : its counted parts: the beginning, and each part that was appended later
+    document_bytes : size of the largest allowed record
     """
 
     shard: Shard
@@ -40,9 +40,9 @@ class Longer:
 
 @dataclass(frozen=True)
 class Appended:
-    """What was added to a file: its new whole records, or None, as a part.
+    """New whole records of a file, as a part; None without any.
 
-    `waiting` is the number of bytes behind them, of a record that is not whole yet.
+    `waiting` is the number of bytes after them, of a record that is not complete yet.
     """
 
     part: Shard | None
@@ -50,7 +50,7 @@ class Appended:
 
 
 def counted_part(shard: Shard, record: ShardRecord) -> Shard:
-    """What was counted of a file, by its record, read from what is there now.
+    """Return the counted part of a file, to read it from the present file.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def counted_part(shard: Shard, record: ShardRecord) -> Shard:
 
 
 def counted_shards(ledger: Ledger, shards: Iterable[Shard]) -> Iterator[Shard]:
-    """Shards as the ledger has them: of a file that has grown each part that was counted."""
+    """Yield shards as in the ledger: each counted part of a file that has grown."""
     for shard in shards:
         document = ledger.find(f"{shard.url}{DOCUMENT}")
         record, parts = ledger.find(shard.url), ledger.parts.get(shard.url, ())
@@ -78,7 +78,7 @@ def counted_shards(ledger: Ledger, shards: Iterable[Shard]) -> Iterator[Shard]:
 
 
 def is_longer(shard: Shard, record: ShardRecord) -> bool:
-    """Whether it is a file that may begin with what was counted of it."""
+    """Whether a shard is a file that is longer than its counted part."""
     file = shard.etag is None and not shard.url.endswith("/")
     return file and shard.size > record.size
 
@@ -86,10 +86,10 @@ def is_longer(shard: Shard, record: ShardRecord) -> bool:
 def appended_to(
     asked: Longer, storage_options: Mapping[str, object] | None = None
 ) -> Appended | None:
-    """Find what was added to a counted file; None where the counted content has changed or is gone.
+    """Find the part appended to a counted file; None if the counted part has changed.
 
-    Reads all counted content once and compares its fingerprints. A record that was counted before
-    its line ended must not go on. A record longer than the bound raises a ShardError.
+    Reads the whole counted part once and compares its fingerprints. If the last record was counted
+    before its line ended, the line must not continue. A record above the bound raises a ShardError.
     """
     shard, last = asked.shard, asked.records[-1]
     kind = FORMATS[asked.form.kind_of(shard.url)]
@@ -97,14 +97,14 @@ def appended_to(
     if not kind.grows or shard.size < end or compression_of(shard.source) is not None:
         return None
     if shard.url.startswith(("http://", "https://")):
-        return None  # what follows a # is no part of such a name
+        return None  # a # in such a URL begins a fragment, so a part has no URL
     for record in asked.records:
         if fingerprint(counted_part(shard, record), storage_options) != record.fingerprint:
             return None
     with shard_errors(shard.source, storage_options):
         fs, path = open_shard(shard, storage_options)
         with PartOfFile(fs, end - 1, shard.size - end + 1).open(path) as stream:
-            # of a line whose end was still to come the rest must be that
+            # if the last line had no end yet, it must end here
             joint = _LINE_ENDS.match(stream.read(3))
         if joint is None:
             return None if shard.size > end else Appended(None, 0)
@@ -116,8 +116,8 @@ def appended_to(
         if waiting > asked.document_bytes:
             raise ShardError(
                 shard.url,
-                f"the record from byte {first + whole} on is above {asked.document_bytes} bytes "
-                "and does not end; end it, or raise --max-document-bytes",
+                f"the record that begins at byte {first + whole} exceeds {asked.document_bytes} "
+                "bytes without an end; end it, or raise --max-document-bytes",
             )
     source = part_from(shard.read_at, first) if shard.read_at else ""
     part = Shard(part_from(shard.url, first), whole, None, source)

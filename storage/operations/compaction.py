@@ -1,4 +1,4 @@
-"""Compaction: many segments replaced by their sum, which is read in their place or beside them."""
+"""Compaction: replaces segments by their sum, or stores the sum beside them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 class SegmentsChanged(StoreError):
-    """The latest version has no longer the segments that were summed."""
+    """The latest version lacks some of the summed segments."""
 
 
 def write_sum(writer: SegmentWriter, sources: Sequence[Part], index: int) -> tuple[FileRecord, ...]:
     """Write one row block of the sum of segments, and return the records that `seal_sum` needs.
 
-    Counts below zero raise InvalidInput: the store is unsound, and `rollback` leads back.
+    Negative counts raise InvalidInput: the store is inconsistent, and `rollback` repairs it.
     """
     block = sum_block(writer.folder, sources, writer.layout, index)
     block.require_non_negative()
@@ -33,20 +33,20 @@ def write_sum(writer: SegmentWriter, sources: Sequence[Part], index: int) -> tup
 def compaction_groups(
     references: Sequence[SegmentReference], ledger: Ledger, by: Bucket = "day"
 ) -> tuple[tuple[SegmentReference, ...], ...]:
-    """Segments that a compaction replaces by their sum, group by group; none of one segment.
+    """Group the segments that a compaction replaces by their sums; groups of one are omitted.
 
-    Segments of the same days, months or years are of one group, those without dates of another.
-    What is taken away goes with the segments that hold its shards, whatever their days. Segments
-    of different vocabularies are never added up.
+    Segments of the same day, month or year form a group, and segments without dates another.
+    Subtracted segments join the groups that hold their shards, whatever their days. Segments of
+    different vocabularies are never added up.
 
     Parameters
     ----------
     references : sequence of SegmentReference
-        Of a version.
+        Segments of a version.
     ledger : Ledger
-        Of the version.
+        Ledger of the version.
     by : {"day", "month", "year", "all"}
-        How far apart days may be that are added up; "all" makes one segment of everything.
+        Period of a group; "all" makes one segment of everything.
     """
     eras = {
         part.words: [own for own in references if own.words == part.words] for part in references
@@ -68,7 +68,7 @@ def _groups_of_era(
 def linked_groups(
     references: Sequence[SegmentReference], ledger: Ledger
 ) -> tuple[tuple[SegmentReference, ...], ...]:
-    """Segments of a version one by one, but together with what takes shards of theirs away."""
+    """Group each segment of a version with the segments that subtract its shards."""
     apart = [[part] for part in references]
     eras = {
         part.words: [group for group in apart if group[0].words == part.words]
@@ -84,7 +84,7 @@ def linked_groups(
 def _with_what_is_taken(
     merged: list[list[SegmentReference]], references: Sequence[SegmentReference], ledger: Ledger
 ) -> list[list[SegmentReference]]:
-    """Groups, joined where a segment takes away shards of segments in several."""
+    """Join groups if one segment subtracts shards of segments in several groups."""
     takers = {
         part.id: set(ledger.tables[part.id]["url"].to_pylist())
         for part in references
@@ -93,7 +93,7 @@ def _with_what_is_taken(
     if not takers:
         return merged
     away = set().union(*takers.values())
-    # once for each segment, as there may be many of both
+    # computed once for each segment, as there may be many segments and many URLs
     held = {part.id: ledger.held(part.id, away) for part in references if part.sign > 0}
     for taken in (part for part in references if part.sign < 0):
         urls = takers[taken.id]
@@ -117,7 +117,7 @@ def seal_sum(
 ) -> Segment:
     """Seal the sum of segments, by default of all segments of a version, with their ledger.
 
-    `ledger` is the ledger of the segments, where the version's does not hold all of them. A missing
+    `ledger` is the ledger of the segments if the version does not hold all of them. A missing
     row block raises a StoreError.
     """
     summed = store.commit.segments if sources is None else sources
@@ -133,23 +133,23 @@ def commit_compaction(
     segment: Segment | None,
     message: str = "",
 ) -> MomentStore:
-    """Replace segments by their sum; what was committed since stays as it is.
+    """Replace segments by their sum; later commits of other writers stay.
 
     Parameters
     ----------
     store : MomentStore
         Its latest version is extended.
     sources : sequence of SegmentReference
-        The segments that were summed.
+        The summed segments.
     segment : Segment or None
         Their sum; None if it counts no shard.
     message : str
-        For the log.
+        Message for the log.
 
     Raises
     ------
     SegmentsChanged
-        The latest version has not all of the segments.
+        The latest version lacks some of the segments.
     StoreError
         The store cannot be written.
     """
@@ -160,9 +160,8 @@ def commit_compaction(
         present = {(part.id, part.sign) for part in head.segments}
         if not replaced or not replaced <= present:
             raise SegmentsChanged(
-                f"version {head.version} has not all of the {len(replaced)} segments that were "
-                "summed: another writer went back to an older version or compacted first; run "
-                "compact again"
+                f"version {head.version} lacks some of the {len(replaced)} summed segments, as "
+                "another writer has rolled back or compacted the store; run compact again"
             )
         summed = () if segment is None else (placed(head.lineage, segment).reference,)
         kept = [part for part in head.segments if (part.id, part.sign) not in replaced]

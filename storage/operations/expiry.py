@@ -1,4 +1,4 @@
-"""Expiry: deletion of old versions, and of files that only they need."""
+"""Expiry: deletes old versions, and the files that only they need."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Expiry:
-    """What an expiry drops.
+    """Result of an expiry.
 
-    models : models of the latest version that are dropped with the version they were fitted on
-    held : versions that are old enough but stay, each with the model or tag that needs it
+    models : models of the latest version that are deleted with the version they were fitted to
+    held : old versions that stay, each with the model or tag that needs it
     places : folders of segments and models that no other version names
-    size : of these folders, in bytes
+    size : size of these folders in bytes
     """
 
     versions: tuple[int, ...]
@@ -34,7 +34,7 @@ class Expiry:
 def plan_expiry(
     store: MomentStore, keep: int, older_than: timedelta, models: bool = False
 ) -> Expiry:
-    """What `expire` would drop now; arguments and errors as of that."""
+    """Return what `expire` would delete now; arguments and errors as for `expire`."""
     log = store.latest().log()
     found = _expiry(log[0], keep, _long_past(store.folder, older_than), models)
     dropped = set(found.versions)
@@ -47,14 +47,14 @@ def plan_expiry(
 def expire(
     store: MomentStore, keep: int, older_than: timedelta, models: bool = False, message: str = ""
 ) -> tuple[MomentStore, Expiry]:
-    """Drop old versions in one commit, then delete the files that only they hold.
+    """Drop old versions in one commit, then delete the files that only they need.
 
-    The last `keep` versions stay (1 at least), and any that was the latest within `older_than`, by
-    the clock of the storage; make that longer than any job takes, as a job on a dropped version
-    fails. A version also stays while the latest model, or one with a tag, was fitted on it. With
-    `models`, models of the latest version without a tag are dropped with the version they were
-    fitted on; else they stay. A version number is never reused. If the process dies after the
-    commit, the next call deletes the remaining files.
+    The last `keep` versions stay (at least 1), and all versions that were the latest within
+    `older_than` by the storage's clock. `older_than` must exceed the duration of any job, as a job
+    on a dropped version fails. A version also stays if the latest model, or one with a tag, was
+    fitted to it. With `models`, untagged models are dropped with the versions they were fitted to.
+    A version number is never reused. If the process dies after the commit, the next call deletes
+    the remaining files.
 
     Examples
     --------
@@ -80,15 +80,15 @@ def expire(
 
     if found.versions or found.models:
         store = store.extended(change)
-    # also what one that died before has left
+    # also deletes files that a dead process left
     heaps = sweep(folder)
     return store, _with_places(found, heaps)
 
 
 def _expiry(head: Commit, keep: int, past: Iterable[int], models: bool) -> Expiry:
-    """What is to be dropped of the versions that are long past."""
+    """Select the versions and models to drop, given the old versions."""
     if keep < 1:
-        raise InvalidInput(f"{keep} versions are to be kept; give at least 1")
+        raise InvalidInput(f"cannot keep {keep} versions; give at least 1")
     last = [version for version in range(head.version + 1) if head.keeps(version)][-keep:]
     fitted = {head.models[model].version: f"tag {tag}" for tag, model in head.tags.items()}
     if head.models:
@@ -107,9 +107,9 @@ def _expiry(head: Commit, keep: int, past: Iterable[int], models: bool) -> Expir
 
 
 def _long_past(folder: Folder, older_than: timedelta) -> set[int]:
-    """Versions that were superseded before a time, by the clock of the storage."""
+    """Versions that were superseded at least `older_than` ago, by the storage's clock."""
     if older_than < timedelta(0):
-        raise InvalidInput(f"versions older than {older_than} are none; give at least 0")
+        raise InvalidInput(f"the age of versions is {older_than}; give at least 0")
     files = {file.path.removesuffix(".json"): file.modified for file in folder.files(COMMITS)}
     written = {int(name): time for name, time in files.items() if name.isdecimal()}
     now, past = folder.clock(), set[int]()
@@ -117,7 +117,7 @@ def _long_past(folder: Folder, older_than: timedelta) -> set[int]:
     for version in sorted(written, reverse=True):
         if successor is not None and now - successor >= older_than:
             past.add(version)
-        # one that was emptied is written later than it was committed
+        # an emptied file has a later time than its commit
         successor = min(written[version], successor or written[version])
     return past
 

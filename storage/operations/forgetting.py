@@ -1,4 +1,4 @@
-"""Forgetting: subtraction of documents, as if they had never been counted."""
+"""Forgetting: subtracts documents, as if they had never been counted."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from streaming_moments.storage.store.store import MomentStore
 def require_non_negative(
     folder: Folder, parts: Sequence[Part], layout: SegmentLayout, index: int
 ) -> None:
-    """Refuse segments whose sum has counts below zero in a row block; holds two blocks in memory.
+    """Raise InvalidInput if segments have negative sums in a row block.
 
-    The InvalidInput names the arrays: the documents subtracted were never added.
+    The error names the arrays: the subtracted documents were never added. Two blocks are in memory.
     """
     sum_block(folder, parts, layout, index).require_non_negative()
 
@@ -28,26 +28,26 @@ def require_non_negative(
 def commit_recount(
     store: MomentStore, recount: Recount, checked: Iterable[SegmentReference] = ()
 ) -> MomentStore:
-    """Add and take away segments in one commit, if the ledger and every count allow it.
+    """Add and subtract segments in one commit, if the ledger and every count allow it.
 
     Parameters
     ----------
     store : MomentStore
         Its latest version is extended.
     recount : Recount
-        What to change.
+        Segments to add, subtract and drop.
     checked : iterable of SegmentReference
-        Segments, those that are taken away among them, whose sum was found non-negative before
-        with `require_non_negative`; it is found out here where the latest version has others.
+        Segments, including the subtracted ones, whose sum `require_non_negative` has accepted. If
+        the latest version has others, they are checked here.
 
     Raises
     ------
     InvalidInput
-        A shard to subtract is not counted, or a count would fall below zero.
+        A shard to subtract is not counted, or a count would become negative.
     StoreError
-        A segment that is dropped is in the latest version no longer; or as `MomentStore.append`.
+        A segment to drop is not in the latest version; or as `MomentStore.append`.
     ShardsAlreadyCounted
-        Shards that are added are counted already.
+        Added shards are counted already.
     ForeignStatistics, BoundExceeded
         As `MomentStore.append`.
 
@@ -81,7 +81,7 @@ def commit_recount(
             layout = _layout_at(store, head)
             require_apart(store.folder, parts_of(successor), layout, recount.added)
         taken = [part for part in recount.under(head.lineage).references if part.sign < 0]
-        # without what is added: that is no excuse for taking away what was never there
+        # without added segments, which must not hide the subtraction of uncounted documents
         rest = (*kept_segments(head, recount), *taken)
         away = any(part.sign < 0 for part in rest)
         if away and (taken or recount.dropped) and not _only_grown(rest, sound):
@@ -95,7 +95,7 @@ def commit_recount(
 
 
 def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
-    """How the sums of a later version are cut, to which words may have been added."""
+    """Layout of a later version, to which words may have been added."""
     lineage = head.lineage
     if lineage.basis == store.foundation.fingerprint:
         return store.layout
@@ -103,6 +103,6 @@ def _layout_at(store: MomentStore, head: Commit) -> SegmentLayout:
 
 
 def _only_grown(references: Iterable[SegmentReference], sound: set[tuple[str, int]]) -> bool:
-    """Whether the references are a non-negative sum and other segments that are added to it."""
+    """Whether the references are `sound`, a non-negative sum, plus added segments."""
     found = {(part.id, part.sign) for part in references}
     return bool(sound) and sound <= found and all(sign > 0 for _, sign in found - sound)

@@ -1,4 +1,4 @@
-"""Growth: words added to the vocabulary of a store, without counting a shard again."""
+"""Growth: adds words to the vocabulary of a store without counting shards again."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class AddedWords:
-    """Words that were added to a store together: `words` rows from row `first` on.
+    """Words that one commit added to a store: `words` rows from row `first` on.
 
-    Documents count them from the commits after `version` on; `time` is that of the version, ISO
+    Documents counted after `version` count them. `time` is that of the version, ISO
     8601 in UTC.
     """
 
@@ -36,29 +36,29 @@ def grow(
     token_ids: Sequence[int] | None = None,
     message: str = "",
 ) -> MomentStore:
-    """Add words at the end of the vocabulary, outside the core: one commit.
+    """Add words at the end of the vocabulary, outside the core, in one commit.
 
-    What is counted stays as it is; documents count the words from this commit on. A segment
-    gathered with the vocabulary before may still be committed, and counts without them. A lineage
-    that is staged aside stays as it is.
+    Counted documents stay unchanged; documents of later commits count the words. A segment that
+    was counted with the earlier vocabulary can still be committed, without the words. A staged
+    lineage stays unchanged.
 
     Parameters
     ----------
     store : MomentStore
         Its latest version is extended.
     terms : sequence of str
-        Words the vocabulary lacks, the most frequent first.
+        New words, the most frequent first.
     token_ids : sequence of int, optional
-        By which shards of token ids name them; None for a store of texts.
+        Their ids in shards of token ids; None for a store of texts.
     message : str
-        For the log.
+        Message for the log.
 
     Raises
     ------
     InvalidInput
-        No words, or words and ids that the vocabulary has or that do not fit one another.
+        There are no words; the vocabulary already has some; or words and ids do not correspond.
     StoreError
-        Another writer has changed the vocabulary meanwhile, or the store cannot be written.
+        Another writer has changed the vocabulary, or the store cannot be written.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def grow(
     before, lineage = store.vocabulary, store.commit.lineage
     if (token_ids is None) != (before.token_ids is None):
         raise InvalidInput(
-            "a store of token ids takes words with their ids, a store of texts words alone"
+            "give words with their ids to a store of token ids, and words alone to a store of texts"
         )
     ids = None if token_ids is None else (*(before.token_ids or ()), *token_ids)
     vocabulary = Vocabulary((*before.terms, *terms), before.core, before.policy, ids)
@@ -89,9 +89,9 @@ def grow(
     def change(head: Commit) -> Commit:
         if head.lineage.basis != lineage.basis:
             raise StoreError(
-                f"version {head.version} has another vocabulary than version {store.version}, for "
-                "which the words were chosen: another writer has grown, rebased or rolled back "
-                "the store; run it again"
+                f"the vocabulary of version {head.version} differs from that of version "
+                f"{store.version}, for which the words were chosen: another writer has grown, "
+                "rebased or rolled back the store; run this again"
             )
         former = before.n_words
         segments = tuple(
@@ -111,15 +111,15 @@ def grow(
 
 
 def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
-    """Return the store with its earlier vocabulary of `words` words, for gathering only.
+    """Return the store with its earlier vocabulary of `words` words, for counting only.
 
-    None gives the store itself. Nothing is committed through it.
+    None gives the store itself. The result must not be used for commits.
     """
     if words is None:
         return store
     era = store.commit.lineage.era(words)
     lineage = replace(store.commit.lineage, vocabulary=era.vocabulary, basis=era.basis, eras=())
-    # a version that exists already: a commit on top of it would be refused as a conflict
+    # its successor would be version 0, which exists, so a commit would be refused
     aside = replace(store.commit, version=-1, lineage=lineage, segments=(), staged=None)
     foundation = replace(
         read_foundation(store.folder, lineage), first_words=store.counts.first_words
@@ -128,7 +128,7 @@ def store_of_era(store: MomentStore, words: int | None) -> MomentStore:
 
 
 def added_words(lineage: Lineage, n_words: int) -> tuple[AddedWords, ...]:
-    """Return the words added after the first vocabulary, growth by growth.
+    """Return the words added to the first vocabulary, one entry for each commit.
 
     `n_words` is the size of the vocabulary of the lineage's version.
     """

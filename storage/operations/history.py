@@ -1,4 +1,4 @@
-"""History: going back to a version, naming models, and what changed between two versions."""
+"""History: rolls a store back, tags models, and compares versions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-ROLLBACK = "rollback"  # the operation of such a commit
-_ANY = MatchingRule(furthest=1.0)  # however far apart
+ROLLBACK = "rollback"  # operation of a commit that rolls back
+_ANY = MatchingRule(furthest=1.0)  # accepts any distance
 
 
 @dataclass(frozen=True)
 class MovedTopics:
-    """How the topics of one model differ from those of another.
+    """Differences between the topics of two models.
 
     pairs : (topic before, topic after, total variation from 0 to 1), matched for the least sum
-    gone, new : topics before and after without a partner, where one model has more topics
+    gone, new : topics before and after without a partner, if one model has more topics
     """
 
     before: str
@@ -37,18 +37,18 @@ class MovedTopics:
 
 @dataclass(frozen=True)
 class Difference:
-    """What changed from one version to another.
+    """Changes between two versions.
 
     Parameters
     ----------
     before, after : int
         The versions.
     documents, tokens : int
-        Gained; below zero where lost.
+        Increase of the numbers; negative for a decrease.
     added, removed : tuple of ShardRecord
         Shards counted in one of the versions only; a shard with new content is in both.
     moved : dict
-        Topics of the models compared, by the name or tag they were called by.
+        Changes of the compared models, by their name or tag.
     """
 
     before: int
@@ -61,28 +61,27 @@ class Difference:
 
 
 def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore:
-    """Make the state what it was at a version, by a new commit; nothing is deleted.
+    """Restore the state of an earlier version by a new commit; nothing is deleted.
 
-    Segments, models and tags are those of the version. Shards counted since are no longer
-    counted, so an update counts them again. Shards forgotten since are counted again if the version
-    counts them, as `counted_again` says; all others stay forgotten, as do those that the version
-    itself lists.
+    Segments, models and tags are those of the version. Later shards are no longer counted, so an
+    update counts them again. `counted_again` gives later forgotten shards that the version counts:
+    they count again. All other shards stay forgotten, as do those that the version lists.
 
     Parameters
     ----------
     store : MomentStore
         Its latest version is extended.
     version : int
-        To go back to.
+        Version to restore.
     message : str
-        For the log; by default it names the version.
+        Message for the log; by default it names the version.
 
     Raises
     ------
     StoreError
-        There is no such version, it was expired, it is not whole, or the store cannot be written.
+        The version does not exist, has expired, or is damaged; or the store cannot be written.
     """
-    # the latest version need not be whole: this is the way back from it
+    # the latest version may be damaged, as a rollback repairs that
     before = store.at(version)
     old = before.commit
     version = old.version
@@ -90,7 +89,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
     def change(head: Commit) -> Commit:
         if not head.keeps(version):
             raise StoreError(
-                f"version {version} was expired while this began; go back to one that is kept"
+                f"version {version} has just expired; roll back to a version that is still stored"
             )
         again = len(counted_again(head, before))
         more = f"; {again} forgotten shards are counted again" if again else ""
@@ -109,7 +108,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
 
 
 def counted_again(before: Commit, after: MomentStore) -> tuple[str, ...]:
-    """Shards that one version lists as forgotten and another counts, by name.
+    """Return the names of shards that one version lists as forgotten and another counts.
 
     Examples
     --------
@@ -133,10 +132,10 @@ def _not_counted(forgotten: Forgotten, ledger: Ledger) -> Forgotten:
 
 
 def last_published(store: MomentStore, name: str) -> str:
-    """Return the model that a tag stood for before the one it stands for now.
+    """Return the model that a tag named before the present one.
 
     If the tag went back to an earlier model, the models in between are skipped, so a second call
-    leads further back. A tag that never stood for another model of the version raises a StoreError.
+    goes further back. A StoreError is raised if the tag never named another model of the version.
     """
     if name not in store.commit.tags:
         raise StoreError(
@@ -153,14 +152,14 @@ def last_published(store: MomentStore, name: str) -> str:
     there = [model for model in stood[:-1] if model in store.models]
     if not there:
         raise StoreError(
-            f"the tag {name!r} stood for no model before {store.commit.tags[name]!r}; let it "
-            "stand for another by `streaming-moments tag`"
+            f"the tag {name!r} never named another model than {store.commit.tags[name]!r}; tag "
+            "another model by `streaming-moments tag`"
         )
     return there[-1]
 
 
 def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentStore:
-    """Let a tag stand for a model; it moves there in one commit.
+    """Set a tag to a model, in one commit.
 
     Parameters
     ----------
@@ -169,23 +168,23 @@ def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentS
     name : str
         The tag, such as "production".
     model : str
-        Name of a model, or another tag that stands for it now.
+        Name of a model, or another tag of it.
     message : str
-        For the log; by default it names both.
+        Message for the log; by default it names both.
 
     Raises
     ------
     InvalidInput
-        A tag with other characters than A-Z a-z 0-9 . _ -, or the name of a model.
+        The tag has characters other than A-Z a-z 0-9 . _ -, or is the name of a model.
     StoreError
-        There is no such model, or the store cannot be written.
+        The model does not exist, or the store cannot be written.
     """
     require_name(name)
 
     def change(head: Commit) -> Commit:
         chosen = model_called(head, model)
         if name in head.models:
-            raise InvalidInput(f"{name!r} is the name of a model; take another name for the tag")
+            raise InvalidInput(f"{name!r} is the name of a model; choose another name for the tag")
         text = message or f"tag {name}: {chosen}"
         return head.successor("tag", text, tags={**head.tags, name: chosen})
 
@@ -193,22 +192,22 @@ def tag(store: MomentStore, name: str, model: str, message: str = "") -> MomentS
 
 
 def difference(store: MomentStore, before: int, after: int, model: str | None = None) -> Difference:
-    """What changed from one version to another.
+    """Compare two versions.
 
     Parameters
     ----------
     store : MomentStore
-        At any version.
+        The store, at any version.
     before, after : int
-        Versions, of which -1 is the latest; the earlier need not be the first.
+        The versions; -1 is the latest. The earlier version need not come first.
     model : str, optional
-        Name or tag of the models to compare; by default every name and tag that both versions
-        have and that stands for different models.
+        Name or tag of the models to compare. By default compares every name and tag of both
+        versions that names different models.
 
     Raises
     ------
     StoreError
-        There is no such version or model, or a file is damaged.
+        A version or model does not exist, or a file is damaged.
     """
     latest = store.latest()
     one, two = latest.at(before), latest.at(after)
@@ -241,7 +240,7 @@ def _identity(commit: Commit, name: str) -> str:
 
 
 def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str, MovedTopics]:
-    """Of all that can be compared; what was asked for by name must be."""
+    """Compare all models that can be compared; an error if `asked` cannot."""
     moved = {}
     for name in _names_to_compare(one, two, asked):
         before, after = one.load_any_model(name), two.load_any_model(name)
@@ -252,9 +251,9 @@ def _moved_in(one: MomentStore, two: MomentStore, asked: str | None) -> dict[str
             if why := ABSENT["diff"].get(after.name):
                 raise StoreError(f"model {name} {why}")
             raise StoreError(
-                f"the models called {name!r} have no topics or states over the same words, nor "
-                "clusters of as many numbers, by which they could be compared; `streaming-moments "
-                "topics --model` shows each"
+                f"the models named {name!r} cannot be compared: they have neither topics or states "
+                "over the same words, nor clusters of equal dimension; `streaming-moments topics "
+                "--model` shows each"
             )
     return moved
 

@@ -1,4 +1,4 @@
-"""Labels: names of topics from people, stored with the model and carried to later models."""
+"""Labels: names that users give to topics, stored with the model and matched to later models."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from streaming_moments.storage.store.store import MomentStore
 def label(
     store: MomentStore, topic: int, text: str, model: str | None = None, message: str = ""
 ) -> MomentStore:
-    """Label a topic, in a commit; an empty text removes its label.
+    """Label a topic, in a commit; an empty text removes the label.
 
-    A text has up to 100 characters on one line. `model` is a name or tag, by default the latest. By
-    default the message names the topic, the text and the model.
+    A label has up to 100 characters on one line. `model` is a name or tag, by default the latest.
+    The default message names the topic, the text and the model.
     """
     chosen = model_called(store.commit, model)
     states = states_of(store.load_any_model(chosen))
     if states is None:
         raise InvalidInput(
-            f"model {chosen!r} has neither topics nor states nor clusters that are found again in "
-            "later models, and what is not has no label"
+            f"model {chosen!r} has no topics, states or clusters that later models can match, so "
+            "it cannot have labels"
         )
     topics = states.number
     if not 0 <= topic < topics:
         raise InvalidInput(
-            f"model {chosen!r} has topics 0 to {topics - 1}, not {topic}; `topics` shows them"
+            f"model {chosen!r} has topics 0 to {topics - 1}, not {topic}; `streaming-moments "
+            "topics` shows them"
         )
     if text:
         require_label(text)
@@ -52,7 +53,7 @@ def label(
 def succession(store: MomentStore, model: Model) -> Succession | None:
     """Match the topics of a new model to those of the last model with labels.
 
-    Uses `states_compared`; the model has the words of the store. None where no model has labels.
+    Uses `states_compared`. The model has the words of the store. None if no model has labels.
     """
     labelled = [name for name, reference in store.models.items() if reference.labels]
     before = store.load_any_model(labelled[-1]) if labelled else None

@@ -1,11 +1,11 @@
-"""Levels: which segments are merged, so that few are read however many commits there are.
+"""Levels: chooses segments to merge, so that few are read after any number of commits.
 
-A segment weighs what it counts, and its level is the logarithm of that to the base of how many of
-one level are merged. A sum is of a higher level than what it is made of, so that nothing is summed
-more often than there are levels, and as many segments of each level as are not merged yet are read.
+The weight of a segment is its number of documents and shards. Its level is the logarithm of the
+weight, to the base of the number of segments merged at once. A sum has a higher level than its
+parts, so each segment is summed at most once for each level.
 
-Segments of one day are replaced by their sum. Those of several days stay, as windows, shares over
-time and old content ask for days: their sum stands beside them.
+Segments of one day are replaced by their sum. Segments of several days stay, as windows and shares
+over time need the days: the sum is stored beside them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Days: TypeAlias = tuple[date, date] | None
 
 
 def level_of(weight: int, base: int) -> int:
-    """The level of what weighs so much.
+    """Level of a segment of this weight.
 
     Examples
     --------
@@ -49,22 +49,22 @@ def level_of(weight: int, base: int) -> int:
 def segments_to_replace(
     references: Sequence[SegmentReference], ledger: Ledger, after: int, by: Bucket = "day"
 ) -> tuple[SegmentReference, ...]:
-    """Segments of a version that are next to be replaced by their sum; none if no more are.
+    """Return the next segments to replace by their sum; empty without any.
 
-    These are of one vocabulary and of the same days: `after` of a level, or where later days have
-    begun two of a level to the base of two. What is taken away goes with what holds its shards, and
-    of both together fewer than `after` stay. What is linked so over several days stays.
+    They have one vocabulary and the same days. `after` segments of a level are merged. On days
+    before the latest, two are enough, and 2 is the base of the level. Subtracted segments are
+    merged with the segments that hold their shards. Groups linked over several days stay.
 
     Parameters
     ----------
     references : sequence of SegmentReference
-        Of a version. Where it has fewer than `after` none are replaced.
+        Segments of a version. Fewer than `after` segments are never merged.
     ledger : Ledger
-        Of the version.
+        Ledger of the version.
     after : int
         2 or more.
     by : {"day", "month", "year", "all"}
-        How far apart days may be that are added up.
+        Period whose segments may be added up.
     """
     if len(references) < after:
         return ()
@@ -91,10 +91,10 @@ def segments_to_replace(
 def parts_to_sum(
     commit: Commit, after: int, by: Bucket = "day", gone: frozenset[str] = frozenset()
 ) -> tuple[Part, ...]:
-    """Parts of a version beside which their sum is next to be written; none if no more are.
+    """Return the next parts of a version to sum, keeping the parts; empty without any.
 
-    `after` of a level, vocabulary and sign, the earliest first. Segments of the latest day, month
-    or year are left to be replaced, where there are others. Sums that are `gone` are passed over.
+    These are the earliest `after` parts of one level, vocabulary and sign. Segments of the latest
+    day, month or year are left for replacement, if there are others. Sums in `gone` are ignored.
     """
     latest = _latest(commit.segments, by)
     several = len({_bucket(part, by) for part in commit.segments}) > 1
@@ -111,7 +111,7 @@ def parts_to_sum(
 
 
 def sums_gone(store: MomentStore) -> frozenset[str]:
-    """Sums that a version names and that are not there: `gc` of version 0.2.0 deletes them."""
+    """Return the missing sums of a version; `gc` of version 0.2.0 deletes sums."""
     live = {one.id for one in store.commit.live_sums}
     return frozenset(live.difference(store.folder.names(SEGMENTS)) if live else ())
 
@@ -123,12 +123,12 @@ def commit_sum(
     parts: Sequence[Part],
     gone: frozenset[str] = frozenset(),
 ) -> MomentStore:
-    """Seal the sum of parts of a version, and let the latest version name it beside them.
+    """Seal the sum of parts of a version, and commit it beside them.
 
     Raises
     ------
     SegmentsChanged
-        The latest version has not all of the parts, or has a sum of one already.
+        The latest version lacks some of the parts, or already has a sum of one.
     StoreError
         A row block is missing, or the store cannot be written.
     """
@@ -144,10 +144,10 @@ def commit_sum(
         there = {_key(reference_of(part)) for part in covered(head.segments, kept)}
         if not {_key(one) for one in held} <= there:
             raise SegmentsChanged(
-                f"version {head.version} has not all of the {len(held)} segments that were "
-                "summed, or a sum of them: another writer came first"
+                f"version {head.version} lacks some of the {len(held)} summed segments, or already "
+                "has a sum of them, as another writer was faster; run compact again"
             )
-        message = f"compact: the sum of {len(held)} segments beside them"
+        message = f"compact: stored the sum of {len(held)} segments"
         return head.successor("compact", message, sums=(*kept, made))
 
     return store.extended(change, [written])

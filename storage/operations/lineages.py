@@ -1,4 +1,4 @@
-"""Lineages: a new vocabulary and basis gathered aside, and adopted by one commit."""
+"""Lineages: counts a store with a new vocabulary and basis, and adopts them in one commit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 class LineageBehind(StreamingMomentsError):
-    """A staged lineage has not counted all shards of the store; `urls` names those it lacks."""
+    """A staged lineage has not counted all shards of the store; `urls` names the missing ones."""
 
     def __init__(self, urls: tuple[str, ...]) -> None:
         super().__init__(urls)
@@ -55,7 +55,7 @@ class LineageBehind(StreamingMomentsError):
 
 
 class LineageAstray(StreamingMomentsError):
-    """A staged lineage has counted what the store no longer holds."""
+    """A staged lineage has counted shards that the store no longer holds."""
 
 
 def stage(
@@ -67,29 +67,29 @@ def stage(
     message: str = "",
     halves: bool | None = None,
 ) -> MomentStore:
-    """Begin a lineage aside, instead of any other that the version given has begun.
+    """Begin a staged lineage, in place of any staged lineage of the given version.
 
-    The state, the ledger and all readers stay as they are.
+    The state, the ledger and all readers stay unchanged.
 
     Parameters
     ----------
     store : MomentStore
-        Its latest version is extended, if no other lineage was begun or adopted since.
+        Its latest version is extended, if no other lineage was staged or adopted since.
     vocabulary, policy, basis : Vocabulary, TokenPolicy or None, Basis
-        Of the new lineage.
+        Definition of the new lineage.
     pilot : mapping
         How they were made, as JSON.
     message : str
-        For the log.
+        Message for the log.
     halves : bool, optional
-        Whether it keeps halves of the documents; by default as the store does.
+        Whether to store halves of the documents; by default as in the store.
 
     Raises
     ------
     ForeignStatistics
         Vocabulary, policy and basis do not belong together.
     StoreError
-        Another lineage was begun or adopted since, or the store cannot be written.
+        Another lineage was staged or adopted since, or the store cannot be written.
     """
     require_matching(vocabulary, policy, basis)
     write_vocabulary(store.folder, vocabulary, policy)
@@ -100,9 +100,9 @@ def stage(
 def stage_on(
     store: MomentStore, foundation: Foundation, pilot: Mapping[str, Any], message: str = ""
 ) -> MomentStore:
-    """Stage a lineage on a foundation of the store's kind; arguments and errors as `stage`.
+    """Stage a lineage on a foundation of the store's kind; arguments and errors as for `stage`.
 
-    Its words, if any, are already written.
+    The caller has written its vocabulary, if it has one.
     """
     write_foundation(store.folder, foundation)
     store.folder.sync("")
@@ -111,9 +111,9 @@ def stage_on(
     def change(head: Commit) -> Commit:
         if _bases(head) != _bases(store.commit):
             raise StoreError(
-                f"version {head.version} has another vocabulary, or another that is gathered "
-                f"aside, than version {store.version}, for which this was begun: another rebase, "
-                "or new words, came meanwhile; run it again"
+                f"the vocabulary or staged lineage of version {head.version} differs from that of "
+                f"version {store.version}, for which this run began: another rebase, or new words, "
+                "came in between; run this again"
             )
         names = foundation.names()
         lineage = replace(
@@ -132,9 +132,9 @@ def stage_on(
 
 
 def staged_store(store: MomentStore) -> MomentStore:
-    """Return the staged lineage as a store to gather for and to read; it takes no commits."""
+    """Return the staged lineage as a store for counting and reading, without commits."""
     staged = require_staged(store.commit)
-    # a version that exists already: a commit on top of it would be refused as a conflict
+    # its successor would be version 0, which exists, so a commit would be refused
     aside = replace(
         store.commit, version=-1, lineage=staged.lineage, segments=staged.segments, staged=None
     )
@@ -146,8 +146,8 @@ def stage_segment(
 ) -> MomentStore:
     """Commit a sealed segment to the staged lineage, and return the extended store.
 
-    `known` is a part of the staged ledger that need not be read again. Shards counted there
-    already, a segment of another basis, or sums that could pass 2^62 are refused with their own
+    `known` is a part of the staged ledger that need not be read again. Shards that are counted
+    already, a segment of another basis, and sums that could pass 2^62 are refused with their own
     errors.
     """
 
@@ -171,29 +171,29 @@ def adopt(
     message: str = "",
     known: Ledger = Ledger({}),
 ) -> MomentStore:
-    """Let the staged lineage take the place of the store's: one commit.
+    """Replace the lineage of the store by the staged one, in one commit.
 
-    Versions before keep their lineage, and are read as they were.
+    Earlier versions keep their lineage, and remain readable.
 
     Parameters
     ----------
     store : MomentStore
-        With the staged lineage; its latest version is extended.
+        The store with the staged lineage; its latest version is extended.
     left_out : mapping, optional
-        Shards of the store that the new lineage need not have, each with the reason.
+        Shards of the store that the new lineage may lack, each with the reason.
     message : str
-        For the log.
+        Message for the log.
     known : Ledger
-        What is known of the staged ledger, which need not be read again.
+        A part of the staged ledger that need not be read again.
 
     Raises
     ------
     LineageBehind
-        Shards that another writer has counted meanwhile are lacking.
+        The staged lineage lacks shards that another writer has counted meanwhile.
     LineageAstray
-        Shards were forgotten meanwhile, or replaced: what is staged has to be gathered anew.
+        Shards were forgotten or replaced meanwhile, so the staged lineage must be counted again.
     ForeignStatistics
-        Another lineage is staged by now.
+        Another lineage is staged now.
     StoreError
         No lineage is staged, or the store cannot be written.
     """
@@ -213,8 +213,8 @@ def adopt(
         for url, mark in there.items():
             if here.get(url) != mark:
                 raise LineageAstray(
-                    f"{url} was forgotten, or replaced, while the new lineage was gathered; run "
-                    "`streaming-moments rebase` again, which begins anew"
+                    f"{url} was forgotten or replaced while the new lineage was counted; run "
+                    "`streaming-moments rebase` again, which begins from the start"
                 )
         lacking = tuple(url for url in here if url not in there and url not in spared)
         if lacking:
@@ -233,7 +233,7 @@ def adopt(
 
 
 def give_up(store: MomentStore, message: str = "") -> MomentStore:
-    """Give up the lineage that a version has staged; errors as of `adopt`."""
+    """Drop the staged lineage of a version; errors as for `adopt`."""
     mine = require_staged(store.commit).lineage.basis
 
     def change(head: Commit) -> Commit:
@@ -244,22 +244,22 @@ def give_up(store: MomentStore, message: str = "") -> MomentStore:
 
 
 def require_staged(commit: Commit) -> Staging:
-    """Return the staged lineage of a version; a StoreError if there is none."""
+    """Return the staged lineage of a version; a StoreError without one."""
     if commit.staged is None:
         raise StoreError(
-            f"version {commit.version} has no staged lineage: it was adopted or given up; run "
+            f"version {commit.version} has no staged lineage: it was adopted or dropped; run "
             "`streaming-moments rebase` again"
         )
     return commit.staged
 
 
 def _staged_on(basis: str, head: Commit) -> Staging:
-    """What a version has staged, if it is of the basis for which the writer has worked."""
+    """Return the staged lineage of a version; ForeignStatistics if its basis differs."""
     staged = require_staged(head)
     if staged.lineage.basis != basis:
         raise ForeignStatistics(
-            f"what was gathered is of basis {short(basis)}, the staged lineage of "
-            f"{short(staged.lineage.basis)}: another rebase has begun; run it again"
+            f"the counted statistics have basis {short(basis)}, and the staged lineage has "
+            f"{short(staged.lineage.basis)}: another rebase has begun; run this again"
         )
     return staged
 
@@ -272,14 +272,14 @@ def _bases(commit: Commit) -> list[tuple[object, ...]]:
 
 
 def vocabulary_of(store: MomentStore, model: Model) -> Vocabulary:
-    """Return the words of a model, which may be of an earlier lineage than the store's version."""
+    """Return the vocabulary of a model, which may come from an earlier lineage."""
     if model.vocabulary in ("", store.commit.lineage.vocabulary):
         return store.vocabulary
     return read_vocabulary(store.folder, model.vocabulary)[0]
 
 
 def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
-    """Return the store with the words of a model, at the version it was fitted on if they differ.
+    """Return the store, or the version to which a model was fitted if the vocabularies differ.
 
     `name` is the name of the model, not a tag.
     """
@@ -289,9 +289,9 @@ def store_for(store: MomentStore, name: str, model: Model) -> MomentStore:
 
 
 def store_counting(store: MomentStore, name: str, model: Model) -> MomentStore:
-    """The store where it counts the words of a model, words added since or not; else `store_for`.
+    """Return the store if it counts the words of a model, even with added words; else `store_for`.
 
-    Rows of the model's words lead: those of words that were added come after them.
+    The rows of the model's words come first, and the rows of added words after them.
     """
     if model.vocabulary in {era.vocabulary for era in store.commit.lineage.eras}:
         return store
@@ -305,8 +305,8 @@ def states_compared(
 ) -> TopicMatching | None:
     """Match the topics, states or clusters of a model to those of a later one.
 
-    Each model comes with a version of the store that holds it. None where a model has none that can
-    be matched, where their words are of different kinds, or where their rows have different widths.
+    Each model comes with a version of the store that holds it. None if a model has nothing to
+    match, if the kinds of words differ, or if the rows have different widths.
     """
     one, two = states_of(before[1]), states_of(after[1])
     if isinstance(one, Clusters) and isinstance(two, Clusters):
@@ -321,7 +321,7 @@ def states_compared(
 def _on_same_words(
     before: tuple[MomentStore, Model], after: tuple[MomentStore, Model], one: States, two: States
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """(n, k) and (n, m) columns over the same words; None where they are of another kind."""
+    """(n, k) and (n, m) columns over the same words; None if the kinds of words differ."""
     if before[1].vocabulary != after[1].vocabulary:
         words = vocabulary_of(*before), vocabulary_of(*after)
         return on_all_words(one.columns, words[0], two.columns, words[1])

@@ -1,6 +1,6 @@
-"""Polishing: what passes over documents expect, kept in the store until their model is committed.
+"""Polishing: stores the sums of passes over documents until their model is committed.
 
-Sums depend on the documents and the model alone: who writes them twice writes the same bytes.
+Sums depend only on the documents and the model, so two writers of a file write the same bytes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from streaming_moments.storage.log.manifests import (
 
 @dataclass(frozen=True, eq=False)
 class PassSums:
-    """The sums that a pass expects of the documents of some shards.
+    """Expected sums of a pass over the documents of some shards.
 
-    `shards` counts the shards read; `bad` names the unreadable ones that were left out, with
+    `shards` is the number of shards read. `bad` names the unreadable ones, which were skipped, with
     reasons.
     """
 
@@ -42,14 +42,14 @@ class PassSums:
     bad: tuple[tuple[str, str], ...] = ()
 
     def add(self, other: PassSums) -> PassSums:
-        """With the shards of another, whose sums are added to these in place."""
+        """Add the sums and shards of another, in place."""
         expected = self.expected.add(other.expected)
         return PassSums(expected, self.shards + other.shards, (*self.bad, *other.bad))
 
 
 @dataclass(frozen=True)
 class PolishingFolder:
-    """The folder in which one polishing stores its sums.
+    """Folder of the sums of one polishing.
 
     `polishing` is a digest of the model, the documents and how they are read. `kept` is the class
     of the sums.
@@ -60,7 +60,7 @@ class PolishingFolder:
     kept: type[ExpectedSums] = ExpectedCounts
 
     def find(self, number: int, part: str) -> PassSums | None:
-        """Read the sums of a part of a pass; None where they are missing, incomplete or damaged."""
+        """Read the sums of a part of a pass; None if they are missing, incomplete or damaged."""
         name = pass_folder(self.polishing, number, part)
         where = f"{self.folder.url}/{name}"
         manifest = self.folder.find(f"{name}/{MANIFEST}")
@@ -69,7 +69,7 @@ class PolishingFolder:
         try:
             files = files_from_json(unseal(manifest, where).get("files"), where)
         except StoreError:
-            return None  # cut off by a power cut: it is counted again, and written over
+            return None  # a power cut damaged it: the part is counted again, and replaced
         found = self.folder.find_all([f"{name}/{path}" for path in files])
         if any(content is None for content in found):
             return None
@@ -90,23 +90,23 @@ class PolishingFolder:
         for path, content in files.items():
             self.folder.write(f"{name}/{path}", content)
         records = files_to_json(FileRecord.of(*file) for file in files.items())
-        # last: it says that the others are there
+        # the manifest comes last, as it says that all files exist
         self.folder.write(f"{name}/{MANIFEST}", seal({"files": records}))
 
     def summed(self, number: int, parts: Sequence[str]) -> PassSums:
         """Add up the sums of several parts, read one after another; at least one part is required.
 
-        A missing or damaged part raises a StoreError, and sums too large a BoundExceeded.
+        A missing or damaged part raises a StoreError, and sums that are too large a BoundExceeded.
         """
         if not parts:
-            raise InvalidInput("a pass without shards; give at least one")
+            raise InvalidInput("the pass has no shards; give at least one")
         total: PassSums | None = None
         for part in parts:
             found = self.find(number, part)
             if found is None:
                 raise StoreError(
-                    f"{self.folder.url}/{pass_folder(self.polishing, number, part)} is gone or "
-                    "damaged since it was written; run it again"
+                    f"{self.folder.url}/{pass_folder(self.polishing, number, part)} has been "
+                    "deleted or damaged; run this again"
                 )
             total = found if total is None else total.add(found)
         assert total is not None

@@ -1,7 +1,7 @@
-"""Purge records: the names of a purge, kept in the store until nothing is left to delete.
+"""Purge records: the names of a purge, stored until all their files are deleted.
 
-The commit of a purge keeps hashes of the names alone. A purge that dies behind it leaves the
-record, by which the same call finds the names that its patterns stood for, and finishes.
+The commit of a purge holds only hashes of the names. If a purge dies after its commit, the record
+gives the names to the next call with the same patterns, which finishes the purge.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ def purge_records(folder: Folder) -> Mapping[str, frozenset[str]]:
 
 
 def committed_names(folder: Folder, forgotten: Forgotten) -> frozenset[str]:
-    """Return the names of the shards whose purge was committed and is not finished.
+    """Return the names of shards whose purge was committed and is not finished.
 
-    `forgotten` is that of the latest version; it distinguishes committed purges from others.
+    `forgotten` is the list of the latest version, which has the names of committed purges.
     """
     records = purge_records(folder).values()
     return frozenset().union(*(names for names in records if all(map(forgotten.has_purged, names))))
 
 
 def end_purges(folder: Folder, names: Set[str]) -> None:
-    """Delete the records that hold some of the names, once nothing else is left of these shards."""
+    """Delete the records that hold some of the names; the last step of a purge."""
     gone = [path for path, found in purge_records(folder).items() if not names.isdisjoint(found)]
     if gone:
         folder.delete(gone)
@@ -67,5 +67,5 @@ def end_purges(folder: Folder, names: Set[str]) -> None:
 def _names_in(data: bytes, folder: Folder, path: str) -> frozenset[str]:
     where = f"{folder.url}/{path}"
     content = unseal(data, where).get("names")
-    names: tuple[str, ...] = checked(_NAMES, content, f"{where} is no record of a purge")
+    names: tuple[str, ...] = checked(_NAMES, content, f"{where} is not a valid record of a purge")
     return frozenset(names)

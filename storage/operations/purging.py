@@ -1,4 +1,4 @@
-"""Purging: removal of all traces of some shards from every version, model and file of a store."""
+"""Purging: removes all traces of some shards from every version, model and file of a store."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Holdings:
-    """What the versions of a store hold of some shards.
+    """Everything that the versions of a store hold about some shards.
 
     segments : Arrow table of their records in each segment that has any, by its identifier
-    versions : versions that name such a segment, added, taken away or below a model, or that list a
-        shard among those left out
-    models : folders of models fitted on one of these versions, or on a version that is gone, where
-        it cannot be decided
+    versions : versions that hold traces of a shard: a segment, added or subtracted; a model fitted
+        on such a version; or an entry among skipped shards
+    models : folders of models fitted to one of these versions, or to a missing version, as nobody
+        can say whether it held the shards
     copies : shards of the same content under other names, each with one of the names
     shards : the shards with every content with which they were counted or forgotten
     """
@@ -48,16 +48,16 @@ class Holdings:
 
     @property
     def known(self) -> frozenset[str]:
-        """Those of the names that are found anywhere."""
+        """The names that occur in any version."""
         counted = (table["url"].to_pylist() for table in self.segments.values())
         return frozenset(chain.from_iterable(counted)) | self._told
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """Segments of a version, and new segments of the same shards without some.
+    """Segments of a version, and new segments of the same shards without some of them.
 
-    `segments` is empty where no shard is left.
+    `segments` is empty if no shard remains.
     """
 
     sources: tuple[SegmentReference, ...]
@@ -66,10 +66,10 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Purge:
-    """What a purge drops.
+    """Plan of a purge.
 
     versions : versions that are dropped
-    models, tags : of the latest version, that are dropped
+    models, tags : models and tags of the latest version that are dropped
     staged : whether the staged lineage is dropped
     """
 
@@ -81,7 +81,7 @@ class Purge:
 
 
 def ledger_of_all(folder: Folder, log: Iterable[Commit], known: Ledger = Ledger({})) -> Ledger:
-    """Shards of all segments that some versions name; raises as `read_ledger`."""
+    """Return the ledger of all segments of some versions; raises as `read_ledger`."""
     parts = {part.id: part for commit in log for part in _segments_of(commit)}
     return read_ledger(folder, list(parts.values()), known)
 
@@ -92,10 +92,10 @@ def holdings_of(
     names: Set[str],
     marks: Set[tuple[str, int]] = frozenset(),
 ) -> Holdings:
-    """Find what the versions of a store hold of some shards.
+    """Find everything that the versions of a store hold about some shards.
 
-    `log` has all versions, and `ledger` is `ledger_of_all` of them, whose names `names` uses.
-    `marks` are fingerprints and sizes of their contents that are known beside the ledger.
+    `log` has all versions. `ledger` is `ledger_of_all` of them, and `names` are names in it.
+    `marks` are fingerprints and sizes of further contents that the ledger lacks.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def holdings_of(
             model_folder(name, model.id)
             for commit in log
             for name, model in commit.models.items()
-            # of what was fitted on a version that goes nobody could tell any more
+            # the documents of a model are unknown if its version is dropped
             if model.version in gone or model.version not in told
         }
         - models
@@ -153,7 +153,7 @@ def holdings_of(
 
 
 def planned_purge(head: Commit, holdings: Holdings) -> Purge:
-    """What goes of the latest version, and which versions go before it."""
+    """Plan which versions, and which parts of the latest version, to drop."""
     gone = set(holdings.models)
     models = {name for name, one in head.models.items() if model_folder(name, one.id) in gone}
     staged = head.staged is not None and any(
@@ -171,19 +171,19 @@ def commit_purge(
     message: str = "",
     known: Ledger = Ledger({}),
 ) -> tuple[MomentStore, Purge]:
-    """Drop every version that holds anything of some shards, in one commit.
+    """Drop every version that holds traces of some shards, in one commit.
 
-    The latest version continues without them: its segments that hold any are replaced, models made
-    with them are dropped, and so is a staged lineage that counts them. Of the shards only keyed
-    hashes remain, by which they are not counted again. `sweep` and `erase_unnamed` then delete the
-    files.
+    The latest version continues without them. Its segments with these shards are replaced. Models
+    fitted with them are dropped, and so is a staged lineage that counts them. Only keyed hashes of
+    the shards remain, so that they are not counted again. `sweep` and `erase_unnamed` then delete
+    the files.
 
     `replaced` must cover every segment of the latest version with a record of them. A message that
-    names a shard, or a shard with an unnamed copy, raises InvalidInput; segments that another
-    writer changed meanwhile raise a StoreError.
+    names a shard raises InvalidInput, as does a shard with a copy under another name. If another
+    writer has changed the segments meanwhile, a StoreError is raised.
     """
     if any(name in message for name in names):
-        raise InvalidInput("the message names a shard that is purged; write another")
+        raise InvalidInput("the message names a shard to purge; write another message")
     text = message or f"purge: {len(names)} shards"
     added = [segment for one in replaced for segment in one.segments]
     sources = {(part.id, part.sign) for one in replaced for part in one.sources}
@@ -198,7 +198,7 @@ def commit_purge(
         if not present or any(part.id in holdings.segments for part in kept):
             raise StoreError(
                 f"another writer has changed the segments that hold the {len(names)} shards, in "
-                f"version {head.version} at the latest; run it again"
+                f"version {head.version} or earlier; run this again"
             )
         segments = (*(placed(head.lineage, part).reference for part in added), *kept)
         require_bound(segments)
@@ -220,14 +220,14 @@ def commit_purge(
 
 
 def require_no_copies(holdings: Holdings) -> None:
-    """Refuse to purge shards whose content has other names, too; the error names the first few."""
+    """Refuse to purge shards whose content has other names; the error lists the first few."""
     if holdings.copies:
         lines = "; ".join(
             f"{other} has the content of {name}" for other, name in holdings.copies[:_SHOWN]
         )
         more = len(holdings.copies) - _SHOWN
         raise InvalidInput(
-            f"{lines}{f'; and {more} more' if more > 0 else ''}: the same documents would stay; "
+            f"{lines}{f'; and {more} more' if more > 0 else ''}. Their documents would remain; "
             "name these shards as well"
         )
 
@@ -242,7 +242,7 @@ def _models_of(commit: Commit) -> set[str]:
 
 
 def _told_by(commit: Commit, names: Set[str]) -> frozenset[str]:
-    """The names that a commit tells, of shards left out or forgotten, or in its message."""
+    """Return the names in a commit: of skipped or forgotten shards, or in its message."""
     listed = {url for url, _ in commit.skipped} | {one.url for one in commit.forgotten.shards}
     text = " ".join([commit.message, *(reason for _, reason in commit.skipped)])
     words = set(re.split(r"[\s,;:'\"]+", text))
@@ -253,7 +253,7 @@ def _told_by(commit: Commit, names: Set[str]) -> frozenset[str]:
 def _copies(
     ledger: Ledger, names: Set[str], contents: Set[tuple[str, int]]
 ) -> tuple[tuple[str, str], ...]:
-    """Records of the same contents under other names, each with a name that is known of it."""
+    """Return shards of the same contents under other names, each with a given name."""
     telling = {mark for mark, _ in contents if tells_content(mark)}
     if not telling:
         return ()

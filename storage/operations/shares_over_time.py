@@ -1,4 +1,4 @@
-"""Shares of topics over time, from the counts that a store keeps of its days; no documents."""
+"""Shares of topics over time, from the counts of days in a store, without documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming_moments.storage.operations.windows import dated_segments
 from streaming_moments.storage.segments.blocks import read_rows, sum_totals
 from streaming_moments.storage.store.store import MomentStore
 
-_MOST_PERIODS = 60  # as a chart shows them
+_MOST_PERIODS = 60  # that a chart can show
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class PeriodShares:
     """Shares of topics in the documents of some days.
 
     days : first and last day with documents
-    tokens : tokens of the model's words
+    tokens : number of tokens of the model's words
     shares, bars : (k,) shares of the tokens and their standard errors, by `mixture_shares` with the
         `token_concentration` of the documents
 
-    The bar of a difference of two periods is the root of the sum of squares.
+    The standard error of a difference of two periods is the root of the sum of squares.
     """
 
     days: DateRange
@@ -40,9 +40,9 @@ class PeriodShares:
 
 
 def finest_period(store: MomentStore) -> Period | None:
-    """The shortest period that no segment of a version passes, of which there are not too many.
+    """Shortest period that contains each segment of a version, and gives at most 60 periods.
 
-    None where segments have no dates, or are of several months.
+    None if a segment has no dates, or spans several months.
     """
     dates = [part.dates for part in store.commit.segments]
     days = [one for one in dates if one is not None]
@@ -63,18 +63,19 @@ def shares_over_time(
     Parameters
     ----------
     store : MomentStore
-        Whose words begin with those of the model: see `storage.operations.lineages.store_counting`.
+        A store whose words begin with those of the model: see
+        `storage.operations.lineages.store_counting`.
     model : TopicModel
-        Fitted on any of its versions.
+        A model fitted to any of its versions.
     by : {"day", "week", "month"}
-        Weeks begin on Monday. Periods without a token are left out. Words that came later are
-        taken for uncounted in documents from before. Where documents are cut into passages, how
-        long each document is is not stored and the bars are estimated, rather too wide.
+        Weeks begin on Monday. Periods without a token are omitted. Documents from before a word
+        was added are treated as if the word were not counted. If documents are cut into passages,
+        their lengths are not stored, so the standard errors are estimates, rather too large.
 
     Raises
     ------
     InvalidInput
-        Segments without dates, or of days of several periods: says what to do.
+        A segment has no dates, or spans several periods. The error says what to do.
     StoreError
         A file is missing or damaged.
     """
@@ -85,9 +86,9 @@ def shares_over_time(
         period = days.period(by)
         if DateRange(days.first, days.first).period(by) != period:
             raise InvalidInput(
-                f"a segment of version {store.version} holds the documents of {days}, which are of "
-                f"more than one {by}; ask for longer periods, write shards that hold one {by} "
-                "each, or, where segments were compacted, open an earlier version"
+                f"a segment of version {store.version} holds the documents of {days}, which are in "
+                f"more than one {by}; choose longer periods, write shards of one {by} each, or, if "
+                "segments were compacted, open an earlier version"
             )
         counts = read_rows(store.folder, part, store.layout, "word_counts")[: model.n_words]
         of_period = totals.setdefault(period, {})
@@ -113,9 +114,10 @@ def shares_over_time(
 def _added_up(
     parts: Mapping[int, NDArray[np.int64]], n_words: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Counts of documents by how many words were counted in them, and the share that counts each.
+    """Counts of words, and for each word the share of the documents that counted it.
 
-    By the tokens of words that all of them count; None where all count all words.
+    `parts` has the counts of documents by the number of words counted in them. Shares are measured
+    in tokens of words that all documents count; None if all documents count all words.
     """
     fewest = min(parts)
     counts, tokens = np.zeros(n_words, dtype=np.int64), np.zeros(n_words)

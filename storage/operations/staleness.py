@@ -1,4 +1,4 @@
-"""Staleness: what was counted and forgotten since a model was fitted."""
+"""Staleness: documents counted and forgotten after a model was fitted."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from streaming_moments.storage.log.ledger import Ledger, read_ledger
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
-# commits whose segments hold the documents of others
+# operations that write documents of existing segments again
 _OTHER_SEGMENTS = frozenset({"compact", "rebase", "purge"})
 
 
 @dataclass(frozen=True)
 class Staleness:
-    """How far a model is behind what its store counts now.
+    """How far a model is behind the present counts of its store.
 
-    `counted` and `forgotten` are documents added and subtracted since `version`, net for each
-    shard, or None where versions since are no longer stored. Both include all documents of a shard
-    whose content changed but not its number of documents.
+    `counted` and `forgotten` are numbers of documents added and subtracted after `version`, net for
+    each shard. Both are missing (None) if later versions are no longer stored. If the content of a
+    shard changed and its number of documents did not, both include all its documents.
     """
 
     model: str
@@ -30,12 +30,12 @@ class Staleness:
 
     @property
     def is_stale(self) -> bool:
-        """Whether anything was, or that cannot be told."""
+        """Whether documents were counted or forgotten since, or that is unknown."""
         return self.counted is None or bool(self.counted or self.forgotten)
 
 
 def staleness(store: MomentStore, model: str | None = None) -> Staleness:
-    """Compare what a version counts with what the statistics of a model of it had.
+    """Compare the documents of a version with the documents that a model was fitted to.
 
     `model` is a name or tag, by default the latest.
 
@@ -50,7 +50,7 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
     if commits is None:
         return Staleness(name, version, None, None)
     counted, forgotten = _tallied(commits)
-    if counted and forgotten:  # of which some may be of the same shards
+    if counted and forgotten:  # some may be documents of the same shards
         first = commits[-1]
         fitted = read_ledger(store.folder, first.segments, store.ledger(), first.sums)
         counted, forgotten = _net(fitted, store.ledger())
@@ -58,9 +58,9 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
 
 
 def forgotten_since(store: MomentStore, model: str | None = None) -> int | None:
-    """Documents subtracted since a model was fitted, those among them that came since as well.
+    """Number of documents subtracted after a model was fitted, even if they were added later.
 
-    None if versions since were expired; arguments and errors as of `staleness`.
+    None if versions in between have expired; arguments and errors as for `staleness`.
     """
     name = model_called(store.commit, model)
     commits = _commits_since(store, store.models[name].version)
@@ -68,14 +68,14 @@ def forgotten_since(store: MomentStore, model: str | None = None) -> int | None:
 
 
 def _commits_since(store: MomentStore, version: int) -> tuple[Commit, ...] | None:
-    """All commits from a version on, the latest first; None if one was expired."""
+    """Return all commits from a version on, the latest first; None if one has expired."""
     commits = store.log(version)
     return None if len(commits) <= store.version - version else tuple(commits)
 
 
 def _tallied(commits: tuple[Commit, ...]) -> tuple[int, int]:
-    """Documents that commits count, and take away, each by itself."""
-    # a rollback has the segments of a version before it
+    """Total numbers of documents that commits add and subtract, commit by commit."""
+    # a rollback has the segments of an earlier version
     tallies = {frozenset(_segments(commits[-1])): (0, 0)}
     counted = forgotten = 0
     for after, before in reversed([*pairwise(commits)]):
@@ -86,7 +86,7 @@ def _tallied(commits: tuple[Commit, ...]) -> tuple[int, int]:
 
 
 def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
-    """Documents that one ledger has more than another, and fewer, by shard."""
+    """Numbers of documents added and removed between two ledgers, shard by shard."""
     old, new = ({one.url: one for one in ledger} for ledger in (before, after))
     counted = forgotten = 0
     for url in old.keys() | new.keys():
@@ -99,7 +99,7 @@ def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
 
 
 def _changed(before: Commit, after: Commit) -> tuple[int, int]:
-    """Documents that a commit counts, and takes away."""
+    """Numbers of documents that a commit adds and subtracts."""
     old, new = _segments(before), _segments(after)
     moves = [new[one] for one in new.keys() - old.keys()]
     moves += [-old[one] for one in old.keys() - new.keys()]
@@ -110,5 +110,5 @@ def _changed(before: Commit, after: Commit) -> tuple[int, int]:
 
 
 def _segments(commit: Commit) -> dict[tuple[str, int], int]:
-    """Documents of each, negative if they are subtracted."""
+    """Number of documents of each segment, negative if they are subtracted."""
     return {(part.id, part.sign): part.sign * part.documents for part in commit.segments}

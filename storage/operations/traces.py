@@ -1,4 +1,4 @@
-"""Traces: what a store's folder still holds of some shards, which are to be purged or were."""
+"""Traces: finds the data of purged shards, or of shards to purge, in the folder of a store."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ _OWN = frozenset(
     {COMMITS, SEGMENTS, MODELS, POLISHING, PURGING, LOCKS, "vocabulary", "basis"}
     | {FORMAT_FILE, reached_file(), "clock"}
 )
-_AT_ONCE = 8  # files held in memory while they are searched
+_AT_ONCE = 8  # files in memory during the search
 _OF_PAGE = re.compile(rb'<body data-version="(\d{1,18})">')
 
 _BEYOND = (
-    "the shards themselves: updates leave them out by a keyed hash of their names and contents, "
-    "but `update --include-forgotten` counts them; delete the files",
-    "whatever was written outside the folder of the store: proportions, reports, pages, metrics, "
+    "the shards themselves: updates skip them by a keyed hash of their names and contents, but "
+    "`update --include-forgotten` counts them; delete the files",
+    "files written outside the folder of the store: proportions, reports, pages, metrics, "
     "exported models, logs",
-    "copies of the store, backups and snapshots, earlier versions of objects where a bucket keeps "
-    "them, blocks of a disk that were not written over",
+    "copies of the store, backups and snapshots, earlier versions of objects in a bucket, deleted "
+    "blocks of a disk that were not overwritten",
 )
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Data of a purged shard that is left in a store.
+    """Data of a purged shard that remains in a store.
 
     path : file or folder in the store
-    what : what it holds, or why that cannot be decided
-    beside : whether it is not a file of the store's own, such as a report written into its folder
+    what : the content of the file, or why it is unknown
+    beside : whether the file does not belong to the store, such as a report in its folder
     """
 
     path: str
@@ -72,11 +72,11 @@ class Trace:
 
 
 def beyond(foundation: Foundation) -> tuple[str, ...]:
-    """Where nobody here can look in a store of that foundation, a line each."""
+    """List the places that a purge cannot reach, for a store of this foundation."""
     others = (
-        "`rebase` chooses others, and the files of the old ones stay"
+        "`rebase` chooses others, and the old files stay"
         if foundation.can_rebase
-        else "others take a store of their own, by `streaming-moments create`"
+        else "to choose others, create another store with `streaming-moments create`"
     )
     held = "they were chosen from a sample that may have held these documents"
     return f"{foundation.drawn}: {held}; {others}", *_BEYOND
@@ -85,11 +85,11 @@ def beyond(foundation: Foundation) -> tuple[str, ...]:
 def traces_of(
     folder: Folder, names: Set[str], marks: Set[tuple[str, int]] = frozenset()
 ) -> tuple[Trace, ...]:
-    """Find what is left of some shards in a store; a file that cannot be judged counts as left.
+    """Find the data of some shards in a store; a file that cannot be judged counts as data.
 
     Reads every commit and the ledger of every segment, whether a version names it or not. Files
-    beside the store's own are searched, byte by byte, for the names and for a version that is no
-    longer stored. `marks` are fingerprints and sizes of their contents, where they can still be
+    that do not belong to the store are searched for the names, and for the numbers of deleted
+    versions. `marks` are fingerprints and sizes of the shards' contents, if they can still be
     read.
 
     Examples
@@ -110,12 +110,12 @@ def traces_of(
 
 
 def erase_unnamed(folder: Folder, names: Set[str]) -> tuple[str, ...]:
-    """Delete files that no version names, however young, and files beside the store's with traces.
+    """Delete files that no version names, of any age, and other files with traces of shards.
 
-    Returns the paths of the latter. A writer that is working then is refused, and asked to run
-    again.
+    Returns the paths of the other files. A writer that is active meanwhile is refused, and asked to
+    run again.
     """
-    # each time it is tried again another writer has committed
+    # each retry means that another writer has committed
     again = retrying(lambda found: isinstance(found, GarbageCommitted), attempts=20, delay=0.0)
     again(lambda: collect(folder, find_garbage(folder, timedelta(0))))
     head = CommitLog(folder).latest()
@@ -132,7 +132,7 @@ def _in_versions(
     for version in holdings.versions:
         yield Trace(commit_file(version), "is of a version that holds some of them")
     for place in holdings.models:
-        yield Trace(place, "is a model that was made with them, or of which nobody can tell")
+        yield Trace(place, "is a model that was fitted to them, or to unknown documents")
     for url, name in holdings.copies:
         yield Trace(url, f"is counted, and has the content of {name}")
 
@@ -144,14 +144,14 @@ def _unnamed(
     names: Set[str],
     marks: Set[tuple[str, int]],
 ) -> Iterator[Trace]:
-    """Of what no version names."""
+    """Yield traces in files that no version names."""
     for path in unswept(folder, log[0]):
-        yield Trace(path, "is of a version that is no longer kept, and was not emptied yet")
+        yield Trace(path, "is of a version that has expired, and is not emptied yet")
     named, heaps = named_by(log), defaultdict[str, set[str]](set)
     for file in files:
         parts = PurePosixPath(file.path).parts
         if file.is_partial:
-            yield Trace(file.path, "is half a file, of which nobody can tell")
+            yield Trace(file.path, "is a partial file with unknown content")
         elif parts[0] in (SEGMENTS, MODELS, POLISHING):
             depth = 3 if parts[0] == MODELS else 2
             heaps["/".join(parts[:depth])].add("/".join(parts[depth:]))
@@ -159,17 +159,17 @@ def _unnamed(
         if place in named:
             continue
         if not place.startswith(f"{SEGMENTS}/") or SHARDS not in members:
-            yield Trace(place, "is named by no version, and nobody can tell what it holds")
+            yield Trace(place, "belongs to no version, and its documents are unknown")
             continue
         where = f"{place}/{SHARDS}"
         for row in table_from_parquet(folder.read(where), f"{folder.url}/{where}").to_pylist():
             if row["url"] in names or (row["fingerprint"], row["size"]) in marks:
-                yield Trace(place, "holds some of them, though no version names it")
+                yield Trace(place, "holds some of them, although it belongs to no version")
                 break
 
 
 def _unfinished(folder: Folder, names: Set[str]) -> Iterator[Trace]:
-    """Of purges that were cut off."""
+    """Yield records of interrupted purges."""
     for path, found in sorted(purge_records(folder).items()):
         if not names.isdisjoint(found):
             yield Trace(path, "names them for a purge that is not finished; run the purge again")
@@ -178,7 +178,7 @@ def _unfinished(folder: Folder, names: Set[str]) -> Iterator[Trace]:
 def _beside(
     folder: Folder, files: Sequence[StoredFile], head: Commit, names: Set[str]
 ) -> Iterator[Trace]:
-    """Of files that are not the store's own."""
+    """Yield traces in files that do not belong to the store."""
     others = [file.path for file in files if file.path.split("/")[0] not in _OWN]
     needles = {needle for name in names if "/" in name for needle in _spellings(name)}
     pages, told = dict[str, str](), set[str]()
@@ -192,7 +192,7 @@ def _beside(
                 told.add(path)
                 yield Trace(path, "names some of them", beside=True)
             elif version is not None and not head.keeps(version):
-                what = f"tells of version {version}, which is no longer kept"
+                what = f"describes version {version}, which has expired"
                 told.add(path)
                 yield Trace(path, what, beside=True)
                 pages[path.removesuffix(".json") + ".html"] = what
@@ -202,7 +202,7 @@ def _beside(
 
 
 def _spellings(name: str) -> set[bytes]:
-    """How a name is written in texts, JSON and pages."""
+    """Return the encodings of a name in texts, JSON and pages."""
     escaped = json.dumps(name)[1:-1]
     page = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     quoted = page.replace("'", "&#39;").replace('"', "&#34;")
@@ -213,7 +213,7 @@ def _spellings(name: str) -> set[bytes]:
 
 
 def _version_told(path: str, content: bytes) -> int | None:
-    """The version of the store of which a report or a page tells; None of what is neither."""
+    """Version of the store that a report or page describes; None for other files."""
     if path.endswith(".html"):
         found = _OF_PAGE.search(content)
         return int(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""Windows: the statistics of some days of a version, the recent ones maybe weighing more."""
+"""Windows: the statistics of some days of a version, with optional weights by age."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Window:
-    """Which days count, and how much.
+    """Days that count, and their weights.
 
     Parameters
     ----------
     since, until : date, optional
-        First and last day, both counted; by default all.
+        First and last day, both included; by default all days.
     half_life : float, optional
-        Days after which a document counts half; by default all count alike.
+        Days after which the weight of a document halves; by default all weights are equal.
 
     Raises
     ------
     InvalidInput
-        `until` before `since`, or a half-life that is not above 0.
+        `until` is before `since`, or the half-life is not above 0.
     """
 
     since: date | None = None
@@ -49,19 +49,19 @@ class Window:
         if self.since is not None and self.until is not None and self.until < self.since:
             raise InvalidInput(
                 f"the window ends on {self.until}, before it begins on {self.since}; give the "
-                "earlier day as `refit --since`"
+                "earlier day to --since"
             )
         if self.half_life is not None:
             half_life_weights([], self.half_life)
 
     @property
     def is_everything(self) -> bool:
-        """Whether all documents count, and alike."""
+        """Whether all documents count with equal weight."""
         return self == Window()
 
     @property
     def attributes(self) -> dict[str, str | float | None]:
-        """As models save it: the days in ISO 8601, and the half-life.
+        """Attributes of the window in a stored model: days in ISO 8601, and the half-life.
 
         Examples
         --------
@@ -73,7 +73,7 @@ class Window:
 
     @classmethod
     def of_model(cls, model: Model) -> Window:
-        """The window that a model was fitted on."""
+        """Return the window that a model was fitted to."""
         since, until = (
             None if day is None else date.fromisoformat(day) for day in (model.since, model.until)
         )
@@ -93,13 +93,13 @@ class Window:
         return "".join([*given, half_life_suffix(self.half_life)])
 
     def holds(self, days: DateRange) -> bool:
-        """Whether all days of a range are in it."""
+        """Whether the window contains all days of a range."""
         return (self.since is None or self.since <= days.first) and (
             self.until is None or days.last <= self.until
         )
 
     def meets(self, days: DateRange) -> bool:
-        """Whether any day of a range is in it."""
+        """Whether the window contains any day of a range."""
         return (self.since is None or self.since <= days.last) and (
             self.until is None or days.first <= self.until
         )
@@ -107,16 +107,18 @@ class Window:
 
 @dataclass(frozen=True)
 class WindowedStore:
-    """Statistics of a window of a version, to be fitted as the whole is. Make one with `of`.
+    """Statistics of a window of a version, which can be fitted like a whole version.
+
+    Create one with `of`.
 
     Parameters
     ----------
     store : MomentStore
         The version.
     window : Window
-        Which days.
+        The days.
     groups : tuple of (float, tuple of SegmentReference)
-        Segments of each weight; 1 for all without a half-life.
+        Segments by weight; without a half-life all weights are 1.
     """
 
     store: MomentStore
@@ -125,16 +127,16 @@ class WindowedStore:
 
     @classmethod
     def of(cls, store: MomentStore, window: Window) -> WindowedStore:
-        """The window of a version.
+        """Select a window of a version.
 
-        A segment weighs `2^(-age / half life)` where its age in days is counted from the middle
-        of its days to the last day of the window or, without one, of the version.
+        A segment weighs `2^(-age / half life)`. Its age is the number of days from the middle of
+        its days to the last day of the window or, without one, of the version.
 
         Raises
         ------
         InvalidInput
-            Segments without dates, or none in the window; a segment of days inside and outside;
-            or shards taken away apart from the segment that holds them: each with the remedy.
+            A segment has no dates, or has days inside and outside of the window; no segment is in
+            the window; or shards are subtracted on other days. The error says what to do.
         """
         dated = dated_segments(store)
         chosen = [(part, days) for part, days in dated if window.meets(days)]
@@ -144,8 +146,8 @@ class WindowedStore:
         if not chosen:
             there = reduce(or_, (days for _, days in dated)) if dated else "none"
             raise InvalidInput(
-                f"no document of version {store.version} is of the window; its documents are "
-                f"of {there}: choose days among these"
+                f"version {store.version} has no documents in the window; days with documents: "
+                f"{there}; choose from these"
             )
         if window.half_life is None:
             weights: tuple[float, ...] = (1.0,) * len(chosen)
@@ -162,7 +164,7 @@ class WindowedStore:
 
     @property
     def basis(self) -> Basis:
-        """Q."""
+        """The basis Q."""
         return self.store.basis
 
     @property
@@ -182,51 +184,51 @@ class WindowedStore:
 
     @property
     def layout(self) -> SegmentLayout:
-        """How the statistics are cut."""
+        """Layout of the statistics."""
         return self.store.layout
 
     @property
     def version(self) -> int:
-        """The version."""
+        """Number of the version."""
         return self.store.version
 
     @property
     def segments(self) -> tuple[SegmentReference, ...]:
-        """Those of the window."""
+        """Segments of the window."""
         return tuple(part for _, own in self.groups for part in own)
 
     def ledger(self) -> Ledger:
-        """The shards counted in the window."""
+        """Ledger of the shards counted in the window."""
         return self.store.ledger().of_segments(self.segments)
 
     def length_histogram(self) -> Lengths:
-        """Documents by length; weighted where there is a half-life."""
+        """Number of documents by length; weighted with a half-life."""
         return self.row_lengths().whole
 
     def totals(self) -> Any:
-        """`Totals` of what is counted in the window."""
+        """`Totals` of the records in the window."""
         parts = covered(self.segments, self.store.commit.sums)
         return whole_totals(self.store.folder, parts, self.store.layout)
 
     def row_lengths(self) -> RowLengths[Lengths]:
-        """Which documents count a row, as of `Snapshot`; weighted where there is a half-life."""
+        """Numbers of documents that count each word, as in `Snapshot`; with weights by age."""
         _ = self.store.counts
         folder, layout = self.store.folder, self.store.layout
         sums = [(weight, sum_totals(folder, own, layout)) for weight, own in self._parts]
         return sums[0][1] if self.window.half_life is None else RowLengths.weighted(sums)
 
     def load_block(self, index: int, halves: bool = True) -> Statistics:
-        """Statistics of one row block: integers, or floats where there is a half-life.
+        """Statistics of one row block: integers, or floats with a half-life.
 
-        With `halves` False those of half of the documents, where they are kept, are not read.
+        `halves=False` skips the sums of half of the documents, if they are stored.
 
         Raises
         ------
         StoreError
-            A file is missing, swapped, cut off or damaged: names it.
+            A file is missing, swapped, truncated or damaged. The error names it.
         """
         folder, layout = self.store.folder, self.store.layout
-        # segments of one weight are added up as integers: what is taken away is so exactly
+        # segments of one weight are added up as integers, so subtraction is exact
         kept = None if halves else replace(self.store.foundation, halves=False)
         sums = (
             (weight, read_block(folder, own, layout, index, kept)) for weight, own in self._parts
@@ -235,39 +237,38 @@ class WindowedStore:
 
     @property
     def _parts(self) -> list[tuple[float, tuple[Part, ...]]]:
-        """What is read of the segments of each weight."""
+        """Segments and sums to read for each weight."""
         sums = self.store.commit.sums
         return [(weight, covered(own, sums)) for weight, own in self.groups]
 
 
 StatisticsSource = MomentStore | WindowedStore
-"""Statistics to be read by row block: a version of a store, or a window of it."""
+"""Statistics that are read by row block: a version of a store, or a window of it."""
 
 
 def windowed(store: MomentStore, window: Window) -> StatisticsSource:
-    """What is to be fitted: the version itself where all of it counts, else the window of it."""
+    """Return the version itself if all documents count equally, else its window."""
     return store if window.is_everything else WindowedStore.of(store, window)
 
 
 def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange]]:
-    """Return the segments of a version with their days; one without days raises InvalidInput."""
+    """Return the segments of a version with their days; InvalidInput if one has no days."""
     parts = store.commit.segments
     dated = [(part, part.dates) for part in parts if part.dates is not None]
     if len(dated) < len(parts):
         raise InvalidInput(
             f"{len(parts) - len(dated)} of {len(parts)} segments of version {store.version} have "
-            "no dates, as no date was found in the URLs of their shards; create the store with "
-            "--date-column or --date-pattern, or `refit` all of it without --since, --until and "
-            "--half-life"
+            "no dates, as the URLs of their shards have none; create the store with --date-column "
+            "or --date-pattern, or `refit` all documents without --since, --until and --half-life"
         )
     return dated
 
 
 def _straddles(store: MomentStore, days: DateRange) -> str:
     return (
-        f"a segment of version {store.version} holds the documents of {days}, of which the window "
-        "has some days only; let it begin and end where segments do, or `refit --version` an "
-        "earlier one, from before its segments were compacted"
+        f"a segment of version {store.version} holds the documents of {days}, and the window has "
+        "only some of these days; choose days at the ends of segments, or `refit --version` an "
+        "earlier version, from before its segments were compacted"
     )
 
 

@@ -1,4 +1,4 @@
-"""What versions point to: sums of statistics, vocabularies, bases and models, immutable."""
+"""Immutable parts of versions: segments of statistics, vocabularies, bases and models."""
 
 from typing import TYPE_CHECKING
 

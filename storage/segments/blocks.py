@@ -1,4 +1,4 @@
-"""Blocks: statistics of a row block read back from segments, and summed."""
+"""Blocks: reads the statistics of row blocks from segments, and sums them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_stored_block(
 ) -> tuple[Totals, dict[str, NDArray[np.int64]]]:
     """Totals and (1, ceil(n / B), ...) arrays of a row block of one segment, with the padding.
 
-    n is the number of rows that were counted in the segment. `names` selects arrays, by default
+    n is the number of rows counted in the segment. `names` selects arrays, by default
     all.
     """
     name = segment_folder(reference.id)
@@ -59,9 +59,9 @@ def read_stored_block(
 def read_rows(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout, name: str
 ) -> NDArray[np.int64]:
-    """(n,) entries of a row array of one number a row, of one segment; none but its files are read.
+    """(n,) entries of an array with one number for each row, of one segment; reads only its files.
 
-    n is the number of rows that were counted in the segment; raises as `read_stored_block`.
+    n is the number of rows counted in the segment; raises as `read_stored_block`.
     """
     place = segment_folder(reference.id)
     where = f"{folder.url}/{place}"
@@ -90,7 +90,7 @@ def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayo
 
 
 def sum_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Totals of the records of some segments, each with its sign; raises as `sum_block`."""
+    """Sum the totals of some segments, each with its sign; raises as `sum_block`."""
     total: Any = layout.foundation.totals({})
     for reference, own in _read(parts, lambda one: read_totals(folder, one, layout)):
         total = total + own if reference.sign > 0 else total - own
@@ -104,17 +104,17 @@ def sum_block(
     index: int,
     kept: Foundation | None = None,
 ) -> Any:
-    """Statistics of a row block, summed over segments in place, each with its sign.
+    """Sum the statistics of a row block over segments in place, each with its sign.
 
-    A segment of fewer rows adds to the leading rows alone. Where a foundation of fewer arrays is
-    given, the others are not read.
+    A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
+    arrays, the others are not read.
 
     Raises
     ------
     StoreError
-        A file is missing, swapped, cut off or damaged: names it.
+        A file is missing, swapped, truncated or damaged. The error names it.
     InvalidInput
-        More documents of a length are subtracted than were added.
+        More documents of a length are subtracted than added.
     """
     block, foundation = layout.block(index), kept or layout.foundation
     totals: Any = foundation.totals({})
@@ -138,12 +138,12 @@ def read_block(
     index: int,
     kept: Foundation | None = None,
 ) -> Any:
-    """Statistics of a row block to fit a model on; as `sum_block`, with what joins the segments."""
+    """Sum a row block for fits as `sum_block`, and join records that span segments."""
     return _joined(layout, sum_block(folder, parts, layout, index, kept))
 
 
 def whole_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Totals of whole records, as of `read_block`."""
+    """Totals of whole records, joined as by `read_block`."""
     foundation: Any = layout.foundation
     totals = sum_totals(folder, parts, layout)
     return foundation.totals_with_seams(totals) if foundation.joins else totals
@@ -155,9 +155,9 @@ def require_apart(
     layout: SegmentLayout,
     added: Iterable[Segment] = (),
 ) -> None:
-    """Raise PiecesOverlap if segments hold pieces of the same record that overlap.
+    """Raise PiecesOverlap if segments hold overlapping pieces of one record.
 
-    The error names the records and the places, and the shards of what is to be `added`.
+    The error names the records and the places, and the shards of the `added` segments.
     """
     if layout.foundation.joins:
         try:
@@ -168,13 +168,13 @@ def require_apart(
 
 
 def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout) -> int:
-    """Bytes that joining segments takes, beside a row block; each record of theirs is a piece."""
+    """Bytes for joining segments, besides a row block; each record is a piece to join."""
     pieces = sum(reference.documents for reference in references)
     return JOINING_BYTES * pieces if layout.foundation.joins else 0
 
 
 def sum_all_rows(folder: Folder, parts: Sequence[Part], layout: SegmentLayout) -> Any:
-    """Sum the statistics of all rows, as `read_block`; holds them once, and one block more."""
+    """Sum the statistics of all rows as `read_block`; needs memory for them and one block."""
     foundation = layout.foundation
     shapes = foundation.shapes(RowBlock())
     sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
@@ -195,7 +195,7 @@ def block_of(statistics: Statistics, layout: SegmentLayout, index: int) -> Any:
     """
     layout.foundation.require_own(statistics)
     if statistics.block.step != 1:
-        raise InvalidInput(f"rows {statistics.block} are not all rows; write blocks one by one")
+        raise InvalidInput(f"rows {statistics.block} are not all rows; write row blocks one by one")
     block = layout.block(index)
     arrays = {name: array[block.rows] for name, array in statistics.arrays().items()}
     return layout.foundation.statistics(block, statistics.totals, arrays)
@@ -207,7 +207,7 @@ def _joined(layout: SegmentLayout, statistics: Any) -> Any:
 
 
 def _tables(files: Mapping[str, FileRecord], specs: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Files of each array of a segment that is no row array, by its name."""
+    """Files of each array of a segment that has no rows, by its name."""
     tables: dict[str, list[str]] = {}
     for path in files:
         name, inside, _ = path.partition("/")
@@ -219,9 +219,9 @@ def _tables(files: Mapping[str, FileRecord], specs: Mapping[str, Any]) -> dict[s
 def _accumulated(
     total: NDArray[np.int64] | None, part: NDArray[np.int64], shape: tuple[int, ...], sign: int
 ) -> NDArray[np.int64]:
-    """A sum and what a segment has of its leading rows; the commit's bound keeps it below 2^62."""
+    """Add the leading rows of a segment to a sum; the commit's bound keeps it below 2^62."""
     if total is None and sign > 0 and part.shape == shape:
-        return part  # most sums are of one segment
+        return part  # most sums have one segment
     if total is None:
         total = np.zeros(shape, dtype=np.int64)
     leading = total[: len(part)]
@@ -232,8 +232,8 @@ def _accumulated(
 def _read(
     parts: Iterable[Part], read: Callable[[SegmentReference], T]
 ) -> Iterator[tuple[SegmentReference, T]]:
-    """What is read of each part; of the parts of a sum where this is gone or damaged."""
-    # a histogram holds no numbers below zero on the way either
+    """Read each part; if a sum is missing or damaged, read its parts instead."""
+    # positive signs first, as histograms must never be negative
     for part in sorted(parts, key=lambda one: -reference_of(one).sign):
         if isinstance(part, Summed):
             try:

@@ -46,25 +46,25 @@ _VOCABULARY = TypeAdapter(_VocabularyJson)
 
 
 def require_matching(vocabulary: Vocabulary, policy: TokenPolicy | None, basis: Basis) -> None:
-    """Raise ForeignStatistics for a basis or a token policy that is not the vocabulary's."""
+    """Raise ForeignStatistics if the basis or token policy belongs to another vocabulary."""
     untold = "" if basis.table is None else CATEGORIES
     expected = policy.fingerprint if policy is not None else untold
     if vocabulary.policy != expected:
         raise ForeignStatistics(
-            f"the vocabulary was made with token policy {short(vocabulary.policy)}, given is "
-            f"{short(expected)}; give the policy the vocabulary was made with"
+            f"the vocabulary was made with token policy {short(vocabulary.policy)}, not with "
+            f"{short(expected)}; give the policy that made the vocabulary"
         )
     mine = (basis.vocabulary, basis.n_words, basis.core)
     if mine != (vocabulary.fingerprint, vocabulary.n_words, vocabulary.core):
         raise ForeignStatistics(
-            f"the basis is of vocabulary {short(basis.vocabulary)} ({basis.n_words} words, core "
-            f"{basis.core}), given is {short(vocabulary.fingerprint)} ({vocabulary.n_words} "
+            f"the basis belongs to vocabulary {short(basis.vocabulary)} ({basis.n_words} words, "
+            f"core {basis.core}), not to {short(vocabulary.fingerprint)} ({vocabulary.n_words} "
             f"words, core {vocabulary.core}); make the basis from a pilot of this vocabulary"
         )
 
 
 def write_vocabulary(folder: Folder, vocabulary: Vocabulary, policy: TokenPolicy | None) -> None:
-    """Write a vocabulary and the token policy it was made with."""
+    """Write a vocabulary and the token policy that made it."""
     content = {
         "terms": vocabulary.terms,
         "core": vocabulary.core,
@@ -83,7 +83,7 @@ def read_vocabulary(folder: Folder, fingerprint: str) -> tuple[Vocabulary, Token
     name = vocabulary_file(fingerprint)
     where = f"{folder.url}/{name}"
     content = unseal(folder.read(name), where)
-    found = checked(_VOCABULARY, content, f"{where} describes no vocabulary")
+    found = checked(_VOCABULARY, content, f"{where} is not a valid vocabulary")
     vocabulary = Vocabulary(found.terms, found.core, found.policy_fingerprint, found.token_ids)
     if vocabulary.fingerprint != fingerprint:
         raise StoreError(
@@ -93,7 +93,7 @@ def read_vocabulary(folder: Folder, fingerprint: str) -> tuple[Vocabulary, Token
 
 
 def write_foundation(folder: Folder, foundation: Foundation) -> None:
-    """Write what statistics are gathered on, named by its fingerprint."""
+    """Write the foundation of statistics under its fingerprint."""
     name, description = _place(foundation, foundation.fingerprint)
     arrays, attributes = foundation.parts()
     contents = {f"{key}.npy": _npy(array) for key, array in arrays.items()}
@@ -111,8 +111,8 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
     kind = lineage.kind or CountsFoundation.kind
     if kind not in KINDS:
         raise StoreError(
-            f"{folder.url} holds statistics of kind {kind[:100]!r}, this version of "
-            f"streaming-moments knows {', '.join(KINDS)}; install a newer one"
+            f"{folder.url} holds statistics of kind {kind[:100]!r}, and this version of "
+            f"streaming-moments supports {', '.join(KINDS)}; install a newer version"
         )
     fingerprint = lineage.basis if era is None else era.basis
     name, description = _place(KINDS[kind], fingerprint)
@@ -136,7 +136,9 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
         }
         foundation = KINDS[kind].from_parts(arrays, content)
     except (LookupError, TypeError, ValueError, ArithmeticError, EOFError) as error:
-        raise StoreError(f"{where} describes no basis ({error}); restore it from a copy") from error
+        raise StoreError(
+            f"{where} is not a valid basis ({error}); restore it from a copy"
+        ) from error
     if foundation.fingerprint != fingerprint:
         raise StoreError(
             f"{where} holds basis {short(foundation.fingerprint)}; restore it from a copy"
@@ -145,9 +147,9 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
 
 
 def _place(kind: Foundation | type[Foundation], fingerprint: str) -> tuple[str, str]:
-    """Folder of a foundation and the file in it that describes it.
+    """Folder of a foundation, and the file in it with its description.
 
-    The first format of stores knew documents by their lengths alone, and has theirs elsewhere.
+    Foundations by length have their own place, as in the first format of stores.
     """
     if kind.by_length:
         return basis_folder(fingerprint), "basis.json"

@@ -1,4 +1,4 @@
-"""Models stored in a store, immutable, each with its name in the registry."""
+"""Models in a store: immutable, each with the name of its class in the registry."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LATEST = "latest"
 
 @dataclass(frozen=True)
 class _Attributes:
-    """As of `TopicModel.attributes`; earlier versions of the package knew fewer."""
+    """As in `TopicModel.attributes`; earlier versions of the package wrote fewer."""
 
     alpha0: Annotated[StrictFloat, Field(ge=0, allow_inf_nan=False)]
     rotation: str
@@ -64,7 +64,7 @@ _ATTRIBUTES = TypeAdapter(_Attributes)
 
 
 def model_called(commit: Commit, name: str | None = None) -> str:
-    """Name of the model that a name or tag stands for; by default, or as "latest", the last."""
+    """Return the name of the model with a name or tag; by default, or as "latest", the last."""
     if not commit.models:
         asked = f" {name!r}" if name not in (None, LATEST) else ""
         other = ", nor any other" if asked else ""
@@ -86,19 +86,19 @@ def model_called(commit: Commit, name: str | None = None) -> str:
 def write_model(
     folder: Folder, name: str, model: Model, version: int
 ) -> tuple[ModelReference, Uncommitted]:
-    """Write a model; it counts once a commit names it, for which its files must be there.
+    """Write a model. It counts once a commit names it, while its files must exist.
 
     Parameters
     ----------
     folder : Folder
-        The store.
+        Folder of the store.
     name : str
-        Of the model.
+        Name of the model.
     model : Model
-        Its arrays become Zarr arrays of one chunk, its attributes those of the group, and its name
-        in the registry one more, unless it is that of topics.
+        Each of its arrays becomes a Zarr array of one chunk, and its attributes those of the group.
+        Models other than topics also store the name of their class in the registry.
     version : int
-        The version whose statistics it was fitted on.
+        The version whose statistics it was fitted to.
 
     Raises
     ------
@@ -137,12 +137,12 @@ def model_files(folder: Folder, name: str, reference: ModelReference) -> dict[st
 
 
 def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
-    """Read a model, of any name in the registry.
+    """Read a model of any class in the registry.
 
     Raises
     ------
     StoreError
-        A file is missing or damaged, or this version of the package has no such models: names it.
+        A file is missing or damaged, or this version of the package lacks the class of the model.
     """
     place = model_folder(name, reference.id)
     where = f"{folder.url}/{place}"
@@ -160,7 +160,7 @@ def read_model(folder: Folder, name: str, reference: ModelReference) -> Any:
             "or refit"
         ) from error
     if issubclass(model, TopicModel):
-        scalars = asdict(checked(_ATTRIBUTES, attributes, f"{where} describes no model"))
-        # a later version may have written more
+        scalars = asdict(checked(_ATTRIBUTES, attributes, f"{where} is not a valid model"))
+        # a later version may have written more attributes
         attributes = {name: value for name, value in scalars.items() if name in attributes}
     return model.from_parts(arrays, attributes)

@@ -36,22 +36,22 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 @dataclass(frozen=True)
 class Segment:
-    """A sealed segment: it counts once a commit names it.
+    """A sealed segment. It counts once a commit names it.
 
     Parameters
     ----------
     reference : SegmentReference
-        What a commit says of it.
+        Its reference for a commit.
     basis : str
-        Fingerprint of the foundation its statistics were gathered on.
+        Fingerprint of the foundation of its statistics.
     shards : tuple of ShardRecord
-        The shards counted in it.
+        The counted shards.
     written : Uncommitted
-        Its files, which must be there when it is committed.
+        Its files, which must exist when it is committed.
     halves : bool
-        Whether half of the documents are kept apart in it.
+        Whether half of the documents are stored separately.
     halves_by_content : bool
-        Whether halves follow from what records hold.
+        Whether the half of a record depends on its content.
     """
 
     reference: SegmentReference
@@ -64,20 +64,20 @@ class Segment:
 
 @dataclass(frozen=True)
 class SegmentWriter:
-    """Writes one segment: the row blocks from any worker, then the seal from the coordinator.
+    """Writes one segment: workers write its row blocks, then the coordinator seals it.
 
-    Workers that write different blocks share no file; a block that is written again is replaced.
+    Workers that write different blocks share no file. A block that is written again is replaced.
 
     Parameters
     ----------
     folder : Folder
-        The store.
+        Folder of the store.
     id : str
         The segment's 32 hexadecimal digits.
     layout : SegmentLayout
-        How the statistics are cut.
+        Layout of the statistics.
     begun : datetime
-        When nothing was written yet, by the clock of the storage.
+        A time before the first file was written, by the clock of the storage.
     """
 
     folder: Folder
@@ -91,17 +91,17 @@ class SegmentWriter:
         Parameters
         ----------
         statistics : MomentStatistics
-            Of `RowBlock(index, row_blocks)`.
+            Statistics of `RowBlock(index, row_blocks)`.
 
         Returns
         -------
         tuple of FileRecord
-            What `seal` is to be told.
+            Records to pass to `seal`.
 
         Raises
         ------
         ForeignStatistics
-            Statistics of another foundation, other rows, or with other arrays than the store's.
+            The statistics have another foundation, other rows or other arrays than the store's.
         StoreError
             A file cannot be written.
         """
@@ -122,7 +122,7 @@ class SegmentWriter:
         Raises
         ------
         StoreError
-            A file is not as it was written, or cannot be written here.
+            A file has changed since it was written, or cannot be copied.
         """
         records = {record.path: record for record in files}
         for path, record in records.items():
@@ -136,25 +136,25 @@ class SegmentWriter:
         files: Iterable[FileRecord],
         dates: DateRange | None = None,
     ) -> Segment:
-        """Write what is left, the manifest last, and make all of it outlast a power cut.
+        """Write the remaining files, the manifest last, and make all of them durable.
 
         Parameters
         ----------
         totals : Totals
-            Of the records of all blocks.
+            Totals of the records of all blocks.
         shards : sequence of ShardRecord
-            The shards counted; their documents and tokens are those of the totals.
+            The counted shards; their documents and tokens add up to the totals.
         files : iterable of FileRecord
-            All that `write_block` returned, for each block once or more.
+            All records that `write_block` returned, at least one call for each block.
         dates : DateRange, optional
-            Days of the documents, where they are known.
+            Days of the documents, if they have dates.
 
         Raises
         ------
         StoreError
             A block is missing, or was written twice with different content.
         InvalidInput
-            The shards do not add up to the totals, or one is given twice.
+            The shards do not add up to the totals, or a shard occurs twice.
         """
         records = self._complete(files)
         _require_adding_up(totals, shards)
@@ -182,9 +182,9 @@ class SegmentWriter:
     def seal_beside(
         self, totals: Totals, ledger: Ledger, files: Iterable[FileRecord]
     ) -> tuple[str, Uncommitted]:
-        """As `seal`, of a sum beside segments, with the records of each of them.
+        """Seal a sum that is stored beside segments, with the records of each of them.
 
-        Gives the SHA-256 of the manifest, and what was written.
+        Returns the SHA-256 of the manifest, and the written files.
         """
         records = self._complete(files)
         shards = sum(table.num_rows for table in ledger.tables.values())
@@ -198,7 +198,7 @@ class SegmentWriter:
         shards: int,
         dates: DateRange | None,
     ) -> tuple[str, Uncommitted]:
-        """Write what is left with some files `more`, whose records are added to those given."""
+        """Write the remaining files and the files `more`, and add their records to `records`."""
         tables = totals.tables()
         whole = {name: ArraySpec.whole(table, name) for name, table in tables.items()}
         specs = {**self.layout.specs, **whole}
@@ -230,8 +230,8 @@ class SegmentWriter:
         layout.foundation.require_own(statistics)
         if statistics.block.step != layout.row_blocks:
             raise ForeignStatistics(
-                f"the statistics are of one of {statistics.block.step} row blocks, the store has "
-                f"{layout.row_blocks}; gather them by the store's row blocks"
+                f"the statistics are one of {statistics.block.step} row blocks, and the store has "
+                f"{layout.row_blocks}; count the shards by the store's row blocks"
             )
 
     def _complete(self, files: Iterable[FileRecord]) -> dict[str, FileRecord]:
@@ -267,7 +267,7 @@ def _require_adding_up(totals: Totals, shards: Sequence[ShardRecord]) -> None:
     tokens = sum(shard.tokens for shard in shards)
     if (documents, tokens) != (totals.n_documents, totals.n_tokens):
         raise InvalidInput(
-            f"the shards add up to {documents} documents and {tokens} vocabulary tokens, the "
-            f"statistics hold {totals.n_documents} and {totals.n_tokens}; give the shards that "
-            "were counted, with what was counted of each"
+            f"the shards add up to {documents} documents and {tokens} vocabulary tokens, and the "
+            f"statistics hold {totals.n_documents} and {totals.n_tokens}; give exactly the counted "
+            "shards, with the counts of each"
         )

@@ -1,4 +1,4 @@
-"""The store: one version of it at a time, its changes, its verification, its garbage."""
+"""The store: one version at a time, its changes, its verification and its garbage."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Changes: which segments the next commit of the latest one adds and takes away."""
+"""Changes: the segments that the next commit adds and subtracts."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Recount:
-    """Segments that one commit adds and takes away.
+    """Segments that one commit adds and subtracts.
 
     Parameters
     ----------
     operation : str
         "append", "forget" or "replace".
     message : str
-        For the log.
+        Message for the log.
     added, removed : tuple of Segment
-        Each with at least one shard.
+        Segments with at least one shard each.
     dropped : tuple of SegmentReference
-        Segments of the version that it shall have no longer, as `segments_of` finds them.
+        Segments of the version to drop, as `segments_of` finds them.
     skipped : tuple of (str, str)
-        URLs of shards left out, each with the reason.
+        URLs of skipped shards, each with the reason.
     unique : bool
         Whether to refuse shards whose content is counted under other names.
     lists : bool
-        Whether what is taken away must not be counted again.
+        Whether removed shards must not be counted again.
     again : bool
-        Whether to count shards that were forgotten, or purged.
+        Whether to count shards that were forgotten or purged.
     allowed : tuple of str
         Names of shards that may be counted again.
     """
@@ -69,17 +69,17 @@ class Recount:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """All segments; subtracted ones come first, with that sign."""
+        """All segments; subtracted ones come first, with sign -1."""
         taken = (replace(part, reference=replace(part.reference, sign=-1)) for part in self.removed)
         return (*taken, *self.added)
 
     @property
     def references(self) -> tuple[SegmentReference, ...]:
-        """What the commit says of them."""
+        """References of all segments in the commit."""
         return tuple(part.reference for part in self.segments)
 
     def under(self, lineage: Lineage) -> Recount:
-        """With every segment as a version of the lineage names it; raises as `placed`."""
+        """Convert every segment for a version of the lineage; raises as `placed`."""
         return replace(
             self,
             added=tuple(placed(lineage, part) for part in self.added),
@@ -88,24 +88,24 @@ class Recount:
 
     @property
     def written(self) -> tuple[Uncommitted, ...]:
-        """What was written of them."""
+        """Written files of all segments."""
         return tuple(part.written for part in self.segments)
 
 
 def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
-    """Build the commit that adds and removes segments.
+    """Make the commit that adds and removes segments.
 
-    That no count falls below zero is not checked here.
+    Does not check for negative counts.
 
     These errors refuse a change.
 
-    ForeignStatistics : a segment of another basis
-    ShardsAlreadyCounted : the ledger holds shards that are added and not removed
-    InvalidInput : the ledger lacks a removed shard, or holds it with other content, or holds a
-        folder of an added shard, or a shard within it
+    ForeignStatistics : a segment has another basis
+    ShardsAlreadyCounted : added shards are counted already and are not removed
+    InvalidInput : a removed shard is not counted, or was counted with other content; or the
+        ledger has a folder of an added shard, or a shard within it
     CopiesCounted : contents that must be unique are counted under other names
     ShardsForgotten : added shards were forgotten or purged
-    StoreError : the commit lacks a segment that is dropped
+    StoreError : the commit lacks a segment to drop
     SumExceeded : sums could pass 2^62
     """
     recount = recount.under(head.lineage)
@@ -156,14 +156,14 @@ def require_not_forgotten(forgotten: Forgotten, records: Iterable[ShardRecord]) 
 
 
 def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...]:
-    """Segments of a commit without those dropped; raises StoreError if it lacks one of these."""
+    """Return the segments of a commit without the dropped ones; StoreError if one is missing."""
     dropped = {part.id for part in recount.dropped}
     kept = tuple(part for part in head.segments if part.sign < 0 or part.id not in dropped)
     if len(kept) + len(dropped) != len(head.segments):
         raise StoreError(
-            f"version {head.version} has no longer the {len(dropped)} segments that hold the old "
-            "content alone: another writer compacted them or went back to an older version; give "
-            "copies of the old content by `update --old URL`"
+            f"version {head.version} lacks some of the {len(dropped)} segments that hold only the "
+            "old content: another writer has compacted or rolled back the store; give copies of "
+            "the old content by `update --old URL`"
         )
     return kept
 
@@ -171,17 +171,17 @@ def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...
 def segments_of(
     head: Commit, ledger: Ledger, records: Iterable[ShardRecord]
 ) -> tuple[SegmentReference, ...]:
-    """Segments that hold nothing but some of the records, each of these once.
+    """Find segments that hold only shards among the records, each shard once.
 
-    Removing such a segment from the version removes what was counted of its shards. Leaves out
-    shards that were ever removed since the last compaction.
+    Removing such a segment from the version subtracts its shards. Ignores shards that were ever
+    removed since the last compaction.
     """
     negative = (part for part in head.segments if part.sign < 0)
     subtracted = {record.url for part in negative for record in ledger.records(part.id)}
     wanted = {record for record in records if record.url not in subtracted}
     found = []
     for part in head.segments:
-        # the count first: a large segment's records need not be looked at
+        # compares numbers first, as a large segment's records need not be read
         if part.sign > 0 and part.shards <= len(wanted):
             held = set(ledger.records(part.id))
             if held and held <= wanted:
@@ -191,7 +191,7 @@ def segments_of(
 
 
 def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
-    """Raise InvalidInput for URLs that are not in the ledger, before they are read."""
+    """Raise InvalidInput for URLs that are not in the ledger, before reading their shards."""
     counted = set(ledger.counted(urls))
     for url in urls:
         if url not in counted:
@@ -211,8 +211,8 @@ def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> N
         )
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InvalidInput(
-            f"{lines}{more}: its documents would be counted twice; leave it out, or `forget "
-            "--allow-again` what is counted first"
+            f"{lines}{more}: its documents would be counted twice; leave it out, or remove the "
+            "counted shards first by `forget --allow-again`"
         )
 
 
@@ -223,59 +223,59 @@ def _beside(url: str, other: str) -> str:
 
 
 def require_counted(ledger: Ledger, record: ShardRecord) -> None:
-    """Raise InvalidInput for a shard to remove that is not in the ledger exactly as it was read."""
+    """Raise InvalidInput if a shard to remove differs from its record in the ledger."""
     counted = ledger.find(record.url)
     if counted is None:
         raise InvalidInput(_not_counted(record.url))
     if counted.fingerprint != record.fingerprint:
         raise InvalidInput(
             f"{record.url} was counted as {counted.fingerprint} and is now {record.fingerprint}; "
-            "only the content that was counted can be taken away, so put the old content back"
+            "only the counted content can be subtracted, so put the old content back"
         )
     if counted != record:
         raise InvalidInput(
             f"{record.url} was counted as {counted.documents} documents and {counted.tokens} "
-            f"tokens and is read now as {record.documents} and {record.tokens}; read it as it was "
-            "counted, with the version of streaming-moments that counted it"
+            f"tokens, but has {record.documents} and {record.tokens} now; read it with the version "
+            "of streaming-moments that counted it"
         )
 
 
 def placed(lineage: Lineage, segment: Segment) -> Segment:
-    """The segment as versions of a lineage name it: with its words, if it is of an earlier era.
+    """Convert a segment for versions of a lineage; a segment of an earlier era gets its words.
 
-    Raises ForeignStatistics if its basis is not of the lineage or its eras.
+    ForeignStatistics is raised if neither the lineage nor its eras have its basis.
     """
     words = {lineage.basis: None, **{era.basis: era.words for era in lineage.eras}}
     if segment.basis not in words:
         raise ForeignStatistics(
-            f"the segment is of basis {short(segment.basis)}, the store's latest version of "
-            f"{short(lineage.basis)}; gather the statistics with the store's basis"
+            f"the segment has basis {short(segment.basis)}, and the store's latest version has "
+            f"{short(lineage.basis)}; count the shards with the store's basis"
         )
     require_halves(segment, lineage)
     return replace(segment, reference=replace(segment.reference, words=words[segment.basis]))
 
 
 def require_halves(segment: Segment, lineage: Lineage) -> None:
-    """Raise ForeignStatistics if a segment and its lineage keep other halves, or one none.
+    """Raise ForeignStatistics if the halves of a segment and its lineage differ.
 
-    This means that a rebase came meanwhile.
+    This means that a rebase came in between.
     """
     if segment.halves != lineage.halves:
         raise ForeignStatistics(
-            f"the segment was gathered with{'' if segment.halves else 'out'} halves of the "
-            f"documents, the store keeps {'them' if lineage.halves else 'none'} by now: a rebase "
-            "came meanwhile; run it again"
+            f"the segment was counted with{'' if segment.halves else 'out'} halves of the "
+            f"documents, and the store now has {'some' if lineage.halves else 'none'}: a rebase "
+            "came in between; run this again"
         )
     if segment.halves_by_content != lineage.halves_by_content:
         raise ForeignStatistics(
-            "the segment was gathered with halves of the records by their "
-            f"{'content' if segment.halves_by_content else 'places'}, the store keeps others by "
-            "now: a rebase came meanwhile; run it again"
+            "the segment was counted with halves of the records by "
+            f"{'content' if segment.halves_by_content else 'place'}, and the store now has others: "
+            "a rebase came in between; run this again"
         )
 
 
 def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> None:
-    """Refuse to take shards away with other words than they were counted with."""
+    """Refuse to subtract shards with other words than they were counted with."""
     if not head.lineage.eras:
         return
     for segment in removed:
@@ -285,15 +285,15 @@ def _require_eras(head: Commit, removed: Iterable[Segment], ledger: Ledger) -> N
         for record in segment.shards:
             if record.url not in there:
                 raise InvalidInput(
-                    f"{record.url} was counted with another vocabulary than that of "
-                    f"{'all' if words is None else words} words with which it is to be taken away; "
-                    "run it again on the latest version"
+                    f"{record.url} was counted with another vocabulary than the one of "
+                    f"{'all' if words is None else words} words with which it would be subtracted; "
+                    "run this again on the latest version"
                 )
 
 
 def require_bound(segments: Iterable[SegmentReference]) -> None:
     """Raise SumExceeded for segments whose sums could pass 2^62."""
-    # Partial sums lie between both: what is taken away needs room of its own, and frees none.
+    # bounds positive and negative parts separately, as a partial sum may reach either
     sides: Counter[int] = Counter()
     for segment in segments:
         sides[segment.sign] += segment.largest
@@ -301,13 +301,13 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
     if bound >= LARGEST_TOTAL:
         raise SumExceeded(
             f"a sum of the statistics may reach {bound:.3g}, above 2^62; run `streaming-moments "
-            "compact`, forget its longest documents, or open another store "
+            "compact`, forget the longest documents, or create another store "
             "(`create --passage-words` cuts documents)"
         )
 
 
 def _not_counted(url: str) -> str:
     return (
-        f"{url} is not counted, so it cannot be taken away; give shards by the URLs they were "
-        "counted by"
+        f"{url} is not counted, so it cannot be subtracted; give shards by the URLs under which "
+        "they were counted"
     )

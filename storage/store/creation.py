@@ -47,6 +47,6 @@ def require_absent(folder: Folder) -> None:
 
 def _exists(folder: Folder) -> str:
     return (
-        f"there is a store at {folder.url} already; open it with `streaming-moments update` or "
+        f"there is already a store at {folder.url}; open it with `streaming-moments update` or "
         "MomentStore.open, or create the new one at another URL"
     )

@@ -1,4 +1,4 @@
-"""Garbage: what died writers or expired versions have left, and the only functions that delete."""
+"""Garbage: deletes files that dead writers or expired versions have left."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from streaming_moments.storage.log.uncommitted import Uncommitted
 
 GRACE = timedelta(days=7)
 
-# Committed files must be much younger than garbage that is deleted at the same time.
+# Committed files must be much younger than garbage that may be deleted at the same time.
 OLDEST_COMMITTED = GRACE / 2
 
 _DAY = timedelta(days=1)
-_LONGEST_EMPTIED = 300  # bytes of a commit that was expired; a whole one has more
+_LONGEST_EMPTIED = 300  # bytes of an expired commit; other commits are longer
 
 
 class GarbageCommitted(StoreError):
-    """What was found as garbage is named by a commit since; nothing was deleted."""
+    """A commit has used the garbage after it was found; nothing was deleted."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,15 @@ class Garbage:
     Parameters
     ----------
     path : str
-        Of the folder or the file, in the store.
+        Path of the folder or file in the store.
     files : tuple of str
-        All files of it, by path in the store.
+        Paths of all its files in the store.
     size : int
-        In bytes.
+        Size in bytes.
     modified : datetime
-        When the latest of its files was written, by the clock of the storage.
+        Time of its latest file, by the clock of the storage.
     version : int
-        No commit up to this one names it.
+        No commit up to this version names it.
     """
 
     path: str
@@ -67,26 +67,26 @@ class Garbage:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether all of it was written, so that its writer may be about to commit it."""
+        """Whether it is complete, so that its writer may be about to commit it."""
         return f"{self.path}/{MANIFEST}" in self.files
 
 
 def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
-    """What no commit names and nobody has written to for longer than the grace.
+    """Find files that no commit names and no one has written for the grace period.
 
     Parameters
     ----------
     folder : Folder
-        The store.
+        Folder of the store.
     grace : timedelta
         Longer than any writer may take from its first file to its commit.
 
     Raises
     ------
     InvalidInput
-        A negative grace.
+        The grace period is negative.
     StoreError
-        The log cannot be read whole, so nothing can be said to be garbage.
+        The log cannot be read, so the garbage is unknown.
 
     Examples
     --------
@@ -98,9 +98,9 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     [('segments/aaa', 6)]
     """
     if grace < timedelta(0):
-        raise InvalidInput(f"the grace is {grace}; give at least 0")
+        raise InvalidInput(f"the grace period is {grace}; give at least 0")
     log = CommitLog(folder)
-    # listed before the log is read: what is committed in between is named
+    # listed before the log is read, so that files committed in between are named
     files = folder.files("")
     version = log.latest().version
     named = named_by(log.history(version))
@@ -117,20 +117,19 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
 def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
     """Delete garbage that `find_garbage` found.
 
-    A commit of its own comes before what is sealed is deleted. A writer that was asleep since it
-    last looked at its files then finds the version taken, looks again and is refused: what it
-    began before the garbage was found is too old by then, whatever is still there.
+    An own commit precedes the deletion of complete garbage. A slow writer then finds its version
+    number in use, checks its files again, and is refused as they are too old.
 
     Raises
     ------
     StoreError
-        A file cannot be deleted, another writer has committed the garbage meanwhile, or only a
+        A file cannot be deleted, another writer has committed the garbage, or only a
         later version of the package may write the store.
     """
     form = read_format(folder)
     form.require_writable(folder.url)
     log = CommitLog(folder, form.single_writer)
-    # who has not sealed has still to look at its files
+    # the writer of incomplete files checks them before it commits
     _delete(folder, [heap for heap in garbage if not heap.is_sealed])
     sealed = [heap for heap in garbage if heap.is_sealed]
     message = f"gc: {len(sealed)} places, {sum(heap.size for heap in sealed)} bytes"
@@ -141,7 +140,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
         for heap in sealed:
             if heap.path in named:
                 raise GarbageCommitted(
-                    f"{folder.url}/{heap.path} was committed since it was found; run it again"
+                    f"{folder.url}/{heap.path} has been committed; run this again"
                 )
         return head.successor("gc", message)
 
@@ -151,7 +150,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
         except StoreError as error:
             if not _is_full(error):
                 raise
-            # nobody can commit now, and with this gone we can
+            # the storage is full, so no one can commit this; deleting it makes room
             _delete(folder, [sealed.pop()])
         else:
             _delete(folder, sealed)
@@ -159,7 +158,7 @@ def collect(folder: Folder, garbage: Sequence[Garbage]) -> None:
 
 
 def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -> list[Garbage]:
-    """Segments and models that the versions `gone` name and the versions `kept` do not."""
+    """Find segments and models that only the versions `gone` name, and no version in `kept`."""
     places = named_by(gone) - named_by(kept)
     version = max(commit.version for commit in kept)
     heaps: dict[str, list[StoredFile]] = defaultdict(list)
@@ -172,12 +171,11 @@ def held_alone(folder: Folder, gone: Sequence[Commit], kept: Sequence[Commit]) -
 
 
 def sweep(folder: Folder) -> list[Garbage]:
-    """Delete what only expired versions held, and empty their commits; gives what was deleted.
+    """Delete files that only expired versions need, and empty their commits; returns the files.
 
-    Nobody commits it any more: a return to a version is refused once it is expired, so its writer
-    takes the version of the commit that says so, and looks again. An emptied commit keeps its
-    place, so that a writer which slept cannot create that version anew. After a StoreError run it
-    again.
+    No writer can still commit them. A rollback to an expired version is refused, and a slow writer
+    finds its version number used by the expiry. An emptied commit stays, so that no writer can
+    create its version again. Run it again after a StoreError.
     """
     log = CommitLog(folder)
     head = log.latest()
@@ -190,7 +188,7 @@ def sweep(folder: Folder) -> list[Garbage]:
         return []
     found = held_alone(folder, gone, log.history(head.version))
     _delete(folder, found)
-    # a power cut must not bring back what no commit tells of any more
+    # deleted files must not reappear after a power cut, as no commit names them
     folder.sync("")
     for commit in gone:
         folder.write(commit_file(commit.version), seal(expired_to_json(commit)))
@@ -199,7 +197,7 @@ def sweep(folder: Folder) -> list[Garbage]:
 
 
 def unswept(folder: Folder, head: Commit) -> list[str]:
-    """Files of commits that were expired up to a version, and not emptied yet."""
+    """Find the files of expired commits that are not emptied yet."""
     found = []
     for file in folder.files(COMMITS):
         number = file.path.removesuffix(".json")
@@ -211,8 +209,8 @@ def unswept(folder: Folder, head: Commit) -> list[str]:
 def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
     """Raise StoreError for segments and models that garbage collection may have deleted.
 
-    `written` are those that the commit is the first to name. Refused is one that was begun longer
-    ago than half the grace, or is not there as it was written.
+    `written` are the segments and models that a commit is the first to name. One is refused if it
+    was begun longer ago than half the grace period, or if its files have changed since.
     """
     for part in written:
         now = folder.clock()
@@ -220,13 +218,13 @@ def require_fresh(folder: Folder, written: Sequence[Uncommitted]) -> None:
         files = [file for file in folder.files(part.folder) if not file.is_partial]
         found = {file.path: file.size for file in files}
         for path, _ in sorted(found.items() ^ part.sizes.items()):
-            what = "is not as it was written" if path in found else "is gone"
-            raise StoreError(f"{where}/{path} {what}, so it cannot be committed; run it again")
+            what = "differs from the written file" if path in found else "is missing"
+            raise StoreError(f"{where}/{path} {what}, so it cannot be committed; run this again")
         age = now - min([part.begun, *(file.modified for file in files)])
         if age > OLDEST_COMMITTED:
             raise StoreError(
-                f"{where} was begun {age / _DAY:.1f} days ago, too long to be committed as `gc` "
-                f"may delete it ({OLDEST_COMMITTED / _DAY:g} days at most); run it again"
+                f"{where} was begun {age / _DAY:.1f} days ago and is too old to be committed, as "
+                f"`gc` may delete it after {OLDEST_COMMITTED / _DAY:g} days; run this again"
             )
 
 
@@ -235,13 +233,13 @@ def _delete(folder: Folder, garbage: Iterable[Garbage]) -> None:
 
 
 def _is_full(error: StoreError) -> bool:
-    """Whether a commit was refused as there is no space."""
+    """Whether a commit failed because the storage is full."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def named_by(commits: Sequence[Commit]) -> set[str]:
-    """Folders of all segments and models of some versions."""
+    """Return the folders of all segments and models of some versions."""
     staged = [commit.staged.segments for commit in commits if commit.staged is not None]
     parts = chain.from_iterable([*(commit.segments for commit in commits), *staged])
     segments = {segment_folder(part.id) for part in parts}
@@ -253,7 +251,7 @@ def named_by(commits: Sequence[Commit]) -> set[str]:
 
 
 def _heap(file: StoredFile) -> str:
-    """Folder, or file, that is kept or deleted whole; empty for what is always kept."""
+    """Folder or file that is deleted as a whole; empty for files that are never deleted."""
     if file.is_partial:
         return file.path
     parts = file.path.split("/")

@@ -1,4 +1,4 @@
-"""Model changes: the commit that adds a model, and moves a tag to it."""
+"""Model changes: the commit that adds a model and moves a tag to it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from streaming_moments.storage.log.layout import require_name
 
 @dataclass(frozen=True)
 class TagMove:
-    """A tag that is to stand for another model.
+    """A tag to move to another model.
 
-    `before` is the model that it must still stand for, None if it must not be there yet.
+    `before` is the model that the tag must still name; None if the tag must not exist yet.
     """
 
     name: str
@@ -23,16 +23,16 @@ class TagMove:
 
 @dataclass(frozen=True)
 class Succession:
-    """An earlier model, whose labels a new model takes over.
+    """An earlier model whose labels a new model takes over.
 
-    `topics` maps numbers of its topics to those in the new model.
+    `topics` maps numbers of its topics to those of the new model.
     """
 
     model: str
     topics: Mapping[int, int]
 
     def labels(self, head: Commit) -> dict[int, str]:
-        """Of the new model, as the earlier one has them now; none where it is gone."""
+        """Labels of the new model; empty if the earlier model was deleted."""
         before = head.models.get(self.model)
         labels = {} if before is None else before.labels
         return {self.topics[topic]: text for topic, text in labels.items() if topic in self.topics}
@@ -46,7 +46,7 @@ def model_added(
     tag: TagMove | None = None,
     after: Succession | None = None,
 ) -> Commit:
-    """The commit that adds a model, with its predecessor's labels, and lets a tag stand for it.
+    """Make the commit that adds a model with its predecessor's labels, and moves a tag to it.
 
     Raises as `require_free`, and if the tag is the name of a model, or was moved meanwhile.
     """
@@ -54,12 +54,12 @@ def model_added(
     if tag is not None:
         if require_name(tag.name) in head.models or tag.name == name:
             raise InvalidInput(
-                f"{tag.name!r} is the name of a model; take another name for the tag"
+                f"{tag.name!r} is the name of a model; choose another name for the tag"
             )
         if tags.get(tag.name) != tag.before:
             raise StoreError(
-                f"the tag {tag.name!r} stood for {_named(tag.before)} when this began, and stands "
-                f"for {_named(tags.get(tag.name))} now: another writer has moved it; run it again"
+                f"the tag {tag.name!r} named {_named(tag.before)} when this began, and now names "
+                f"{_named(tags.get(tag.name))}: another writer has moved it; run this again"
             )
         tags[tag.name] = name
     require_free(head, name)
@@ -69,15 +69,17 @@ def model_added(
 
 
 def require_free(commit: Commit, name: str) -> None:
-    """Raise InvalidInput for an invalid model name, and StoreError for a model or tag's name.
+    """Raise InvalidInput for an invalid name of a model, and StoreError for a used name.
 
     Valid characters are A-Z a-z 0-9 . _ -.
     """
     require_name(name)
     if name in commit.models:
-        raise StoreError(f"there is a model {name!r} already; models never change, take a new name")
+        raise StoreError(
+            f"there is already a model {name!r}; models never change, choose a new name"
+        )
     if name in commit.tags:
-        raise StoreError(f"{name!r} is a tag, for model {commit.tags[name]!r}; take a new name")
+        raise StoreError(f"{name!r} is a tag of model {commit.tags[name]!r}; choose a new name")
 
 
 def _named(model: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Snapshot: a store at one version, to be read."""
+"""Snapshot: a store at one version, for reading."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from streaming_moments.storage.store.verification import require_whole, store_pr
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a store is at one version. It is pickled without its caches, so workers can load blocks.
+    """A store at one version. Pickled without its caches, so that workers can load blocks.
 
     Parameters
     ----------
     folder : Folder
-        Where the store is.
+        Folder of the store.
     format : StoreFormat
-        Which versions of the package may read and write it.
+        Versions of the package that may read and write it.
     commit : Commit
         The version.
     foundation : Foundation
-        What its statistics are gathered on.
+        Definition of its statistics.
     """
 
     folder: Folder
@@ -62,7 +62,7 @@ class Snapshot:
 
     @property
     def url(self) -> str:
-        """Where the store is."""
+        """URL of the store."""
         return self.folder.url
 
     @property
@@ -72,7 +72,7 @@ class Snapshot:
 
     @property
     def kind(self) -> str:
-        """Of the statistics."""
+        """Kind of the statistics."""
         kind: str = self.foundation.kind
         return kind
 
@@ -83,7 +83,7 @@ class Snapshot:
         Raises
         ------
         InvalidInput
-            It is of another kind.
+            The store has another kind.
         """
         if not isinstance(self.foundation, CountsFoundation):
             raise InvalidInput(lacks_vocabulary(self))
@@ -91,7 +91,7 @@ class Snapshot:
 
     @property
     def basis(self) -> Basis:
-        """Q, of a store of documents."""
+        """The basis Q of a store of documents."""
         return self.counts.basis
 
     @property
@@ -111,12 +111,12 @@ class Snapshot:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """What is read of the version: segments, and sums in place of others."""
+        """Segments to read for the version, some replaced by sums."""
         return parts_of(self.commit)
 
     @property
     def layout(self) -> SegmentLayout:
-        """How the statistics are cut."""
+        """Layout of the statistics."""
         return SegmentLayout(self.foundation, self.row_blocks)
 
     @property
@@ -128,22 +128,22 @@ class Snapshot:
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """What else a kind other than counts says of how its shards are read, as JSON."""
+        """Options for reading the shards of a kind other than counts, as JSON."""
         return dict(self.commit.lineage.form[READING])
 
     @property
     def dates(self) -> DateSource:
-        """Where the days of documents are."""
+        """Source of the dates of documents."""
         return DateSource.from_json(self.commit.lineage.dates or {})
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The words counted."""
+        """The vocabulary."""
         return self._words[0]
 
     @property
     def policy(self) -> TokenPolicy | None:
-        """What makes a text into tokens."""
+        """The policy that cuts texts into tokens; None for token ids."""
         return self._words[1]
 
     @property
@@ -152,15 +152,15 @@ class Snapshot:
         return self.commit.models
 
     def at(self, version: int) -> Self:
-        """The store at another version; what this one does not name is checked as by `open`."""
+        """Return the store at another version; new files are checked as by `open`."""
         return self._with(self._log.existing(version), whole=True)
 
     def latest(self) -> Self:
-        """The store at its latest version; what is new in it is checked as by `open`."""
+        """Return the store at its latest version; new files are checked as by `open`."""
         return self._with(self._log.latest(), whole=True)
 
     def is_there(self) -> bool:
-        """Whether its commit is still at the URL: False where the store was deleted or replaced.
+        """Whether its commit is still at the URL; False if the store was deleted or replaced.
 
         Raises
         ------
@@ -170,44 +170,44 @@ class Snapshot:
         return self._log.holds(self.commit)
 
     def log(self, first: int = 0) -> tuple[Commit, ...]:
-        """The commits from a version up to this one, the latest first, without those expired."""
+        """Return the commits from a version to this one, the latest first, without expired ones."""
         return self._log.history(self.version, first)
 
     def ledger(self) -> Ledger:
-        """The shards counted in this version."""
+        """Return the ledger of the shards counted in this version."""
         return self._ledger
 
     def length_histogram(self) -> LengthHistogram:
-        """Documents by length, in vocabulary tokens."""
+        """Number of documents by length, in tokens of the vocabulary."""
         return self.row_lengths().whole
 
     def row_lengths(self) -> RowLengths[LengthHistogram]:
-        """Which documents count a row: words that were added later are in fewer.
+        """Documents that count each row; fewer documents count words that were added later.
 
         Raises
         ------
         InvalidInput
-            Of another kind than counts.
+            The store has a kind other than counts.
         """
         _ = self.counts
         lengths: RowLengths[LengthHistogram] = self.totals()
         return lengths
 
     def totals(self) -> Any:
-        """`Totals` of all that is counted."""
+        """`Totals` of all records."""
         return whole_totals(self.folder, self.parts, self.layout)
 
     def gaps(self) -> list[str]:
-        """Where the next piece of a sequence does not go on where the one before it ends."""
+        """Describe gaps between consecutive pieces of sequences."""
         if not self.foundation.joins:
             return []
         found: list[str] = sum_totals(self.folder, self.parts, self.layout).pieces.gaps()
         return found
 
     def load_block(self, index: int, halves: bool = True) -> Any:
-        """Statistics of one row block; raises as `read_block`, InvalidInput where there is none.
+        """Statistics of one row block; raises as `read_block`, InvalidInput without such a block.
 
-        With `halves` False those of half of the documents, where they are kept, are not read.
+        `halves=False` skips the sums of half of the documents, if they are stored.
         """
         kept = None if halves else replace(self.foundation, halves=False)
         return read_block(self.folder, self.parts, self.layout, index, kept)
@@ -217,29 +217,29 @@ class Snapshot:
         return sum_all_rows(self.folder, self.parts, self.layout)
 
     def load_model(self, name: str | None = None) -> TopicModel:
-        """A model of this version by its name or a tag, by default the latest; one with topics.
+        """Load a model with topics by its name or tag, by default the latest.
 
         Raises
         ------
         StoreError
-            There is no such model, it has no topics, or a file of it is damaged.
+            There is no such model, it has no topics, or a file is damaged.
         """
         model = self.load_any_model(name)
         if not isinstance(model, TopicModel):
             raise StoreError(
-                f"model {model_called(self.commit, name)!r} is of {model.name!r}, which has no "
-                "topics; name one that has"
+                f"model {model_called(self.commit, name)!r} has type {model.name!r}, which has no "
+                "topics; name a model with topics"
             )
         return model
 
     def load_any_model(self, name: str | None = None) -> Model:
-        """As `load_model`, with or without topics."""
+        """Load a model as `load_model`, with or without topics."""
         chosen = model_called(self.commit, name)
         model: Model = read_model(self.folder, chosen, self.commit.models[chosen])
         return model
 
     def verify(self) -> list[str]:
-        """Read every file of this version; problems of bytes, log, ledger and sums, a line each."""
+        """Read every file of this version, and describe problems of all parts, one line each."""
         return list(dict.fromkeys(store_problems(self.folder, self.commit)))
 
     @property
@@ -266,9 +266,9 @@ class Snapshot:
 
 
 def lacks_vocabulary(store: Snapshot) -> str:
-    """What is said where a store of another kind than documents is asked for its words or basis."""
+    """Return the error for a store of another kind that is asked for its vocabulary or basis."""
     return (
-        f"{store.url} holds statistics of kind {store.kind!r}, which have no vocabulary and "
-        "no basis to change or to compare by, as a store of documents has; other words, "
-        "symbols or nodes take a store of their own, by `streaming-moments create`"
+        f"{store.url} holds statistics of kind {store.kind!r}, which have no vocabulary or basis "
+        "to change or compare, as a store of documents has; for other words, symbols or nodes, "
+        "create another store with `streaming-moments create`"
     )

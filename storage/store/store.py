@@ -44,16 +44,16 @@ from streaming_moments.storage.store.verification import require_whole
 
 @dataclass(frozen=True)
 class MomentStore(Snapshot):
-    """A store at one version; what it holds never changes. Make one with `create` or `open`.
+    """A store at one immutable version. Make one with `create` or `open`.
 
-    Whatever writes returns the store at the new version.
+    Methods that write return the store at the new version.
 
     Parameters
     ----------
     folder, format, commit, foundation
-        As of `Snapshot`.
+        As for `Snapshot`.
     fence : int
-        Of the lock under which it is written; 0 without one.
+        Fence of the lock under which it is written; 0 without a lock.
 
     Examples
     --------
@@ -98,32 +98,32 @@ class MomentStore(Snapshot):
         url : str
             Any fsspec URL, or a local path.
         vocabulary : Vocabulary
-            The words counted.
+            Words to count.
         policy : TokenPolicy or None
-            What makes a text into tokens; None for shards of token ids.
+            Policy that cuts texts into tokens; None for shards of token ids.
         basis : Basis
-            Q, of the vocabulary.
+            Basis Q of the vocabulary.
         form : ShardFormat
-            How the shards are read.
+            Format of the shards.
         codocuments : bool
-            Whether to keep co-document counts, from which coherence follows.
+            Whether to store co-document counts, which coherence needs.
         message : str
-            For the log.
+            Message for the log.
         storage_options : mapping, optional
-            Of the file system; never written.
+            Options of the file system; never stored.
         single_writer : bool
-            Vouch that nobody else writes, where the storage refuses no second writer.
+            Guarantees that there is a single writer, on storage that cannot exclude a second one.
         dates, pilot : DateSource, mapping or None
-            Where the days of documents are; how vocabulary and basis were made, as JSON.
+            Source of the dates of documents; how vocabulary and basis were made, as JSON.
         halves : bool
-            Whether to keep pair counts of half of the documents apart, from which error bars and
-            held-out likelihood follow.
+            Whether to store pair counts of half of the documents separately, which error bars and
+            held-out likelihood need.
 
         Raises
         ------
         StoreError
-            There is a store already, or the storage cannot be written or refuses no second
-            writer: says what to do.
+            There is already a store, the storage cannot be written, or it cannot exclude a second
+            writer. The error says what to do.
         ForeignStatistics
             Vocabulary, policy and basis do not belong together.
         """
@@ -184,13 +184,13 @@ class MomentStore(Snapshot):
     ) -> MomentStore:
         """Open a store at a version, by default the latest; -1 is the latest, -2 the one before.
 
-        Every file of the version must be there with its size, unless `whole` is False. Hashes
-        are checked where a file is read, all of them by `verify`.
+        Every file of the version must exist with its size, unless `whole` is False. Hashes are
+        checked when a file is read; `verify` checks all of them.
 
         Raises
         ------
         StoreError
-            There is no store, no such version, or a file is missing, damaged or too much.
+            There is no store or no such version, or a file is missing, damaged or unlisted.
         """
         folder = Folder.at(url, storage_options)
         form = read_format(folder)
@@ -201,18 +201,18 @@ class MomentStore(Snapshot):
         return cls(folder, form, commit, read_foundation(folder, commit.lineage))
 
     def writable(self) -> MomentStore:
-        """The store itself, asked for before work is put into what is to be committed.
+        """Return the store if this version of the package may write it. Call this before long work.
 
         Raises
         ------
         FormatError
-            Only a later version of the package may write it: names that.
+            Only a later version of the package may write it. The error names that version.
         """
         self.format.require_writable(self.url)
         return self
 
     def new_segment(self) -> SegmentWriter:
-        """Writer of a new segment, to be sent to workers."""
+        """Return a writer of a new segment, which can be sent to workers."""
         return SegmentWriter(self.folder, uuid.uuid4().hex, self.layout, self.folder.clock())
 
     def append(
@@ -228,42 +228,45 @@ class MomentStore(Snapshot):
         Parameters
         ----------
         segment : Segment or None
-            None, or a segment without shards, commits the skipped shards alone.
+            None, or a segment without shards, commits only the skipped shards.
         message : str
-            For the log.
+            Message for the log.
         skipped : sequence of (str, str)
-            URLs of shards left out, each with the reason.
+            URLs of skipped shards, each with the reason.
         unique : bool
             Whether to refuse shards whose content is counted under other names.
         again : bool
-            Whether to count shards that were forgotten, or purged.
+            Whether to count shards that were forgotten or purged.
 
         Raises
         ------
         ShardsAlreadyCounted
-            Shards of the segment are counted already, maybe meanwhile by another writer: gather
-            the statistics again without them.
+            Shards of the segment are counted already, perhaps by another writer meanwhile: count
+            the other shards without them.
         CopiesCounted
-            The contents of shards are counted under other names, and are to be unique.
+            Contents that must be unique are counted under other names.
         ShardsForgotten
-            Shards were forgotten, or purged, maybe meanwhile by another writer.
+            Shards were forgotten or purged, perhaps by another writer meanwhile.
         ForeignStatistics
-            A segment of another basis.
+            The segment has another basis.
         BoundExceeded
             Sums could pass 2^62.
         CreationUnknown
-            The commit may or may not be written.
+            The commit may or may not exist.
         StoreError
-            Nothing is written, and why.
+            Nothing was written. The error says why.
         PiecesOverlap
-            Pieces of one sequence overlap: names them, and the shards of the segment.
+            Pieces of one sequence overlap. The error names them, and the shards of the segment.
         InvalidInput
-            Neither a shard nor a skipped one; or a shard within a counted one, or around it.
+            There are neither shards nor skipped shards; or a shard is within a counted one, or
+            contains one.
         """
         left_out = tuple(skipped)
         if segment is None or not segment.shards:
             if not left_out:
-                raise InvalidInput("neither a counted nor a skipped shard to commit; give one")
+                raise InvalidInput(
+                    "there are neither counted nor skipped shards to commit; give at least one"
+                )
             return self.extended(lambda head: head.successor("append", message, skipped=left_out))
         recount = Recount(
             "append", message, (segment,), skipped=left_out, unique=unique, again=again
@@ -276,7 +279,7 @@ class MomentStore(Snapshot):
             return successor
 
         grown = self.extended(change, recount.written)
-        # what is known of the ledger goes on, or every append would read all of it
+        # keeps the tables of the ledger, or every append would read all of them
         known = Ledger({**self._ledger.tables, segment.reference.id: table_of(segment.shards)})
         vars(grown)["_ledger"] = read_ledger(self.folder, grown.commit.segments, known)
         return grown
@@ -286,7 +289,7 @@ class MomentStore(Snapshot):
     ) -> MomentStore:
         """Write the statistics of all rows of some shards, and commit them.
 
-        Errors as `write_segment` and `append`.
+        Raises as `write_segment` and `append`.
         """
         return self.append(self.write_segment(statistics, shards), message)
 
@@ -298,7 +301,8 @@ class MomentStore(Snapshot):
         Raises
         ------
         ForeignStatistics, InvalidInput, StoreError
-            Statistics that are not the store's or of these shards; a file cannot be written.
+            The statistics belong to another foundation or other shards; or a file cannot be
+            written.
         """
         writer = self.new_segment()
         blocks = (block_of(statistics, writer.layout, i) for i in range(self.row_blocks))
@@ -313,15 +317,15 @@ class MomentStore(Snapshot):
         tag: TagMove | None = None,
         after: Succession | None = None,
     ) -> MomentStore:
-        """Keep a model that was fitted on this version; names are given once.
+        """Store a model that was fitted to this version; each name is used once.
 
-        With `tag` that tag stands for the model from the same commit on; with `after` topics have
-        the labels of those of an earlier model.
+        `tag` moves a tag to the model in the same commit. `after` labels its topics like those of
+        an earlier model.
 
         Raises
         ------
         InvalidInput, StoreError
-            No plain name; there is a model of that name, the tag was moved, or as `append`.
+            The name is invalid or used, the tag was moved; or as `append`.
         """
         require_free(self.commit, name)
         reference, written = write_model(self.folder, name, model, self.version)
@@ -332,24 +336,24 @@ class MomentStore(Snapshot):
     def extended(
         self, change: Callable[[Commit], Commit], written: Sequence[Uncommitted] = ()
     ) -> MomentStore:
-        """Commit what `change` makes of the latest version; raises as `append` and `fenced`.
+        """Commit the result of `change` on the latest version; raises as `append` and `fenced`.
 
         Parameters
         ----------
         change, written : callable, sequence of Uncommitted
-            From a commit to its successor, asked again after another writer's commit; the
-            segments and models it names and no commit named before.
+            `change` makes the successor of a commit, and is called again after another writer's
+            commit. `written` are the segments and models that this commit is the first to name.
         """
-        # read anew: a later version of the package may have raised the bar meanwhile
+        # read again, as a later version of the package may have raised the format
         read_format(self.folder).require_writable(self.url)
 
         def whole(head: Commit) -> Commit:
-            # after the head is known, so that a collection is seen here or takes the next version
+            # checked after the head is read: a collection either came before, or causes a conflict
             require_fresh(self.folder, written)
             try:
                 changed = change(head)
             except StoreError:
-                # of files that went meanwhile the change says less
+                # an error about missing files is clearer than that of the change
                 require_fresh(self.folder, written)
                 raise
             if changed.forgotten and not head.forgotten:

@@ -1,4 +1,4 @@
-"""Verification: which files there are on every open; on demand every hash and identity."""
+"""Verification: checks the list of files when a store is opened, and all content on demand."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ if TYPE_CHECKING:
 else:
     pc = LazyModule("pyarrow.compute")
 
-_LISTINGS = 8  # at the same time
+_LISTINGS = 8  # listings at the same time
 
 
 def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -> None:
-    """Raise StoreError for a version with a file that is missing, of another size or too much.
+    """Raise StoreError for a version with a file that is missing, unlisted or of another size.
 
     Manifests are read, and the folder of each segment and that of all models are listed. No array
-    is read. The basis is checked as it is read. Skips what the version `known`, which was found
-    whole, names. Of segments that have a sum this is looked at instead, and they where it is not
-    whole; `verify` reads both.
+    is read. The basis is checked when it is read. Files that the intact version `known` names are
+    skipped. A sum is checked in place of its segments; if it is damaged, they are checked.
+    `verify` checks both.
     """
     parts = parts_of(commit)
     try:
@@ -95,7 +95,7 @@ def _require_whole(
     seen = set() if known is None else set(_vocabularies(known.lineage))
     for fingerprint in _vocabularies(commit.lineage):
         if fingerprint not in seen:
-            # no manifest tells its size, only the seal
+            # no manifest has its size, so its checksum is verified
             words = vocabulary_file(fingerprint)
             unseal(folder.read(words), f"{folder.url}/{words}")
 
@@ -106,7 +106,7 @@ def _vocabularies(lineage: Lineage) -> list[str]:
 
 
 def _manifests_of(commit: Commit, parts: Sequence[Part]) -> dict[str, str]:
-    """SHA-256 of the manifest of each folder of some parts of a commit, and of its models."""
+    """SHA-256 of the manifests of some parts of a commit and of its models, by folder."""
     held = [reference_of(part) for part in parts]
     segments = {segment_folder(one.id): one.manifest for one in held}
     models = {model_folder(name, part.id): part.manifest for name, part in commit.models.items()}
@@ -114,12 +114,12 @@ def _manifests_of(commit: Commit, parts: Sequence[Part]) -> dict[str, str]:
 
 
 def _require_files(folder: Folder, records: Mapping[str, Mapping[str, FileRecord]]) -> None:
-    """Refuse folders that do not hold exactly the files of their records."""
+    """Raise StoreError if folders do not hold exactly the recorded files."""
     segments = [name for name in records if name.startswith(f"{SEGMENTS}/")]
     with ThreadPoolExecutor(_LISTINGS) as pool:
         listed = dict(zip(segments, pool.map(folder.sizes, segments), strict=True))
     if len(segments) < len(records):
-        # models are many and small, so that one listing of all is quicker
+        # models are many and small, so one listing of all is faster
         for path, size in folder.sizes(MODELS).items():
             name, identity, rest = path.split("/", 2) if path.count("/") > 1 else (path, "", "")
             listed.setdefault(model_folder(name, identity), {})[rest] = size
@@ -130,7 +130,7 @@ def _require_files(folder: Folder, records: Mapping[str, Mapping[str, FileRecord
 
 
 def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
-    """Problems of a version, one line each: nothing less than every byte of it is read."""
+    """Read every byte of a version and describe its problems, one line each."""
     yield from _history_problems(folder, commit)
     try:
         read_format(folder)
@@ -139,7 +139,7 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
         # without these, nothing else can be judged
         yield str(error)
         return
-    # damaged files first, as that is soon known; numbers are judged only where no byte is wrong
+    # checks bytes first, which is fast; numbers are checked only in undamaged segments
     undamaged = []
     for segment in commit.segments:
         damaged = list(_segment_problems(folder, segment, layouts[segment.words]))
@@ -160,14 +160,14 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
 
 
 def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout]:
-    """How the segments of each era are cut, by its words; None for the lineage's own.
+    """Layout of the segments of each era, by its number of words; None is the lineage's own.
 
-    Raises StoreError also where a vocabulary or basis did not grow into the next.
+    Raises StoreError also if a later vocabulary or basis does not begin with an earlier one.
     """
     foundation = read_foundation(folder, lineage)
     layouts: dict[int | None, SegmentLayout] = {None: SegmentLayout(foundation, lineage.row_blocks)}
     if not lineage.vocabulary:
-        return layouts  # no words are kept apart, and none were added
+        return layouts  # a kind without a vocabulary has no eras
     vocabulary, _ = read_vocabulary(folder, lineage.vocabulary)
     for era in lineage.eras:
         earlier, _ = read_vocabulary(folder, era.vocabulary)
@@ -175,18 +175,18 @@ def _layouts(folder: Folder, lineage: Lineage) -> dict[int | None, SegmentLayout
         same = foundation.basis.with_words(era.words, era.vocabulary)
         if own.basis != same or earlier.terms != vocabulary.terms[: era.words]:
             raise StoreError(
-                f"the vocabulary of {era.words} words that held until version {era.version} did "
-                f"not grow into that of {vocabulary.n_words}; restore the commit from a copy"
+                f"the vocabulary of {era.words} words in use until version {era.version} is not "
+                f"the beginning of that of {vocabulary.n_words}; restore the commit from a copy"
             )
         layouts[era.words] = SegmentLayout(own, lineage.row_blocks)
     return layouts
 
 
 def _history_problems(folder: Folder, commit: Commit) -> Iterator[str]:
-    """Commits up to a version that cannot be read or do not follow one another."""
+    """Describe commits up to a version that cannot be read or do not follow one another."""
     log = CommitLog(folder)
     try:
-        # what has expired of an earlier version's history is said by the latest commit alone
+        # only the latest commit lists all versions that have expired
         latest, commits = log.latest(), log.history(commit.version)
     except StoreError as error:
         yield str(error)
@@ -194,7 +194,7 @@ def _history_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     for after, before in itertools.pairwise(commits):
         lacking = [one for one in range(before.version + 1, after.version) if latest.keeps(one)]
         if lacking:
-            yield f"commit {lacking[0]} says that it was expired, which no later one does"
+            yield f"commit {lacking[0]} is marked as expired, but no later commit lists it"
         if after.version == before.version + 1 and after.parent != before.transaction:
             yield f"commit {after.version} does not follow commit {before.version}"
 
@@ -208,11 +208,11 @@ def _ledger_problems(folder: Folder, commit: Commit) -> Iterator[str]:
     for url in ledger.repeated():
         yield f"shard {url} is counted more than once"
     for url in ledger.overdrawn():
-        yield f"shard {url} is taken away but was not counted"
+        yield f"shard {url} is subtracted but was not counted"
 
 
 def _state_problems(folder: Folder, commit: Commit, layout: SegmentLayout) -> Iterator[str]:
-    """Counts below zero in the sum of the segments."""
+    """Describe negative counts in the sum of the segments."""
     if all(segment.sign > 0 for segment in commit.segments):
         return
     for index in range(layout.row_blocks):
@@ -223,7 +223,7 @@ def _state_problems(folder: Folder, commit: Commit, layout: SegmentLayout) -> It
 
 
 def _model_problems(folder: Folder, name: str, reference: ModelReference) -> Iterator[str]:
-    """Damage to the files of a model."""
+    """Describe damage to the files of a model."""
     try:
         files = model_files(folder, name, reference)
     except StoreError as error:
@@ -235,7 +235,7 @@ def _model_problems(folder: Folder, name: str, reference: ModelReference) -> Ite
 def _segment_problems(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout
 ) -> Iterator[str]:
-    """Damage to the files of a segment, or files of another store."""
+    """Describe damage to the files of a segment, or files of another store."""
     try:
         [manifest] = segment_manifests(folder, [reference])
         yield from problems_with_files(folder, segment_folder(reference.id), manifest.files)
@@ -246,15 +246,15 @@ def _segment_problems(
         days = f"{manifest.dates} in its manifest, {reference.dates} in the commit"
         yield f"segment {reference.id}: the days of its documents are {days}"
     if manifest.names != layout.foundation.names():
-        yield f"segment {reference.id} is of another basis or vocabulary"
+        yield f"segment {reference.id} has another basis or vocabulary"
 
 
 def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterator[str]:
-    """Damage to a sum of segments, or other numbers than theirs; no version is wrong by it."""
+    """Describe damage to a sum of segments, or wrong numbers; the version stays readable."""
     place = segment_folder(one.reference.id)
     beside = (
-        f"; {folder.url}/{place} is a sum that saves reading, and what it is the sum of is read "
-        "instead: delete that folder, and the next update writes a new one"
+        f"; {folder.url}/{place} only saves reading: it is the sum of segments, and these are read "
+        "instead. Delete this folder, and the next update writes a new sum"
     )
     own = [replace(one.reference, sign=1)]
     parts = [added(part) for part in one.of]
@@ -269,19 +269,19 @@ def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterato
             yield f"segment {one.reference.id} is not the sum of its segments{beside}"
         [tables] = tables_of_sums(folder, [one])
         if not damaged and SHARDS in manifest.files and not _has_records(folder, one, tables):
-            yield f"segment {one.reference.id} has other records than its segments{beside}"
+            yield f"segment {one.reference.id} has records that differ from its segments{beside}"
     except (StoreError, InvalidInput) as error:
         yield f"{error}{beside}"
 
 
 def _has_records(folder: Folder, one: Summed, tables: Mapping[str, Any] | None) -> bool:
-    """Whether a sum has the records of each of its segments, as these have them."""
+    """Whether the records in a sum equal those of its segments."""
     own = read_ledger(folder, segments_in(one), Ledger({})).tables
     return tables is not None and all(tables[name].equals(own[name]) for name in own)
 
 
 def _are_equal(one: Statistics, other: Statistics) -> bool:
-    """Whether all numbers of two row blocks are the same."""
+    """Whether all numbers of two row blocks are equal."""
     pairs = [(one.arrays(), other.arrays()), (one.totals.tables(), other.totals.tables())]
     return all(
         mine.keys() == theirs.keys()
@@ -293,7 +293,7 @@ def _are_equal(one: Statistics, other: Statistics) -> bool:
 def _number_problems(
     folder: Folder, reference: SegmentReference, layout: SegmentLayout
 ) -> Iterator[str]:
-    """Broken identities between the arrays of a segment."""
+    """Describe violated identities between the arrays of a segment."""
     where = f"segment {reference.id}"
 
     def blocks() -> Iterator[tuple[RowBlock, dict[str, NDArray[np.int64]]]]:

@@ -100,7 +100,7 @@ def zip_bomb(path, *contents):
 
 
 LONG_TEXT = "a" * (4 * MEBIBYTE)
-TOO_LONG = "is above 8388608 bytes; split the document, or raise --max-document-bytes"
+TOO_LONG = "exceeds 8388608 bytes; split the document, or raise --max-document-bytes"
 TOO_LARGE = "smaller row groups, or raise --max-row-group-bytes"
 REFUSED = {
     "a.txt.gz": (lambda p: text_bomb(p, gzipped), TOO_LONG),
@@ -110,7 +110,7 @@ REFUSED = {
     "a.txt.xz": (lambda p: text_bomb(p, xz, times=16), TOO_LONG),
     "greedy.txt.xz": (
         lambda p: text_bomb(p, greedy_xz, b"law\n", 9),
-        "dictionary may be of 64 MiB",
+        "dictionary of at most 64 MiB",
     ),
     "quoted.csv.gz": (
         lambda p: text_bomb(p, gzipped, b'text\n"' + b"\n" * 64 * MEBIBYTE, 1),
@@ -119,7 +119,7 @@ REFUSED = {
     "header.csv.gz": (lambda p: text_bomb(p, gzipped, b"," * MEBIBYTE), TOO_LONG),
     "columns.csv.xz": (
         lambda p: text_bomb(p, lzma.compress, b"," * MEBIBYTE + b"\n", 1),
-        "a header 4096 and 65536 at most; write the names",
+        "a header has at most 4096 and 65536; write the names",
     ),
     "a.zip": (lambda p: zip_bomb(p, b"a" * 64 * MEBIBYTE), TOO_LONG),
     "folder/a.gz": (lambda p: text_bomb(p, gzipped).parent, TOO_LONG),

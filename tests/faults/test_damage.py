@@ -288,12 +288,14 @@ def test_a_file_too_many_is_found_on_opening(subject, folder):
     stray = subject.root / names[folder] / "stray"
     stray.write_bytes(b"")
     try:
-        with pytest.raises(StoreError, match=r"stray is in no manifest; move it out of the store"):
+        with pytest.raises(
+            StoreError, match=r"stray is not in the manifest; move it out of the store"
+        ):
             MomentStore.open(str(subject.root))
         whole = folder != "basis"
         if whole:
             problems = MomentStore.open(str(subject.root), whole=False).verify()
-            assert problems == [f"{stray} is in no manifest"]
+            assert problems == [f"{stray} is not in the manifest"]
     finally:
         stray.unlink()
 

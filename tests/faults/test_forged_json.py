@@ -204,10 +204,10 @@ def test_json_that_no_writer_writes_is_damage(root, body):
         ({"tokens": 2**63}, "tokens: Input should be less than"),
         ({"shards": "1"}, "shards: Input should be a valid integer"),
         ({"largest": True}, "largest: Input should be a valid integer"),
-        ({"dates": 5}, "5 are no two days"),
-        ({"dates": ["2026-13-01", "2026-01-01"]}, r"dates: .*2026-13-01.* are no two days"),
-        ({"sign": 2}, "neither added nor taken away"),
-        ({"words": 3}, "of a vocabulary that never was"),
+        ({"dates": 5}, "5 are not two days"),
+        ({"dates": ["2026-13-01", "2026-01-01"]}, r"dates: .*2026-13-01.* are not two days"),
+        ({"sign": 2}, "neither 1 nor -1"),
+        ({"words": 3}, "has a vocabulary that the lineage never had"),
     ],
 )
 def test_impossible_segments_are_refused_on_opening(root, change, told):
@@ -218,7 +218,9 @@ def test_impossible_segments_are_refused_on_opening(root, change, told):
         return content
 
     resealed(root / name, forge)
-    with pytest.raises(StoreError, match=f"{name} is no commit .*{told}.*; restore it from a copy"):
+    with pytest.raises(
+        StoreError, match=f"{name} is not a valid commit .*{told}.*; restore it from a copy"
+    ):
         MomentStore.open(str(root))
 
 
@@ -226,6 +228,6 @@ def test_impossible_segments_are_refused_on_opening(root, change, told):
 @pytest.mark.parametrize("key", ["format", "min_reader", "min_writer"])
 def test_versions_of_a_format_are_whole_numbers(root, key, value):
     resealed(root / "format.json", lambda content: {**content, key: value})
-    refused = "upgrade streaming-moments|is not of a known format|is damaged"
+    refused = "upgrade streaming-moments|is not a valid store format|is damaged"
     with pytest.raises(StoreError, match=f"format.json.*({refused})"):
         MomentStore.open(str(root))

@@ -148,7 +148,7 @@ class Schedule:
         """Commit, and see that it is refused where it must be, and only there."""
         old = age > OLDEST_COMMITTED
         if gone or old or after is None:
-            expected = "is gone, so" if gone else "too long to be committed" if old else None
+            expected = "is missing, so" if gone else "too old to be committed" if old else None
             with pytest.raises(Exception, match=expected) as told:
                 commit()
             assert isinstance(told.value, StoreError | ValueError)
@@ -182,7 +182,7 @@ class Schedule:
         too_old = self.now - begun > OLDEST_COMMITTED
         assert bool(refusal) == too_old, refusal or "a model was committed that may be collected"
         if too_old:
-            assert re.search("is gone, so|too long to be committed", refusal)
+            assert re.search("is missing, so|too old to be committed", refusal)
             self.outcomes["model refused"] += 1
         else:
             assert len(self.folders(MODELS) - places) == 1
@@ -329,7 +329,9 @@ class Trials:
         other = action.name not in ("rebase", "grow") and rng.random() < 0.5
         with self.copied() as url:
             error, wrong = sleep_through(action, at, other, url, rng)
-            if error is not None and not re.search("run (it|compact) again", str(error)):
+            if error is not None and not re.search(
+                "run (this|the command|compact) again", str(error)
+            ):
                 wrong.append(f"names no remedy: {error!r}")
             before, after = self.states(action, other)
             store = MomentStore.open(url)
@@ -383,7 +385,7 @@ def sleep_through(action, at, other, url, rng):
                 step(disk)
             except Exception as error:
                 # it would be taken for an error of the writer's disk
-                if not re.search("committed since it was found; run it again", str(error)):
+                if not re.search("has been committed; run this again", str(error)):
                     wrong.append(repr(error))
 
         return run

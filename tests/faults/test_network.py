@@ -202,7 +202,7 @@ def compact_seen(store):
         try:
             return compact(store)
         except StoreError as error:
-            if "went back to an older version or compacted first" not in str(error):
+            if "has rolled back or compacted the store" not in str(error):
                 raise
     return compact(store.latest())
 
@@ -348,7 +348,7 @@ def test_a_commit_is_unknown_only_where_nothing_can_be_read(proxy, store, kind):
 
 def test_a_storage_that_refuses_every_commit_leaves_the_store_as_it_was(proxy, store):
     proxy.suffer(Fault("conflict", 0, 10**6, commits=True))
-    with pytest.raises(StoreError, match="could not be written .*the store is as before") as told:
+    with pytest.raises(StoreError, match="could not be written .*the store is unchanged") as told:
         store.extended(lambda head: head.successor("tag", "mine"))
     proxy.calm()
     assert not isinstance(told.value, CreationUnknown)

@@ -201,7 +201,7 @@ def test_versions_that_cannot_weigh_documents_are_kept_out(copy, monkeypatch):
     monkeypatch.setattr(format_module, "WRITES", 1)
     assert MomentStore.open(plain.url).version == 0
     for place in (copy, made.url):
-        with pytest.raises(FormatError, match=r"know store format 2, .* to 0\.2\.0 or later$"):
+        with pytest.raises(FormatError, match=r"supports store format 2, .* to 0\.2\.0 or later$"):
             MomentStore.open(str(place))
 
 
@@ -228,7 +228,7 @@ def test_a_later_format_is_refused_with_the_version_to_install(copy, key, instal
     resealed(path, lambda content: {**content, **news})
     before = content_of(copy)
     remedy = "upgrade streaming-moments" + (" to 9.1.0 or later" if install == "9.1.0" else "")
-    said = rf"know store format 7, this one knows 6; {remedy}$"
+    said = rf"supports store format 7, and this one supports 6; {remedy}$"
     if key == "min_reader":
         with pytest.raises(FormatError, match=said):
             MomentStore.open(str(copy))

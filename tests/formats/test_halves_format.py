@@ -59,10 +59,10 @@ def test_versions_that_know_no_halves_are_kept_out(tmp_path, monkeypatch):
     before = MomentStore.open(str(copy))
     late = before.write_segment(counted(before, [[3, 2, 1]]), [more])
     assert late.basis == store.commit.staged.lineage.basis
-    with pytest.raises(ForeignStatistics, match="gathered without halves .* a rebase came"):
+    with pytest.raises(ForeignStatistics, match="counted without halves .* a rebase came"):
         stage_segment(store, late)
     adopted = adopt(store)
-    with pytest.raises(ForeignStatistics, match="gathered without halves .* a rebase came"):
+    with pytest.raises(ForeignStatistics, match="counted without halves .* a rebase came"):
         before.append(late)
     assert adopted.halves
     assert adopted.load().even_pair_counts.tolist() == (2 * even).tolist()
@@ -71,7 +71,7 @@ def test_versions_that_know_no_halves_are_kept_out(tmp_path, monkeypatch):
     monkeypatch.setattr(format_module, "READS", 2)
     monkeypatch.setattr(format_module, "WRITES", 2)
     for place in (copy, made.url):
-        with pytest.raises(FormatError, match=r"know store format 3, .* to 0\.3\.0 or later$"):
+        with pytest.raises(FormatError, match=r"supports store format 3, .* to 0\.3\.0 or later$"):
             MomentStore.open(str(place))
 
 

@@ -48,7 +48,7 @@ def changed_since(base: str, project: Path) -> dict[str, set[int]]:
     command += [f"{package}/*.py" for package in PACKAGES]
     found = subprocess.run(command, cwd=project, capture_output=True, text=True)
     if found.returncode:
-        sys.exit(f"{base} is no commit ({found.stderr.strip()}); make mutants BASE=main~5")
+        sys.exit(f"{base} is not a valid commit ({found.stderr.strip()}); make mutants BASE=main~5")
     lines = changed_lines(found.stdout)
     return {path: some for path, some in lines.items() if (project / path).exists()}
 

@@ -1,9 +1,9 @@
-"""Buckets of Google Cloud Storage and Azure on this machine, for gcsfs and adlfs as they are.
+"""Buckets of Google Cloud Storage and Azure on this machine, for unmodified gcsfs and adlfs.
 
-A stand-in speaks as much of both protocols as the two clients ask of a folder: whole objects are
-put, under a condition or none, read, listed and deleted, one request at a time. It checks no
-signature and no token, knows no resumable upload, no block list and no page of a listing. Where
-the environment names an emulator, that is asked in its place.
+The stand-in implements the parts of both protocols that the clients need for a folder. It puts
+(with or without a condition), reads, lists and deletes whole objects, one request at a time. It
+checks neither signatures nor tokens, and has no resumable uploads, block lists or pages of
+listings. If the environment names an emulator, that is used instead.
 """
 
 import base64
@@ -29,14 +29,14 @@ KEY = base64.b64encode(b"of nobody").decode()
 
 @contextmanager
 def google():
-    """Options of gcsfs for `gs://bucket`, and the proxy before it."""
+    """Options of gcsfs for `gs://bucket`, with the proxy before it."""
     with _served(_Google, GOOGLE) as proxy:
         yield {"endpoint_url": proxy.url, "token": "anon", "project": "project"}, proxy
 
 
 @contextmanager
 def azure():
-    """Options of adlfs for `az://bucket`, and the proxy before it."""
+    """Options of adlfs for `az://bucket`, with the proxy before it."""
     with _served(_Azure, AZURE) as proxy:
         told = {"AccountName": ACCOUNT, "AccountKey": os.environ.get(f"{AZURE}_KEY", KEY)}
         told |= {"BlobEndpoint": f"{proxy.url}/{ACCOUNT}"}
@@ -63,7 +63,7 @@ def _served(protocol, named):
 
 
 class _Object:
-    """What lies under a name."""
+    """Content stored under a name."""
 
     def __init__(self, content, kind, generation):
         self.content, self.kind, self.generation = content, kind, str(generation)
@@ -86,7 +86,7 @@ class _Protocol(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = handled  # noqa: N815
 
     def put(self, name, content, kind, only_new):
-        """The object that is there now; None where there was one, and none may be."""
+        """Return the present object; None if a condition of the request fails."""
         if only_new and name in self.server.objects:
             return None
         self.server.generation += 1
@@ -94,7 +94,7 @@ class _Protocol(BaseHTTPRequestHandler):
         return found
 
     def listed(self, query):
-        """Names of objects, and what they begin with up to the next delimiter."""
+        """List names of objects, and their prefixes up to the next delimiter."""
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
         names, folders = [], set()
         for name in sorted(self.server.objects):
@@ -107,7 +107,7 @@ class _Protocol(BaseHTTPRequestHandler):
         return names, sorted(folders)
 
     def part_of(self, found, asked, told):
-        """Answer the bytes of an object, or those of a range."""
+        """Answer with the bytes of an object, or of a range."""
         if asked is None or not found.content:
             return self.told(200, found.content, told)
         first, _, last = asked.removeprefix("bytes=").partition("-")
@@ -130,7 +130,7 @@ class _Protocol(BaseHTTPRequestHandler):
 
 
 class _Google(_Protocol):
-    """The JSON API of Cloud Storage, of one bucket."""
+    """The JSON API of Cloud Storage, for one bucket."""
 
     def answer(self, path, query, body):
         objects, place = self.server.objects, f"/storage/v1/b/{BUCKET}"
@@ -185,7 +185,7 @@ class _Google(_Protocol):
 
 
 class _Azure(_Protocol):
-    """The REST API of Azure's blobs, of one container."""
+    """The REST API of Azure's blobs, for one container."""
 
     def answer(self, path, query, body):
         objects, place = self.server.objects, f"/{ACCOUNT}/{BUCKET}"

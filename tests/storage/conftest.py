@@ -19,13 +19,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def gs():
-    """Options of `gs://bucket`, and the proxy before it."""
+    """Options of `gs://bucket`, with the proxy before it."""
     with google() as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def az():
-    """Options of `az://bucket`, and the proxy before it."""
+    """Options of `az://bucket`, with the proxy before it."""
     with azure() as found:
         yield found

@@ -9,12 +9,12 @@ from streaming_moments.storage.inbox.inbox import Inbox
 
 
 class Killed(BaseException):
-    """The process is gone: nothing catches it."""
+    """The death of the process, which no code catches."""
 
 
 @dataclass(frozen=True)
 class Mortal(Folder):
-    """A folder of a process that dies at one of its operations, before it or after it."""
+    """A folder of a process that dies before or after one of its operations."""
 
     dies_at: int = -1
     after: bool = False

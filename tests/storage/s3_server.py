@@ -1,4 +1,4 @@
-"""An S3 server of moto on loopback, in a thread or in a process of its own."""
+"""An S3 server of moto on loopback, in a thread or in a separate process."""
 
 import socket
 from contextlib import closing, contextmanager, suppress
@@ -113,7 +113,7 @@ def _kept_connection():
 
 
 def with_bucket(host, port, bucket, secret="testing-key"):
-    """Make a bucket of a server; gives the options by which stores reach it."""
+    """Create a bucket of a server, and return the options with which stores connect to it."""
     import boto3
 
     options = {"endpoint_url": f"http://{host}:{port}", "key": "testing", "secret": secret}
@@ -137,7 +137,7 @@ def _serve(pipe):
 
 @contextmanager
 def s3_process():
-    """Run a server in a process of its own; gives host and port."""
+    """Run a server in a separate process; yields host and port."""
     context = forking()
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs,))

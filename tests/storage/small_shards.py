@@ -1,4 +1,4 @@
-"""Shards written for the tests of readers, and what must be read from them."""
+"""Shards written for the tests of readers, and the expected results."""
 
 import bz2
 import csv
@@ -110,7 +110,7 @@ WRITTEN = [
 
 
 def put_as(kind: str, held: str, suffix: str, place: str, texts: list[str]) -> Shard:
-    """Texts of single words of `TERMS` in a shard of a format, or their ids."""
+    """Write texts of single words of `TERMS`, or their ids, as a shard of a format."""
     form = FORMATS[kind]
     if form.of_folder:
         for number, text in enumerate(texts):

@@ -1,4 +1,4 @@
-"""A folder that keeps which of its folders were synced, in order."""
+"""A folder that records which of its folders were synced, in order."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from streaming_moments.storage.files.folders import Folder
 
 @dataclass(frozen=True)
 class Synced(Folder):
-    """A folder on any storage that notes each sync."""
+    """A folder on any storage that records each sync."""
 
     synced: list = field(default_factory=list, compare=False)
 

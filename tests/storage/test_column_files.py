@@ -1,4 +1,4 @@
-"""Files of columns: types by their arrays, nulls where rows are unknown, whole or not at all."""
+"""Files of columns: types of arrays, nulls for unknown rows, written atomically."""
 
 import numpy as np
 import pyarrow as pa

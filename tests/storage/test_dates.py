@@ -74,15 +74,15 @@ def test_columns_of_every_kind_give_first_and_last_day(found):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.parquet", parquet(text=["x"]), r"no column 'day', it has \['text"),
-        ("a.parquet", parquet(day=[1.5]), "'day' is double, expected dates"),
-        ("a.parquet", parquet(day=["soon"]), "a date everywhere .* give dates such as 2026"),
-        ("a.parquet", parquet(day=pa.array([None], pa.date32())), "holds no date at all"),
+        ("a.parquet", parquet(text=["x"]), r"no column 'day'; its columns are \['text"),
+        ("a.parquet", parquet(day=[1.5]), "'day' is of type double, expected dates"),
+        ("a.parquet", parquet(day=["soon"]), "a date .* give dates such as 2026"),
+        ("a.parquet", parquet(day=pa.array([None], pa.date32())), "holds no dates"),
         ("a.parquet", b"PAR1 not", "cannot be read"),
-        ("a.jsonl", b'{"day": "soon"}', "line 1: field 'day' .* give one such as"),
+        ("a.jsonl", b'{"day": "soon"}', "line 1: field 'day' .* give a date such as"),
         ("a.jsonl", b'{"day": 7}', "line 1: field 'day' does not begin with a date"),
         ("a.jsonl", b"{", "line 1 is not JSON"),
-        ("a.jsonl", b'{"text": "x"}', "holds no date at all"),
+        ("a.jsonl", b'{"text": "x"}', "holds no dates"),
         ("a.csv", b"text,day\n", "leave out a shard without documents"),
         ("a.txt", b"2026-11-21", "format text, which has no column 'day'"),
     ],
@@ -105,7 +105,7 @@ ZONED = {
 
 
 def as_shards(text, place):
-    """A document of a day as text, in every format that has columns of texts."""
+    """A document and its day as text, in every format with columns of texts."""
     several = {
         "a.parquet": parquet(2, day=pa.array([text])),
         "b.parquet": parquet(2, day=pa.array([text, None]).dictionary_encode()),

@@ -1,4 +1,4 @@
-"""Every format read into documents, plain and compressed, within its limits."""
+"""Documents: every format, plain and compressed, within limits."""
 
 import io
 import itertools
@@ -195,7 +195,7 @@ def test_records_of_csv_are_those_of_arrow(
 
 
 def arrow_texts(content: bytes) -> list[str]:
-    """Texts as Arrow's own reader finds them in a whole file."""
+    """Texts that Arrow's own reader finds in a whole file."""
     table = csv.read_csv(
         io.BytesIO(content + b"\n"),
         csv.ReadOptions(use_threads=False),

@@ -1,4 +1,4 @@
-"""Shards in columns are the shards, however they are sliced, joined or sent."""
+"""Shard tables: equal to lists of shards after slicing, joining and pickling."""
 
 import pickle
 
@@ -12,7 +12,7 @@ from streaming_moments.storage.shards import Shard
 
 @st.composite
 def named(draw):
-    """A shard of few names, some of them not UTF-8 and written like another's."""
+    """A shard with one of few names; some are not UTF-8, and look like another name."""
     source = draw(st.sampled_from(["/a", "/b/", "/c\udce9", "/c\\xe9", "http://h/x?sig=7f", "/é"]))
     name = shard_name(source)
     etag = draw(st.none() | st.sampled_from(["d41d", "0x8D"]))

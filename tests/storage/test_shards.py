@@ -61,16 +61,16 @@ def test_the_query_of_an_http_url_is_no_suffix() -> None:
 
 @pytest.mark.parametrize("url", ["/corpus/a.orc", "/corpus/txt", "/corpus/a.gz", "/a.txt/b"])
 def test_an_unknown_suffix_names_the_option(url: str) -> None:
-    with pytest.raises(ShardError, match=f"{', '.join(FORMATS)} by `create --format`"):
+    with pytest.raises(ShardError, match=f"{', '.join(FORMATS)} to `create --format`"):
         ShardFormat().kind_of(url)
 
 
 def test_a_kind_that_is_given_overrules_the_suffix() -> None:
     assert ShardFormat("text").kind_of("/corpus/a.log") == "text"
     assert ShardFormat("directory").kind_of("/corpus/") == "directory"
-    with pytest.raises(ShardError, match="is a folder but the format is text"):
+    with pytest.raises(ShardError, match="is a folder, but the format is text"):
         ShardFormat("text").kind_of("/corpus/")
-    with pytest.raises(ShardError, match="is a file but the format is directory"):
+    with pytest.raises(ShardError, match="is a file, but the format is directory"):
         ShardFormat("directory").kind_of("/corpus/a.txt")
 
 
@@ -89,7 +89,7 @@ def test_ids_are_in_lda_c_and_in_parquet_and_json_lines_with_a_column_of_ids() -
         ({"kind": "orc"}, "no format 'orc'; choose one of parquet, text"),
         (
             {"kind": "csv", "ids_column": "ids"},
-            "token ids needs parquet or jsonl, the format is csv",
+            "token ids needs parquet or jsonl, but the format is csv",
         ),
         ({"counts_column": "counts"}, "counts column 'counts' needs an ids column"),
     ],
@@ -149,7 +149,7 @@ def test_a_name_with_pattern_signs_is_found_as_it_is(tmp_path: Path) -> None:
 
 @pytest.fixture(params=["local", "memory", "s3"])
 def anywhere(request: pytest.FixtureRequest, tmp_path: Path, memory: str) -> Iterator[tuple]:
-    """A folder's URL, and storage options."""
+    """URL of a folder, and storage options."""
     if request.param != "s3":
         yield (str(tmp_path) if request.param == "local" else memory), None
         return
@@ -175,7 +175,7 @@ def test_a_name_comes_before_what_it_matches_as_a_pattern(
     [shard] = list_shards([f"{folder}/{name}"], options, tell=told.append)
     assert shard.url.endswith(f"/{name}")
     assert len(told) == 1
-    assert f"{name} is taken as a name; as a pattern it would match 1 others" in told[0]
+    assert f"{name} is used as a name; as a pattern it would also match 1 others" in told[0]
     assert "a1.txt" in told[0]
     both = list_shards([f"{folder}/a1.txt", f"{folder}/{name}"], options)
     assert len(both) == 2
@@ -199,7 +199,7 @@ def test_a_folder_with_pattern_signs_is_that_folder(tmp_path: Path) -> None:
 def test_a_pattern_that_no_name_can_be(tmp_path: Path, pattern: str) -> None:
     write(tmp_path / "x.txt")
     assert list_shards([f"{tmp_path}/{pattern}"], none_is_fine=True) == []
-    with pytest.raises(ShardError, match="is no pattern"):
+    with pytest.raises(ShardError, match="is not a valid pattern"):
         list_shards([f"{tmp_path}/x**t"])
 
 
@@ -246,7 +246,7 @@ def test_a_folder_of_shards_stands_for_them(tmp_path: Path, slash: str) -> None:
     found = list_shards([f"{tmp_path}/p{slash}"])
     assert urls(found) == [f"{tmp_path}/p/a.parquet", f"{tmp_path}/p/q/b.jsonl.gz"]
     write(tmp_path / "p" / "readme.txt")
-    with pytest.raises(ShardError, match=r"2 shard files and 1 files of text, such as .*readme"):
+    with pytest.raises(ShardError, match=r"2 shard files and 1 text files, such as .*readme"):
         list_shards([f"{tmp_path}/p{slash}"])
 
 
@@ -276,7 +276,9 @@ def test_links_are_followed_to_files_and_refused_to_folders(tmp_path: Path) -> N
     assert list_shards([f"{tmp_path}/t"]) == [Shard(f"{tmp_path}/t/", 3)]
     assert list_shards([f"{tmp_path}/t/*.txt"]) == [Shard(f"{tmp_path}/t/link.txt", 3)]
     (tmp_path / "t" / "more").symlink_to(target.parent)
-    with pytest.raises(ShardError, match="links to a folder, more; put the folder in its place"):
+    with pytest.raises(
+        ShardError, match="has a link to a folder, more; replace the link by the folder"
+    ):
         list_shards([f"{tmp_path}/t"])
 
 
@@ -306,8 +308,8 @@ def test_more_shards_than_are_compared_at_once_are_refused(tmp_path: Path, patte
     with pytest.raises(BoundExceeded) as caught:
         list_shards([f"{tmp_path}/{pattern}"], most=3)
     assert str(caught.value).startswith("more than 3 shards are named")
-    assert f"{tmp_path}/sub/ is one" in str(caught.value)
-    with pytest.raises(BoundExceeded, match="commit one after the other"):
+    assert f"{tmp_path}/sub/, or join" in str(caught.value)
+    with pytest.raises(BoundExceeded, match="in separate commands"):
         list_shards([f"{tmp_path}/sub/{number}.jsonl" for number in range(4)], most=3)
 
 
@@ -327,7 +329,7 @@ def test_all_problems_are_named_together(tmp_path: Path) -> None:
 
 def test_a_shard_within_another_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "t" / "x.txt")
-    with pytest.raises(ShardError, match=r"lies within the shard .*/t/; give one of the two"):
+    with pytest.raises(ShardError, match=r"is within the shard .*/t/; give only one of the two"):
         list_shards([str(path), f"{tmp_path}/t"])
 
 
@@ -338,7 +340,9 @@ def test_no_list_of_urls(wrong: object) -> None:
 
 
 def test_chained_and_uninstalled_file_systems() -> None:
-    with pytest.raises(ShardError, match="chains file systems; give the URL of the file itself"):
+    with pytest.raises(
+        ShardError, match="chains several file systems; give the URL of the file itself"
+    ):
         list_shards(["simplecache::memory://a.txt"])
     with pytest.raises(ShardError, match="check the protocol and that its package is installed"):
         list_shards(["nowhere://a.txt"])

@@ -1,4 +1,4 @@
-"""Widening: statistics of an earlier, smaller vocabulary among those of a grown one."""
+"""Widening: statistics of an earlier, smaller vocabulary as statistics of a grown one."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from streaming_moments.statistics.counts.statistics import MomentStatistics, sta
 
 
 def widened(statistics: MomentStatistics, basis: Basis) -> MomentStatistics:
-    """The same documents on a vocabulary with more words outside the core.
+    """Convert the statistics of documents to a vocabulary with more words outside the core.
 
-    The rows of the new words are zero, and no document counts them: `later` says so.
+    The rows of the new words are zero, and no document counts them, as `later` records.
 
     Parameters
     ----------
     statistics : MomentStatistics
-        On a basis of n words.
+        Statistics on a basis of n words.
     basis : Basis
-        With the same matrix and at least n words, the first n of them the same.
+        Basis with the same matrix and at least n words, the first n of them the same.
 
     Raises
     ------
     ForeignStatistics
-        A basis of another matrix, or of fewer words.
+        The basis has another matrix, or fewer words.
 
     Examples
     --------

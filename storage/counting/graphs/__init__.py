@@ -1,1 +1,1 @@
-"""Graphs: edges of shards, as they are read and made into batches."""
+"""Graphs: reads the edges of shards as batches."""

@@ -1,4 +1,4 @@
-"""Edges between named nodes: batches of a shard, each edge of it once, and samples of names."""
+"""Edges between named nodes: batches of the distinct edges of a shard, and samples of names."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ else:
 
 # Rows of a batch for each document of other batches, as a row is only two short names.
 _ROWS = 8
-# Bytes of an edge held to find duplicates in a shard.
+# Bytes for each edge that is in memory to find duplicates in a shard.
 _KEY_BYTES = 8
-# Of a node in a column of the sketch, as bytes of a pilot: a job plans many times these.
+# Bytes for each node and column of the sketch in a pilot. Jobs reserve a multiple of this.
 _COLUMN_BYTES = 2
 _NAME, _COUNT = "name", "count"
 
@@ -55,13 +55,13 @@ class EdgeReader:
         limits: ReadLimits = DEFAULT_LIMITS,
         storage_options: Mapping[str, object] | None = None,
     ) -> EdgeReader:
-        """The reader of edges between these nodes."""
+        """Make a reader of edges between these nodes."""
         return cls(form, columns, words_of(nodes), limits, storage_options)
 
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[EdgeBatch]]:
-        """Read the edges of a shard, each once.
+        """Read the distinct edges of a shard.
 
         Raises ShardError also for an edge with only one end, and for more edges than a shard may
         have.
@@ -80,7 +80,7 @@ class EdgeReader:
         for table, after in tables:
             ends = both_ends(table, self.columns.columns, shard.url, passed)
             passed += table.num_rows
-            # a look-up reads all names first, so both ends are looked up at once
+            # both ends are looked up at once, as each look-up reads all names first
             texts = pa.concat_arrays([one.texts for one in ends])
             places = Values(np.arange(len(texts) + 1), texts).places(self.names)
             given = places.reshape(2, -1).T.astype(np.int64)
@@ -90,8 +90,8 @@ class EdgeReader:
             if seen.size > most:
                 raise ShardError(
                     shard.url,
-                    f"has more than {most:,} edges, which are held to see which of them are there "
-                    "twice; cut it into several shards, or raise --memory",
+                    f"has more than {most:,} edges, which are held in memory to find duplicates; "
+                    "split it into several shards, or raise --memory",
                 )
             batch = EdgeBatch(ends_of(new, n), loops, keys.size - new.size)
             yield ReadBatch(batch, len(given) - len(known), after)
@@ -99,13 +99,13 @@ class EdgeReader:
 
 @dataclass
 class _Seen:
-    """Edges of a shard so far, in runs of increasing keys, each over twice as long as the next."""
+    """Edges of a shard so far, in sorted runs, each more than twice as long as the next."""
 
     runs: list[NDArray[np.int64]] = field(default_factory=list)
     size: int = 0
 
     def added(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of some increasing keys that are new; they are then known."""
+        """Add sorted keys, and return the new ones."""
         for run in self.runs:
             places = np.minimum(np.searchsorted(run, keys), run.size - 1)
             keys = keys[run[places] != keys]
@@ -129,13 +129,15 @@ def both_ends(
     for name in columns:
         values = values_of(table[name], name, url)
         if len(values.texts) != table.num_rows:
-            raise ShardError(url, f"column {name!r} holds lists; give one end of an edge in each")
+            raise ShardError(
+                url, f"column {name!r} holds lists; give one end of an edge in each row"
+            )
         if values.texts.null_count:
             row = int(np.asarray(values.texts.is_null()).argmax())
             raise ShardError(
                 url,
-                f"row {passed + row + 1} has an edge with one end: its {name!r} is empty; mend or "
-                "drop it",
+                f"row {passed + row + 1} has an edge with one end: its {name!r} is empty; correct "
+                "or delete it",
             )
         found.append(values)
     return found[0], found[1]
@@ -150,7 +152,7 @@ class EdgeSample:
     """All nodes of a shard, and some of its edges.
 
     nodes : name of each node, and its degree
-    edges : source and target of edges drawn at random
+    edges : source and target of random edges
     """
 
     nodes: pa.Table
@@ -169,9 +171,9 @@ def sample_edges(
 ) -> EdgeSample:
     r"""Read the names of all nodes of a shard, and a sample of its edges, in one pass.
 
-    There are fewer edges than the quota where they would take more than `room` bytes, by default
-    `limits.pilot_bytes`. Raises BoundExceeded where the names alone take more than
-    `limits.pilot_bytes`, else raises as `EdgeReader.read`.
+    The sample is smaller than the quota if it would take more than `room` bytes, by default
+    `limits.pilot_bytes`. Raises BoundExceeded if the names alone take more than
+    `limits.pilot_bytes`, otherwise raises as `EdgeReader.read`.
 
     Examples
     --------
@@ -213,13 +215,13 @@ def require_few_nodes(tables: Sequence[pa.Table], limits: ReadLimits, columns: i
     held = sum(one.nbytes for one in tables) + _COLUMN_BYTES * columns * nodes
     if held > limits.pilot_bytes:
         raise BoundExceeded(
-            f"the names and sketch of {nodes:,} nodes or more take {held:,} bytes, but a pilot "
-            f"may hold {limits.pilot_bytes:,}; raise --memory"
+            f"the names and sketch of at least {nodes:,} nodes take {held:,} bytes, but a pilot "
+            f"may use {limits.pilot_bytes:,}; raise --memory"
         )
 
 
 def added_counts(tables: Sequence[pa.Table]) -> pa.Table:
-    """Names of several tables, each once, with the sum of its counts; most first, ties by name."""
+    """Add up the counts of each name over several tables; highest first, ties by name."""
     return _each_once(tables).sort_by([(_COUNT, "descending"), (_NAME, "ascending")])
 
 
@@ -228,6 +230,6 @@ def _each_once(tables: Sequence[pa.Table]) -> pa.Table:
         return tables[0]
     held = pa.concat_tables(tables)
     names = held[_NAME].combine_chunks().dictionary_encode()
-    # whole numbers below 2^53, so exact
+    # exact, as the sums are whole numbers below 2^53
     sums = np.bincount(names.indices, held[_COUNT]).astype(np.int64)
     return pa.table({_NAME: names.dictionary, _COUNT: sums})

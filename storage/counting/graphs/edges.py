@@ -1,4 +1,4 @@
-"""Edges of graphs: read from shards, written to files by node, and gathered to neighbour lists."""
+"""Edges of graphs: read from shards, written to files by node, and joined to neighbour lists."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from streaming_moments.storage.formats.columns.numbers import whole_numbers
 from streaming_moments.storage.shards import Shard, ShardFormat
 
 NODE, NEIGHBOURS = "node", "neighbours"
-_HELD = 1 << 22  # ends of edges that a task holds before it writes them: 64 MB
+_HELD = 1 << 22  # ends of edges in the memory of a task before it writes them: 64 MB
 _ENTRY_BYTES = 16
-_GROUP_IDS = 1 << 20  # of a row group that is written: 8 MB
+_GROUP_IDS = 1 << 20  # in a written row group: 8 MB
 _HALF, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -51,7 +51,7 @@ class EdgeColumns:
 
 @dataclass(frozen=True)
 class SetDown:
-    """Ends of edges in a file, sorted by the part of the graph to which their node belongs.
+    """Ends of edges in a file, sorted by the part of the graph that their node belongs to.
 
     `bounds` holds the first entry of each part, and the number of all entries.
     """
@@ -64,8 +64,8 @@ class SetDown:
 class ReadEdges:
     """Edges read from a shard.
 
-    `edges` counts all edges that were read. `loops` counts those from a node to itself, which are
-    left out of `files`.
+    `edges` is the number of all edges. `loops` is the number of edges from a node to itself, which
+    `files` omits.
     """
 
     files: tuple[SetDown, ...]
@@ -77,9 +77,9 @@ class ReadEdges:
 class PartLists:
     """Lists of neighbours of one part of the nodes.
 
-    url : of the Parquet file; empty where the part has no nodes
-    nodes, entries : lists, and neighbours in them
-    repeated : duplicate entries, which were left out
+    url : URL of the Parquet file; empty for a part without nodes
+    nodes, entries : numbers of lists, and of neighbours in them
+    repeated : number of omitted duplicate entries
     """
 
     url: str
@@ -125,9 +125,9 @@ def set_down(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> ReadEdges:
-    """Read the edges of a shard and set them down in files of a folder, sorted by part of the node.
+    """Read the edges of a shard and write them to files of a folder, sorted by part of the node.
 
-    Memory is that of some million edges, however many there are; raises as `read_edges`.
+    Needs memory for about a million edges, regardless of their number; raises as `read_edges`.
     """
     held: list[NDArray[np.int64]] = []
     files: list[SetDown] = []
@@ -136,7 +136,7 @@ def set_down(
     def put() -> None:
         entries = np.concatenate(held)
         held.clear()
-        # of 16 bits it is sorted by counting
+        # 16 bits, so that NumPy sorts by counting
         own = part_of(entries[:, 0], parts).astype(np.uint16)
         order = np.argsort(own, kind="stable")
         bounds = np.searchsorted(own[order], np.arange(parts + 1))
@@ -164,7 +164,7 @@ def gather_part(
     output: str,
     storage_options: Mapping[str, object] | None = None,
 ) -> PartLists:
-    """Write the lists of the nodes of a part, each neighbour once, in ascending order."""
+    """Write the neighbour lists of the nodes of a part, sorted and without duplicates."""
     read = [_read(one, part, storage_options) for one in files]
     entries = np.concatenate([np.empty((0, 2), dtype=np.int64), *read])
     del read
@@ -191,7 +191,7 @@ def gather_part(
 
 
 def is_list_file(name: str) -> bool:
-    """Whether a file may be one of `gather_part`, by its name.
+    """Whether a file has a name that `gather_part` gives.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def is_list_file(name: str) -> bool:
 
 
 def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
-    """(nodes,) int64 part of each node, 0 to parts - 1, by its number only.
+    """(nodes,) int64 part of each node, 0 to parts - 1, which depends only on its number.
 
     Examples
     --------
@@ -215,9 +215,9 @@ def part_of(nodes: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
 
 
 def _unique(entries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows that rise, each once."""
+    """Sort rows and remove duplicates."""
     if entries.size and entries.max() < 1 << 32:
-        # both ends as one integer
+        # both ends packed in one integer
         packed = entries[:, 0].astype(np.uint64) << _HALF | entries[:, 1].astype(np.uint64)
         packed.sort()
         new = np.ones(packed.size, dtype=np.bool_)
@@ -231,7 +231,7 @@ def _unique(entries: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArray[np.int64]:
-    """A column as whole numbers; `passed` rows were read earlier."""
+    """Convert a column to whole numbers; `passed` rows were read earlier."""
 
     def refused(bad: NDArray[np.bool_], why: str) -> ShardError:
         row = int(bad.argmax())
@@ -245,7 +245,7 @@ def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArr
     if given.null_count:
         raise refused(
             given.is_null().to_numpy(),
-            "row {row} has an edge with one end: its {name!r} is empty; mend or drop it",
+            "row {row} has an edge with one end: its {name!r} is empty; correct or delete it",
         )
     try:
         numbers = np.asarray(_cast(given).to_numpy(), dtype=np.int64)
@@ -253,8 +253,8 @@ def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArr
         bad = np.array([not _whole(value) for value in given])
         raise refused(
             bad,
-            "row {row} has the {name} {value!r}, which is not a whole number, or too large for a "
-            "float; number the nodes from 0, or create a store of --kind edges, whose nodes "
+            "row {row} has the {name} {value!r}, which is not a whole number, or is too large for "
+            "a float; number the nodes from 0, or create a store of --kind edges, whose nodes "
             "have names",
         ) from None
     if numbers.size and numbers.min() < 0:
@@ -264,7 +264,7 @@ def _numbers(column: pa.ChunkedArray, name: str, passed: int, url: str) -> NDArr
 
 def _cast(given: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     if pa.types.is_floating(given.type):
-        raise pa.ArrowInvalid(f"{given.type} that are not whole numbers")
+        raise pa.ArrowInvalid(f"{given.type} with numbers that are not whole")
     return given.cast(pa.int64())
 
 
@@ -287,7 +287,7 @@ def _write(
         fs.pipe_file(inner, np.ascontiguousarray(entries).tobytes())
     except storage_errors() as error:
         raise StoreError(
-            f"{path}: edges cannot be set down ({one_line(error, storage_options)}); check the "
+            f"{path}: edges cannot be written ({one_line(error, storage_options)}); check the "
             "path, the space, the permissions and the credentials"
         ) from error
 
@@ -305,7 +305,7 @@ def _read(
             content = io.BytesIO(stored.read(end - first)).getvalue()
     except storage_errors() as error:
         raise StoreError(
-            f"{one.path}: edges set down cannot be read ({one_line(error, storage_options)}); run "
-            "it again"
+            f"{one.path}: written edges cannot be read ({one_line(error, storage_options)}); run "
+            "this again"
         ) from error
     return np.frombuffer(content, dtype=np.int64).reshape(-1, 2)

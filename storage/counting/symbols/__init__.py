@@ -1,1 +1,1 @@
-"""Symbols: sequences of shards, those with names, and samples of them."""
+"""Symbols: sequences of shards, with or without names, and samples of them."""

@@ -1,4 +1,4 @@
-"""Sequences with names: rows of long tables, or pieces in lists, and where these lie."""
+"""Named sequences: rows of long tables, or pieces in lists, and their places in sequences."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 else:
     pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
-_FARTHEST = 1 << 62  # number of a symbol
-# Where a piece of a time that is neither a number nor a date may lie: anywhere.
+_FARTHEST = 1 << 62  # largest number of a symbol
+# Place of a piece whose time is neither a number nor a date: it may be anywhere.
 ANYWHERE = (-_FARTHEST, 0, _FARTHEST, 0)
 _FRACTIONS = 2.0**52
 _A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -32,11 +32,11 @@ _DAY = 86_400
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Names of m sequences, and where they begin and end.
+    """Names of m sequences, and the places where they begin and end.
 
-    places : (m, 4) int64, of the first and last symbol, as `Pieces.of` takes them
+    places : (m, 4) int64, places of the first and last symbol, for `Pieces.of`
     numbered : whether places are numbers of symbols
-    steps, ones : steps from one row of a sequence to the next, and how many of them add exactly 1
+    steps, ones : number of steps from one row of a sequence to the next, and of those that are 1
     """
 
     names: list[str]
@@ -46,7 +46,7 @@ class Spans:
     ones: int = 0
 
     def cut(self, first: int, end: int, place: int) -> Spans:
-        """Of some of them, the first of which goes on at its symbol `place`."""
+        """Select some sequences; the first begins at its symbol `place`."""
         places = self.places[first:end].copy()
         places[0, 0] += place
         return Spans(self.names[first:end], places, self.numbered)
@@ -54,10 +54,10 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Some consecutive sequences of a shard, the first of which may have begun before.
+    """Consecutive sequences of a shard; the first may have begun earlier.
 
-    If `goes_on`, the first continues the previous batch's last. `spans` is None for sequences
-    without names.
+    If `goes_on`, the first continues the last of the previous batch. Sequences without names have
+    no `spans` (None).
     """
 
     values: Values
@@ -69,8 +69,8 @@ class Sequences:
 class OpenPiece:
     """A piece of a sequence that the next rows of the shard may continue.
 
-    places : (4,) int64, where it begins, and ends so far
-    length : symbols so far
+    places : (4,) int64, where it begins, and where it ends so far
+    length : number of symbols so far
     first, last : (2,) int64, symbols at its ends, as `edges_of` gives them
     """
 
@@ -86,7 +86,7 @@ class OpenPiece:
         first: NDArray[np.int64],
         last: NDArray[np.int64],
     ) -> tuple[list[int], int, list[int], list[int]]:
-        """The same of this piece and of what it goes on with."""
+        """Join this piece and its continuation: places, length, first and last symbols."""
         heads = [one for one in (*self.first, *first) if one != ABSENT]
         tails = [one for one in (*self.last, *last) if one != ABSENT]
         return (
@@ -105,13 +105,13 @@ def long_tables(
     limits: ReadLimits,
     joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Runs of rows of one sequence, which may go on in the next table; or rows of pieces in lists.
+    """Yield runs of rows of one sequence, which may continue in the next table, or pieces in lists.
 
-    Where times are `numbered`, a run ends where the next number is missing. Where a store `joins`
-    pieces, a sequence may come back after another one.
+    If times are `numbered`, a run ends where the next number is missing. If a store `joins`
+    pieces, a sequence may continue after rows of another one.
     """
     last: tuple[Any, Any, NDArray[np.int64]] | None = None
-    told: bool | None = None  # whether times are numbers
+    told: bool | None = None  # whether times are numbers; None if it is not known yet
     for table, after in tables:
         if is_list(table[columns[2]].type):
             yield from _listed(table, columns, url, limits, after)
@@ -124,42 +124,42 @@ def long_tables(
         if names.null_count or times.null_count:
             raise ShardError(
                 url,
-                f"a row has no {columns[0]!r} or no {columns[1]!r}; give each row one of each",
+                f"a row has no {columns[0]!r} or no {columns[1]!r}; give both in each row",
             )
         try:
             times = _as_compared(times, told)
             later, places = pc.less(times[:-1], times[1:]), _places(times)
         except pa.ArrowInvalid as error:
             raise ShardError(
-                url, f"column {columns[1]!r} holds numbers and texts; give times of one kind"
+                url, f"column {columns[1]!r} holds both numbers and texts; give times of one kind"
             ) from error
         except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise ShardError(
                 url,
-                f"column {columns[1]!r} is of type {times.type}, which tells no time; give "
+                f"column {columns[1]!r} is of type {times.type}, which is not a time; give "
                 "numbers, dates or texts",
             ) from error
         told = not _is_text(times.type)
         keys = np.asarray(names.dictionary_encode().indices, dtype=np.int64)
         runs = np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1])
         ahead = np.ones(len(keys), np.bool_)
-        # texts rise with their times only where all are of one offset
+        # texts are sorted like their times only if all have the same offset
         ahead[1:] = np.asarray(later) & ~_before(places[1:], places[:-1])
         ahead[runs] = True
         goes_on = last is not None and last[0] == names[0].as_py()
         if goes_on and last is not None:
             ahead[0] = last[1] < times[0].as_py() and not _before(places[:1], last[2])[0]
         if not joins and len(np.unique(keys[runs])) < len(runs):
-            # it came back after another one
+            # a sequence continues after another one
             first = np.unique(keys[runs], return_index=True)[1]
             ahead[np.delete(runs, first)] = False
         if not ahead.all():
             row = int(np.flatnonzero(~ahead)[0])
             raise ShardError(
                 url,
-                f"the rows of sequence {names[row].as_py()!r} do not follow one another by "
+                f"the rows of sequence {names[row].as_py()!r} are not consecutive and sorted by "
                 f"{columns[1]!r}; sort the rows by {columns[0]!r} and {columns[1]!r}, and give "
-                "texts of times one offset",
+                "times in texts the same offset",
             )
         one_on = _one_on(places)
         one_on[runs] = False
@@ -182,12 +182,12 @@ def long_tables(
 
 
 def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -> Values:
-    """Read symbols from a column of lists; raises ShardError for a list above the limit."""
+    """Read symbols from a column of lists; ShardError for a list above the limit."""
     if not is_list(column.type):
         raise ShardError(
             url,
-            f"column {name!r} is of type {column.type}, not of lists of symbols; create "
-            "the store without --columns where a text is a sequence, or with sequence,time,symbol",
+            f"column {name!r} is of type {column.type}, not lists of symbols; create the store "
+            "without --columns if a text is a sequence, or with sequence,time,symbol",
         )
     values = values_of(column, name, url)
     longest = 8 * int(np.diff(values.offsets).max(initial=0))
@@ -203,7 +203,7 @@ def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -
 def _listed(
     table: pa.Table, columns: Sequence[str], url: str, limits: ReadLimits, after: Position
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Rows of pieces in lists, each with the number of its first symbol; empty ones are none."""
+    """Yield pieces in lists, each with the number of its first symbol; skips empty ones."""
     values = lists_of(table[columns[2]], columns[2], url, limits)
     held = np.flatnonzero(np.diff(values.offsets))
     rows = table.take(pa.array(held))
@@ -212,17 +212,15 @@ def _listed(
     if not pa.types.is_integer(numbers.type) or names.null_count or numbers.null_count:
         raise ShardError(
             url,
-            f"a row has no {columns[0]!r}, or {columns[1]!r} is no whole number; give each row the "
-            f"number of the first symbol of {columns[2]!r} in its sequence",
+            f"a row has no {columns[0]!r}, or its {columns[1]!r} is not a whole number; give each "
+            f"row the number of the first symbol of {columns[2]!r} in its sequence",
         )
     if not held.size:
         return
     least, most = (bound.as_py() for bound in pc.min_max(numbers).values())
     if max(-least, most) >= _FARTHEST:
         far = most if most >= _FARTHEST else least
-        raise ShardError(
-            url, f"{columns[1]!r} is {far}; give numbers below 2^62, such as from 0 on"
-        )
+        raise ShardError(url, f"{columns[1]!r} is {far}; give numbers below 2^62, such as 0, 1, 2")
     places = np.zeros((held.size, 4), dtype=np.int64)
     places[:, 0] = numbers.cast(pa.int64())
     offsets = np.append(values.offsets[held], values.offsets[-1])
@@ -236,7 +234,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
-    """Texts that hold numbers as these, whole ones to the last digit; `numbers` if it is known."""
+    """Convert times in texts to numbers; `numbers` is whether they are numbers, if known."""
     if numbers is False or not _is_text(times.type):
         return times
     for kind in (pa.int64(), pa.float64()):
@@ -251,7 +249,7 @@ def _as_compared(times: pa.Array, numbers: bool | None) -> pa.Array:
 def _places(times: pa.Array) -> NDArray[np.int64]:
     """(rows, 4) int64 places of times, each as of a piece of one symbol.
 
-    A place is a whole number, and what is left of it: of a number or of seconds, in 2^-52 or in
+    A place is a whole number and a fraction: of a number in 2^-52, or of seconds in
     nanoseconds.
     """
     try:
@@ -269,7 +267,7 @@ def _parted(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         numbers = np.asarray(times.cast(pa.float64()))
         if not (np.abs(numbers) < 2.0**62).all():
-            raise pa.ArrowInvalid("no number that has a place")
+            raise pa.ArrowInvalid("a number is too large for a place")
         floor = np.floor(numbers)
         return floor.astype(np.int64), ((numbers - floor) * _FRACTIONS).astype(np.int64)
     if pa.types.is_date32(kind):
@@ -280,7 +278,7 @@ def _parted(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         small = pa.int32() if pa.types.is_time32(kind) else pa.int64()
         counts = np.asarray(times.cast(small), dtype=np.int64)
         return counts // per, counts % per * (10**9 // per)
-    # a text: of a date and an hour, or an error
+    # texts must be dates with times; others are an error
     try:
         return _parted(times.cast(pa.timestamp("ns")))
     except pa.ArrowInvalid:
@@ -296,7 +294,7 @@ def _before(places: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.
 
 
 def _one_on(places: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(rows,) bool, whether a row has the whole number after that of the row before it."""
+    """(rows,) bool, whether the number of a row is 1 more than that of the previous row."""
     found = np.zeros(len(places), np.bool_)
     whole = (places[1:, 1] == 0) & (places[:-1, 1] == 0)
     found[1:] = whole & (places[1:, 0] - places[:-1, 0] == 1)

@@ -37,20 +37,20 @@ else:
 
 Symbols = Literal["characters", "words"]
 SYMBOLS: tuple[Symbols, ...] = ("characters", "words")
-# Symbols that are made ready at a time: their windows take some 100 bytes each.
+# Symbols that are prepared at a time, as their windows take some 100 bytes each.
 PIECE = 1 << 18
 _LETTERS = r"[^\p{L}\p{M}\p{N}]+"
 
 
 @dataclass(frozen=True)
 class SequencesForm:
-    """Where the symbols of sequences are.
+    """Place of the symbols of sequences in shards.
 
-    symbols : what a symbol of a text is; both "characters" and "words" are folded to lower case
-    columns : none: a text is a sequence; one: a column of lists, each a sequence; three: sequence,
-        time and symbol of a long table, in which the rows of a sequence follow one another by time;
-        or sequence, number of the first symbol, and list of symbols, of pieces of sequences
-    numbered : whether times are numbers that go up by one, so that a missing one is a gap
+    symbols : unit of texts; both "characters" and "words" are folded to lower case
+    columns : no column if a text is a sequence. One column of lists, each a sequence. Or three
+        columns: sequence, time and symbol of a long table, in which the rows of a sequence are
+        sorted by time; or sequence, number of the first symbol, and list of symbols, for pieces
+    numbered : whether times are consecutive numbers, so that a missing number is a gap
     """
 
     symbols: Symbols = "characters"
@@ -60,33 +60,33 @@ class SequencesForm:
     def __post_init__(self) -> None:
         if len(self.columns) not in (0, 1, 3) or len(set(self.columns)) < len(self.columns):
             raise InvalidInput(
-                f"sequences lie in {len(self.columns)} columns; give `create --columns` the one of "
-                "lists, sequence,time,symbol of a long table or sequence,from,symbols of "
-                "pieces in lists, or none where texts are sequences"
+                f"sequences have {len(self.columns)} columns; give `create --columns` one column "
+                "of lists, or sequence,time,symbol of a long table, or sequence,from,symbols of "
+                "pieces in lists, or leave it out if texts are sequences"
             )
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> SequencesForm:
-        """The form that `to_json` described."""
+        """Decode a form that `to_json` encoded."""
         numbered = bool(content.get("numbered", False))
         return cls(content["symbols"], tuple(content["columns"]), numbered)
 
     def to_json(self) -> dict[str, Any]:
-        """Description that JSON can hold."""
+        """Convert the form to an object for JSON."""
         numbered = {"numbered": True} if self.numbered else {}
         return {"symbols": self.symbols, "columns": list(self.columns), **numbered}
 
     @property
     def named(self) -> bool:
-        """Whether a column tells of which sequence symbols are."""
+        """Whether a column names the sequence of symbols."""
         return len(self.columns) == 3
 
 
 @dataclass(frozen=True, eq=False)
 class ReadSymbols(ReadBatch[SymbolBatch]):
-    """Chunks of some consecutive sequences of a shard.
+    """Chunks of consecutive sequences of a shard.
 
-    `spans` names the sequence of each chunk, and where times are numbered its first number. It is
+    `spans` has the name of each chunk's sequence, and its first number if times are numbered;
     None for sequences without names.
     """
 
@@ -97,9 +97,9 @@ class ReadSymbols(ReadBatch[SymbolBatch]):
 class SequenceReader:
     """Reads the shards of a store of sequences.
 
-    `words` is the alphabet. With `joins`, batches give the pieces of named sequences. Where halves
-    are `by_content`, the half of a sequence is what its name says, or without names its symbols.
-    Else sequences are of both in turn, but for those that are joined.
+    `words` is the alphabet. With `joins`, batches give the pieces of named sequences. If halves
+    are `by_content`, the half of a sequence depends on its name, or without names on its symbols.
+    Otherwise sequences alternate, except for those that are joined.
     """
 
     form: ShardFormat
@@ -121,7 +121,7 @@ class SequenceReader:
         joins: bool = False,
         by_content: bool = True,
     ) -> SequenceReader:
-        """The reader of shards whose symbols are of an alphabet."""
+        """Make a reader of shards with the symbols of an alphabet."""
         words = words_of(alphabet)
         return cls(form, sequences, words, limits, storage_options, joins, by_content)
 
@@ -130,7 +130,7 @@ class SequenceReader:
     ) -> Iterator[ReadSymbols]:
         """Read chunks of the sequences of a shard.
 
-        Raises ShardError also where the rows of a sequence do not follow one another by time.
+        Raises ShardError also if the rows of a sequence are not sorted by time.
         """
         options = self.storage_options
         found = read_sequences(
@@ -142,7 +142,7 @@ class SequenceReader:
         self, found: Iterable[tuple[Sequences, Position]], number: int
     ) -> Iterator[ReadSymbols]:
         pieces = _Pieces(number)
-        # the last sequence may go on, so that what ends with it is known one later
+        # the last sequence may continue, so each table is read after the next one is known
         waiting: tuple[Sequences, Position] | None = None
         for one in found:
             if waiting is not None:
@@ -162,13 +162,13 @@ class SequenceReader:
         if spans is not None and (self.joins or self.by_content):
             odd = keys_of(spans.names)[:, 0] % 2 == 1
         elif self.by_content:
-            # texts and lists are whole in a table
+            # a table holds whole texts and lists
             odd = odd_half(row_keys(values.offsets, symbols))
         for batch, cut in pieces.of(values.offsets, symbols, sequences.goes_on, ends, odd):
             outside = int((batch.symbols[batch.own] < 0).sum())
             told = None if spans is None else spans.cut(*cut)
             yield ReadSymbols(replace(batch, pieces=found), outside, after, told)
-            found = Pieces()  # of the table, told with its first batch
+            found = Pieces()  # pieces of the table are given with its first batch
 
 
 def read_sequences(
@@ -181,9 +181,9 @@ def read_sequences(
     content: ShardContent | None = None,
     joins: bool = True,
 ) -> Iterator[tuple[Sequences, Position]]:
-    """Sequences of a shard, some at a time, as they are stored; raises as `SequenceReader.read`.
+    """Read sequences of a shard in batches, as they are stored; raises as `SequenceReader.read`.
 
-    Where a store `joins` pieces, a sequence of a long table may come back after another one.
+    If a store `joins` pieces, a sequence of a long table may continue after rows of another one.
     """
     few = replace(limits, batch_bytes=max(1, limits.batch_bytes // 8))
     if not sequences.columns:
@@ -205,7 +205,7 @@ def read_sequences(
 
 
 def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
-    """Symbols of texts: their characters, or runs of letters and digits, in lower case.
+    """Split texts into characters, or runs of letters and digits, in lower case.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
         parted = pc.utf8_trim_whitespace(pc.replace_substring_regex(folded, _LETTERS, " "))
         lists = pc.split_pattern(parted, " ")
         flat = lists.flatten()
-        # a text without words is split into one of no letters
+        # a text without words gives one empty part
         held = np.asarray(pc.not_equal(flat, ""))
         ends = np.concatenate([[0], np.cumsum(held, dtype=np.int64)])
         offsets = np.asarray(lists.offsets, dtype=np.int64)
@@ -235,12 +235,12 @@ def symbols_of(texts: pa.Array | pa.ChunkedArray, symbols: Symbols) -> Values:
 
 @dataclass
 class _Pieces:
-    """Cuts sequences into batches, and knows of the last one what its next chunk needs."""
+    """Cuts sequences into batches, and holds the context for the next chunk."""
 
-    number: int  # of the next sequence, whose parity is its half in stores of earlier formats
+    number: int  # number of the next sequence; its parity is the half in stores of earlier formats
     before: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    seen: int = 0  # symbols of it so far
-    open: OpenPiece | None = None  # what a later table may go on with
+    seen: int = 0  # symbols of the last sequence so far
+    open: OpenPiece | None = None  # piece that a later table may continue
 
     def named(
         self,
@@ -250,7 +250,7 @@ class _Pieces:
         goes_on: bool,
         ends: bool,
     ) -> Pieces:
-        """The pieces that end in a table."""
+        """Return the pieces that end in a table."""
         lengths, (first, last) = np.diff(offsets), edges_of(offsets, symbols)
         places = spans.places.copy()
         if goes_on and self.open is not None:
@@ -272,12 +272,12 @@ class _Pieces:
         ends: bool,
         odd: NDArray[np.bool_] | None = None,
     ) -> Iterator[tuple[SymbolBatch, tuple[int, int, int]]]:
-        """Batches, with the first sequence of each, the one behind it, and where that begins."""
+        """Yield batches with their first sequence, the one after it, and the first place."""
         sequence, place, last = 0, 0, len(offsets) - 2
         while sequence <= last:
             stop = int(np.searchsorted(offsets, offsets[sequence] + place + PIECE, side="right"))
             if place == 0 and stop - 1 > sequence:
-                # as many whole sequences as there is room for
+                # as many whole sequences as fit
                 end, upto = stop - 1, None
             else:
                 end, upto = sequence + 1, place + PIECE
@@ -311,7 +311,7 @@ class _Pieces:
         held[0], begins[0] = context.size, not goes_on
         sizes = np.diff(cuts) - held
         sizes[0] += self.seen if goes_on else 0
-        # a sequence that goes on is of the half in which it began
+        # a continued sequence stays in the half in which it began
         numbers = self.number + np.cumsum(begins) - 1
         self.number = int(numbers[-1]) + 1
         finished = np.ones(chunks, np.bool_)

@@ -1,4 +1,4 @@
-"""Samples of symbols: how often they occur and follow one another in a part of a shard."""
+"""Samples of symbols: frequencies of symbols, and of pairs of symbols, in a part of a shard."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 else:
     pa, pc = LazyModule("pyarrow"), LazyModule("pyarrow.compute")
 
-_PIECE = 1 << 16  # symbols that are looked at before it is asked whether there is room for more
-# Of a symbol beside its characters, and of a pair, as bytes of a pilot: a job plans many times
-# these, and dictionaries of Python take some 300.
+_PIECE = 1 << 16  # symbols that are read between two checks of the memory
+# Bytes for each symbol (besides its characters) and each pair in a pilot. Jobs reserve a multiple
+# of this, as an entry of a Python dictionary takes some 300 bytes.
 _ENTRY_BYTES = 48
 
 
 @dataclass(frozen=True, eq=False)
 class SymbolSample:
-    """How often m symbols occur, and follow one another, in a part of a shard.
+    """Frequencies of m symbols, and of pairs of symbols, in a part of a shard.
 
-    counts : (m,) int64, occurrences of each symbol
-    pairs : (pairs, 3) int64: a symbol, the one after it, and how often
+    counts : (m,) int64, number of occurrences of each symbol
+    pairs : (pairs, 3) int64: a symbol, the next symbol, and the number of occurrences
     sequences : number of sequences read
     steps, ones : as in `Spans`, for sequences with names
     """
@@ -54,10 +54,10 @@ def sample_symbols(
     limits: ReadLimits = DEFAULT_LIMITS,
     storage_options: Mapping[str, object] | None = None,
 ) -> SymbolSample:
-    """Symbols of the first sequences of a shard, a quota of them or somewhat more.
+    """Count the symbols of the first sequences of a shard, up to slightly more than a quota.
 
-    There are fewer where different symbols, and their pairs, take more than `limits.pilot_bytes`.
-    Errors as `SequenceReader.read`.
+    Fewer are read if different symbols, and their pairs, take more than `limits.pilot_bytes`.
+    Raises as `SequenceReader.read`.
     """
     places: dict[str, int] = {}
     counts: dict[int, int] = {}
@@ -66,10 +66,10 @@ def sample_symbols(
     found = read_sequences(shard, form, sequences, limits, storage_options)
     for one, _ in steadily(found, shard, storage_options):
         offsets, size, looked = one.values.offsets, len(one.values.texts), 0
-        joined = np.ones(size + 1, np.bool_)  # each to the symbol before it
+        joined = np.ones(size + 1, np.bool_)  # whether each symbol follows the previous one
         joined[offsets[:-1]] = False
         last = np.empty(0, np.int64)
-        # a list can have a million different symbols: it is read only as far as memory allows
+        # a list may have a million different symbols, so it is read only as memory allows
         while looked < size and nbytes <= limits.pilot_bytes:
             held = len(places), len(pairs)
             symbols = _coded(one.values.texts[looked : looked + _PIECE], places)
@@ -99,7 +99,7 @@ def sample_symbols(
 
 
 def _coded(texts: pa.Array, places: dict[str, int]) -> NDArray[np.int64]:
-    """(symbols,) int64 place of each symbol, -1 of a missing one; new ones get places."""
+    """(symbols,) int64 place of each symbol, -1 if it is missing; new symbols get places."""
     coded = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
     indices = np.asarray(pc.fill_null(coded.indices, -1), dtype=np.int64)
     used, inverse = np.unique(indices, return_inverse=True)

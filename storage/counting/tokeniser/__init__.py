@@ -1,4 +1,4 @@
-"""The tokeniser: what a word is, and the kernels that find words."""
+"""Tokeniser: definition of a word, and the kernels that find words."""
 
 from streaming_moments.lazy_imports import attach
 

@@ -1,4 +1,4 @@
-"""Code points: the symbol of each, by which kernels find the words that `words` finds."""
+"""Code points: the entry of each in a table, with which kernels find the same words as `words`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _BLOCK = 64
 
 @functools.cache
 def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Symbols of the code points up to a last one, in a text to be folded and in a folded one.
+    """Entries of the code points up to `last`, for texts to fold and for folded texts.
 
-    Two (last + 1,) uint64, see token_kernels, derived from `unicodedata`, of which the tokeniser is
-    made as well. A folded text is not folded again, as that may change it.
+    Two (last + 1,) uint64 arrays, see token_kernels, derived from `unicodedata` like the reference
+    tokeniser. A folded text must not be folded again, as it may change.
     """
     points = np.arange(last + 1, dtype=np.uint64)
     chars = points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
@@ -33,7 +33,7 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
     plain = np.zeros_like(points)
     plain[letters | marks] = _spelled(points[letters | marks])
     plain[letters] |= np.uint64(token_kernels.BEGINS)
-    # Control characters, and points that are no character, neither fold nor join.
+    # control characters and invalid points neither fold nor join
     changed = _changed("".join(map(chr, np.flatnonzero(major != ord("C")).tolist())))
     near: dict[str, int] = {}
     joined, joins = token_kernels.JOINED, token_kernels.JOINS
@@ -59,13 +59,13 @@ def symbols(last: int = sys.maxunicode) -> tuple[NDArray[np.uint64], NDArray[np.
 
 
 def symbols_of(data: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Symbols for texts in UTF-8: those of the basic plane take a fifth of the time of all."""
+    """Entries for texts in UTF-8; the table of the basic plane takes a fifth of the time."""
     beyond = data.max(initial=0) >= _LEAD_BEYOND_BASIC
     return symbols(sys.maxunicode if beyond else LAST_BASIC)
 
 
 def _changed(text: str) -> list[str]:
-    # Characters that decompose or fold. Most blocks hold none, and are passed as a whole.
+    # Characters that decompose or fold. Most blocks have none, and are skipped as a whole.
     blocks = (text[start : start + _BLOCK] for start in range(0, len(text), _BLOCK))
     return [char for block in blocks if _changes(block) for char in block if _changes(char)]
 
@@ -91,7 +91,7 @@ def _spelled(points: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _folding(char: str, fold: str, plain: int, near: Mapping[str, int]) -> int:
-    # Several code points, as of a sharp s, will do if all are letters, so that none is reordered.
+    # several code points, as of a sharp s, are fine if all are letters, so that none is reordered
     several = len(fold) > 1 and not all(unicodedata.category(one)[0] == "L" for one in fold)
     content = fold.encode()
     classes = {unicodedata.combining(one) for one in char + fold}

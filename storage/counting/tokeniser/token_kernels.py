@@ -1,20 +1,20 @@
-"""Numba kernels of the tokens: UTF-8 to word counts, serial and without the interpreter lock.
+"""Numba kernels that count the words of UTF-8 texts, serially and without the interpreter lock.
 
-Text is UTF-8 that was checked before. A *symbol* is what a table knows of a code point, 64 bits:
+Texts must be valid UTF-8. A *symbol* is the table's 64-bit entry of a code point:
 
 ====== ============================================================================
-0-31   UTF-8 of what it folds to, the first byte lowest; 0 if no word holds it
-32-34  bytes of it, at most 4
+0-31   UTF-8 of its folded form, the first byte lowest; 0 if no word contains it
+32-34  number of these bytes, at most 4
 40     may begin a word: a letter
 41     hard: folded and normalised only together with its neighbours
 42     NFC may join it to a starter before it
-43     a starter to which NFC may join what follows
+43     a starter to which NFC may join the next code point
 48-55  canonical combining class
 ====== ============================================================================
 
-A text is *spelled* when its folded words stand in a buffer with one zero after each: NUL is no
+A *spelled* text is its folded words in a buffer, with one zero after each, as NUL is not a
 letter. Words are compared as *lanes* of 8 bytes, padded with zeros, in little-endian order: equal
-lanes are equal words. Most words are one lane, that is found, hashed and compared as one number.
+lanes are equal words. Most words have one lane, which is found, hashed and compared as one number.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NONE, _ONE, _TWO, _THREE, _SIX, _SEVEN, _HALF, _TOP, _TOP_SIX, _LAST = (
     np.uint64(number) for number in (0, 1, 2, 3, 6, 7, 32, 56, 58, 63)
 )
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-# One in each byte, the top bit of each, and the number of each byte, highest first.
+# One in each byte; the top bit of each byte; the number of each byte, highest first.
 _ONES, _TOPS, _NUMBERS = (
     np.uint64(lane) for lane in (0x0101010101010101, 0x8080808080808080, 0x0001020304050607)
 )
@@ -47,8 +47,8 @@ _PLACES = np.argsort([(0x03F79D71B4CB0A89 << place) % (1 << 64) >> 58 for place 
 
 @kernel(inline="always")
 def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
-    # Code point of two bytes or more, and where the next begins. Indices without a sign, here and
-    # below, as one with a sign is looked at for being negative.
+    # Code point of at least two bytes, and the next place. Indices here and below are unsigned, as
+    # a signed index is first checked for being negative.
     place = np.uint64(at)
     lead = np.uint64(data[place])
     one = np.uint64(data[place + _ONE]) & _LAST
@@ -65,14 +65,14 @@ def _point(data: NDArray[np.uint8], at: int) -> tuple[np.uint64, int]:
 def spell(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], symbols: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.bool_]]:
-    """`"".join(word + NUL for word in words(text))` of each text, in lanes, and which are hard.
+    """`"".join(word + NUL for word in words(text))` of each text in lanes, and the hard texts.
 
-    Returns all texts spelled, `(documents + 1,)` where each begins in bytes, and (documents,) bool:
-    a hard one has to be folded as a whole, and has no bytes here. Folding by code points is right
-    if each alone is in form NFC, before and after, marks stand in canonical order, and nothing
-    meets a starter it could be joined to.
+    Returns the spelled texts, the (documents + 1,) first byte of each, and a (documents,) mask of
+    hard texts. These have no bytes here and must be folded as a whole. Folding by code points is
+    correct under three conditions: each of them is in form NFC before and after; marks are in
+    canonical order; and no code point could join the starter before it.
     """
-    # What is not ASCII may fold to twice its bytes; the rest is for writing and reading by more.
+    # a code point beyond ASCII may fold to twice its bytes; the rest is room for wider access
     most = 2 * int(offsets[-1] - offsets[0]) + offsets.size
     lanes = np.empty(most // 8 + 4, dtype=np.uint64)
     begins = np.zeros(offsets.size, dtype=np.int64)
@@ -90,7 +90,7 @@ def _spell(
     begins: NDArray[np.int64],
     hard: NDArray[np.bool_],
 ) -> None:
-    # ASCII, which is never hard, goes byte by byte without a branch that depends on it.
+    # ASCII, which is never hard, is read byte by byte without a branch that depends on it
     place = np.int64(0)
     for document in range(hard.size):
         at = offsets[document]
@@ -147,7 +147,7 @@ def _find(
     pool: NDArray[np.uint64],
     starts: NDArray[np.int64],
 ) -> tuple[np.int64, np.int64]:
-    # Key of a word or -1, and its slot or the free one. The hash only says where to begin.
+    # Key of a word or -1, and its slot or the free one. The hash only says where to start.
     mixed = _NONE
     for number in range(used):
         mixed = (mixed ^ lanes[number]) * _ODD
@@ -168,11 +168,11 @@ def _find(
 def index_keys(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], slots: NDArray[np.uint64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """`{key: last for last, key in enumerate(keys)}`: open addressing, linear probing.
+    """`{key: last for last, key in enumerate(keys)}` with open addressing and linear probing.
 
     Fills `slots`, (2^b, 2) zeros with more rows than keys: first lane, and lanes << 32 | key.
-    Returns all lanes and `(keys + 1,)` where those of each key begin. An empty key, or one with a
-    NUL in it, is no word and left out.
+    Returns all lanes and the (keys + 1,) first lane of each key. An empty key, or one with a
+    NUL, is not a word and is skipped.
     """
     starts = np.zeros(offsets.size, dtype=np.int64)
     np.cumsum((np.diff(offsets) + 7) // 8, out=starts[1:])
@@ -222,13 +222,14 @@ def count_words(
 ]:
     """`[Counter(p) for text in texts for p in policy.passages(text)]`, as canonical CSR.
 
-    A document with a place of 0 or more is the one there of the `folded`. Keys below `n_words` are
-    rows, others stop words; `longest` is the most lanes of a key; passages are of `passage_words`,
-    -1: documents. Returns indptr, words, counts, tokens outside up to each passage as indptr has
-    entries, passages of each text.
+    `places` has the index of a document in `folded`, or -1 if it is in `spelled`. Keys below
+    `n_words` are rows, others stop words. `longest` is the largest number of lanes of a key.
+    Passages have `passage_words` words, or -1 for whole documents. Returns indptr, words, counts,
+    tokens outside up to each passage (shaped like indptr), and the number of passages of each text.
 
-    The result grows by doubling, its bound being far too large, and outside of the kernel: a loop
-    that might replace an array counts its references at each turn, which takes four times the rest.
+    The result grows by doubling, as its upper bound is far too large. It grows outside of the
+    kernel, as a loop that may replace an array counts references in each turn and takes four times
+    as long.
     """
     spans = np.stack([begins[:-1], begins[1:]], axis=1)
     hard = places >= 0
@@ -283,7 +284,7 @@ def _grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
 
 @kernel(inline="always")
 def _lane(spelled: NDArray[np.uint64], at: np.int64) -> Any:
-    # 8 bytes from any place, of two aligned lanes; a shift by 64 is not defined.
+    # 8 bytes from any place, of two aligned lanes; a shift by 64 is undefined
     shift = np.uint64(at & 7) << np.uint64(3)
     index = np.uint64(at >> 3)
     return spelled[index] >> shift | spelled[index + _ONE] << _ONE << (_LAST - shift)
@@ -291,7 +292,7 @@ def _lane(spelled: NDArray[np.uint64], at: np.int64) -> Any:
 
 @kernel(inline="always")
 def _lowest(bits: np.uint64) -> Any:
-    # Place of the lowest bit: a product with a de Bruijn number has other top bits for each.
+    # Place of the lowest bit: its product with a de Bruijn number has unique top bits.
     return _PLACES[(bits & (~bits + _ONE)) * _DE_BRUIJN >> _TOP_SIX]
 
 
@@ -315,8 +316,8 @@ def _count_documents(
     state: NDArray[np.int64],
     cut: NDArray[np.int64],
 ) -> int:
-    # Count documents from the one that the state names on, while there is room for all that the
-    # next one may have. Returns how many words that are, or 0 once all are counted.
+    # Counts documents, from the number in `state` on, while the next document fits into the
+    # arrays. Returns the room that the next one needs, or 0 after the last.
     passages, filled, outside, document = state[0], state[1], state[2], state[3]
     longest = lanes.size
     needed = 0
@@ -330,9 +331,9 @@ def _count_documents(
         found = 0
         while True:
             if at >= stop or found == passage_words:
-                # Write the passage, rows rising, and clear what it touched. Rows are bits of
-                # groups, and groups that are not empty bits of blocks: faster than sorting, and
-                # short passages pay for no others.
+                # Write the passage with sorted rows, and clear its entries. Rows are bits of
+                # groups, and groups that are not empty are bits of blocks. This is faster than
+                # sorting, and short passages only touch their own rows.
                 for block in range(blocks.size):
                     left = blocks[block]
                     blocks[block] = _NONE
@@ -354,8 +355,8 @@ def _count_documents(
                 found = 0
                 if at >= stop:
                     break
-            # The first zero byte ends a word: found in all 8 bytes at once, as a loop over bytes
-            # that ends at an unforeseen place costs more than what it does.
+            # The first zero byte ends a word. It is found in all 8 bytes at once, as a loop over
+            # bytes with an unpredictable end costs more than its work.
             begin = at
             tails = np.int64(0)
             used = np.int64(0)

@@ -1,4 +1,4 @@
-"""Words: what a word of a text is. The reference that the kernels are tested against."""
+"""Words: the definition of a word, which is the reference for tests of the kernels."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import re
 import sys
 import unicodedata
 
-# Part of the fingerprint: raise it with any change of what `words` returns.
+# Part of the fingerprint: increase it with any change of the result of `words`.
 TOKENISER = 1
 LAST_BASIC = 0xFFFF
 _BEYOND_BASIC = re.compile("[\U00010000-\U0010ffff]")
 
 
 def words(text: str) -> list[str]:
-    """Words of a text in order: letters with their marks, case folded and in form NFC.
+    """Split a text into words in order: letters with their marks, case folded and in form NFC.
 
-    Marks count as parts of a word, so the vowel signs of Hindi do not break one.
+    Marks are parts of a word, so the vowel signs of Hindi do not split it.
 
     Examples
     --------
@@ -25,15 +25,15 @@ def words(text: str) -> list[str]:
     ['don', 't', 'shout', 'école', 'हिन्दी', 'rd']
     """
     whole = folded_text(text)
-    if whole.isalpha():  # letters alone: the pattern takes longer to make than a command to begin
+    if whole.isalpha():  # letters alone need no pattern, which takes long to make
         return [whole]
-    # The class of all letters is searched range by range above the basic plane: seven times slower.
+    # searching the class of all letters is seven times slower with ranges above the basic plane
     last = sys.maxunicode if _BEYOND_BASIC.search(whole) else LAST_BASIC
     return _word_pattern(last).findall(whole)
 
 
 def folded_text(text: str) -> str:
-    """A text as its words are told apart: case folded, in form NFC."""
+    """Fold a text as its words are compared: case folded, in form NFC."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
@@ -44,7 +44,7 @@ def _word_pattern(last: int) -> re.Pattern[str]:
 
 def _ranges(categories: str, last: int) -> str:
     points = (p for p in range(last + 1) if unicodedata.category(chr(p))[0] in categories)
-    # Neighbouring points share their distance from their position among the points.
+    # neighbouring points have the same distance from their position among the points
     runs = itertools.groupby(enumerate(points), key=lambda place: place[1] - place[0])
     spans = [[point for _, point in run] for _, run in runs]
     return "".join(f"\\U{span[0]:08x}-\\U{span[-1]:08x}" for span in spans)

@@ -1,4 +1,4 @@
-"""Arrow: tables as Arrow's inter-process format writes them, as a file or a stream."""
+"""Arrow: tables in Arrow's inter-process format, as a file or a stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS = 1024
 
 
 class Arrow(OfNumbers):
-    """Columns of record batches, each of which is read whole."""
+    """Columns of record batches. Each record batch is read as a whole."""
 
     name = "arrow"
     suffixes = (".arrow", ".feather", ".ipc")
@@ -34,7 +34,7 @@ class Arrow(OfNumbers):
         return table_chunks(_tables(source, list(dict.fromkeys(columns)), limits, start), limits)
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Share of the rows."""
+        """Share of the rows before a place."""
         with source.fs.open(source.path, "rb") as stream:
             rows: int = sum(batch.num_rows for batch in _batches(stream, None, source.url))
         return float(min(place.passed / max(rows, 1), 1.0))
@@ -46,8 +46,8 @@ def _tables(
     if source.compressed:
         raise ShardError(
             source.url,
-            "is a compressed file of Arrow, whose record batches may be of any size; decompress "
-            "it, or let Arrow's writer compress the batches",
+            "is a compressed Arrow file, whose record batches may have any size; decompress it, or "
+            "let Arrow's writer compress the batches",
         )
     passed = 0
     with source.fs.open(source.path, "rb") as stream:
@@ -55,8 +55,8 @@ def _tables(
             if batch.nbytes > limits.decoded_bytes:
                 raise ShardError(
                     source.url,
-                    f"record batch {number} is of {batch.nbytes} bytes, above "
-                    f"{limits.decoded_bytes}; write it again in smaller ones, or raise "
+                    f"record batch {number} has {batch.nbytes} bytes, above "
+                    f"{limits.decoded_bytes}; write the file again with smaller batches, or raise "
                     "--max-row-group-bytes",
                 )
             for begin in range(0, batch.num_rows, _ROWS):
@@ -68,11 +68,11 @@ def _tables(
 
 
 def _batches(stream: IO[bytes], columns: list[str] | None, url: str) -> Iterator[pa.RecordBatch]:
-    """Record batches with the columns asked for; all without any."""
+    """Read record batches with the given columns; None means all columns."""
     try:
         head = stream.read(len(_MAGIC))
         of_file = head == _MAGIC
-        # the reader of streams reads from where it stands; that of files goes by the end
+        # the reader of streams starts at the present place, that of files at the end
         stream.seek(0)
         opener = pa.ipc.open_file if of_file else pa.ipc.open_stream
         names = opener(stream).schema.names
@@ -90,5 +90,5 @@ def _batches(stream: IO[bytes], columns: list[str] | None, url: str) -> Iterator
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise ShardError(
             url,
-            f"is no file or stream of Arrow, or was cut short ({one_line(error)}); write it again",
+            f"is not an Arrow file or stream, or is truncated ({one_line(error)}); write it again",
         ) from error

@@ -1,4 +1,4 @@
-"""npy: an array of NumPy, its first axis the rows."""
+"""npy: a NumPy array whose first axis is the rows."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ else:
 
 _HEADER_BYTES = 10_000
 _BLOCK_BYTES = 4 << 20
-# what reading a damaged header as Python's raises; MemoryError where it nests too deep
+# errors from parsing a damaged header as a literal; MemoryError for deep nesting
 _NO_LITERAL = (SyntaxError, TokenError, TypeError, RecursionError, MemoryError)
 
 
 class Npy(OfNumbers):
-    """Rows of numbers, in the order of C."""
+    """Rows of numbers, in C order."""
 
     name = "npy"
     suffixes = (".npy",)
@@ -43,7 +43,7 @@ class Npy(OfNumbers):
         [name] = columns if len(columns) == 1 else [None]
         if name is None:
             raise ShardError(
-                source.url, f"is one array, not the columns {', '.join(columns)}; give one name"
+                source.url, f"is one array and has no columns {', '.join(columns)}; give one name"
             )
         with opened(source.fs, source.path) as stream:
             rows, width, kind = _header(stream, source.url)
@@ -65,17 +65,17 @@ class Npy(OfNumbers):
 
 
 def table_of(values: NDArray[Any], name: str) -> pa.Table:
-    """Rows of numbers as a table of one column of lists of one length."""
+    """Convert rows of numbers to a table with one column of lists of equal length."""
     native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     column = pa.FixedSizeListArray.from_arrays(pa.array(native.reshape(-1)), values.shape[1])
     return pa.table({name: column})
 
 
 def require_rows(shape: tuple[int, ...], kind: np.dtype[Any], url: str) -> None:
-    """Raise ShardError for an array whose dimensions or type are not those of rows of numbers."""
+    """Raise ShardError for an array that is not two-dimensional or not numeric."""
     if kind.kind not in "biuf" or len(shape) != 2 or not shape[1]:
         raise ShardError(
-            url, f"is {shape} of {kind}; give rows of numbers, an array of two dimensions"
+            url, f"is an array {shape} of {kind}; give rows of numbers, in two dimensions"
         )
 
 
@@ -89,11 +89,11 @@ def _header(stream: IO[bytes], url: str) -> tuple[int, int, np.dtype[Any]]:
         )
         shape, by_columns, kind = read(stream, max_header_size=_HEADER_BYTES)
     except (ValueError, EOFError, *_NO_LITERAL) as error:
-        raise ShardError(url, f"is no array of NumPy ({error}); write it again") from error
+        raise ShardError(url, f"is not a NumPy array ({error}); write it again") from error
     require_rows(shape, kind, url)
     if by_columns and shape[0] > 1 and shape[1] > 1:
         raise ShardError(
-            url, "lies by columns (Fortran's order); write numpy.ascontiguousarray of it"
+            url, "is stored by columns (Fortran order); write numpy.ascontiguousarray of it"
         )
     return shape[0], shape[1], kind
 

@@ -1,4 +1,4 @@
-"""Zarr: an array of version 3 in a folder, or one of a group of them, its first axis the rows."""
+"""Zarr: an array of version 3 in a folder, or in a group, whose first axis is the rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BLOSC_HEADER = 16  # bytes, the last four of them the size of header and conten
 
 
 class ZarrArray(OfNumbers):
-    """Rows of numbers, read by the rows of a chunk."""
+    """Rows of numbers. The rows of a chunk are read together."""
 
     name = "zarr"
     suffixes = (".zarr",)
@@ -45,7 +45,8 @@ class ZarrArray(OfNumbers):
     ) -> Iterator[tuple[pa.Table, Position]]:
         if len(columns) != 1:
             raise ShardError(
-                source.url, f"is read one array at a time, not {', '.join(columns)}; give one name"
+                source.url,
+                f"has arrays that are read one at a time, not {', '.join(columns)}; give one name",
             )
         try:
             yield from _tables(source, columns[0], limits, start)
@@ -55,13 +56,13 @@ class ZarrArray(OfNumbers):
             ) from error
 
     def share_before(self, source: Source, place: Position) -> float:
-        """Share of the rows, of the array at the root."""
+        """Share of the rows before a place, of the array at the root."""
         rows = int(_Array(source, "").stored.shape[0])
         return min(place.passed / max(rows, 1), 1.0)
 
 
 class _Array:
-    """An array of which the files of some chunks are held at a time."""
+    """An array with the files of a few chunks in memory."""
 
     def __init__(self, source: Source, name: str) -> None:
         self._source = source
@@ -74,12 +75,12 @@ class _Array:
 
     @property
     def chunk(self) -> tuple[int, ...]:
-        """Shape of what one file holds."""
+        """Shape of the chunk in one file."""
         shape: tuple[int, ...] = self.stored.metadata.chunk_grid.chunk_shape
         return shape
 
     def rows(self, start: int, stop: int) -> Any:
-        """Rows of one chunk, its files read and forgotten again; one that is absent is filled."""
+        """Read rows of one chunk without keeping its files; a missing chunk has the fill value."""
         row, width = start // self.chunk[0], self.stored.shape[1]
         places = [(row, column) for column in range(-(-width // self.chunk[1]))]
         keys = [f"{self._folder}{self.stored.metadata.encode_chunk_key(one)}" for one in places]
@@ -91,14 +92,14 @@ class _Array:
         return found
 
     def _require_whole(self, content: bytes, key: str) -> None:
-        # the decoder goes by the header alone, past the end of what is there
+        # the decoder trusts the size in the header, and would read past the end
         if not content or self.stored.metadata.codecs[-1].to_dict()["name"] not in _BLOSC:
             return
         said = int.from_bytes(content[_BLOSC_HEADER - 4 : _BLOSC_HEADER], "little")
         if len(content) < _BLOSC_HEADER or len(content) != said:
             raise ShardError(
                 self._source.url,
-                f"has a file {key} of {len(content)} bytes, which cannot be read: its header says "
+                f"has a file {key} of {len(content)} bytes that cannot be read, as its header says "
                 f"{said}; write it again",
             )
 
@@ -129,7 +130,7 @@ def _tables(
         raise ShardError(
             source.url,
             f"has chunks of {array.chunk[0]} rows, {array.chunk[0] * row_bytes} bytes, above "
-            f"{limits.decoded_bytes}; write it again in smaller ones, or raise "
+            f"{limits.decoded_bytes}; write it again with smaller chunks, or raise "
             "--max-row-group-bytes",
         )
     most = min(limits.batch_documents, max(1, limits.batch_bytes // row_bytes))

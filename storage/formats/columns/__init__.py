@@ -1,1 +1,1 @@
-"""Columns of tables beside the texts: the days of documents, and what they are called."""
+"""Columns of tables other than texts: days, names, categories and numbers of documents."""

@@ -1,4 +1,4 @@
-"""Columns of categories: which types are categories."""
+"""Columns of categories: which types can be categories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming_moments.storage.formats.columns.numbers import whole_numbers
 def of_categories(
     tables: Iterator[tuple[pa.Table, Position]], url: str
 ) -> Iterator[tuple[pa.Table, Position]]:
-    """The tables, whose columns are all of categories, or have none yet."""
+    """Yield tables; raise ShardError for a column that cannot hold categories."""
     whole = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_null)
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     for table, after in tables:
@@ -24,8 +24,8 @@ def of_categories(
             if not fits and whole_numbers(table[field.name]) is None:
                 raise ShardError(
                     url,
-                    f"column {field.name!r} is of type {field.type}, which is no category: give "
-                    "columns of texts or whole numbers (of float64 below 2^53) to "
-                    "`create --categories`, others in classes",
+                    f"column {field.name!r} is of type {field.type}, which is not a category; give "
+                    "columns of texts or whole numbers (float64 below 2^53) to `create "
+                    "--categories`, and group other values into classes",
                 )
         yield table, after

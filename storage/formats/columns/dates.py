@@ -1,4 +1,4 @@
-"""Date columns: the days that values of columns begin with."""
+"""Date columns: days of the values of columns."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 from streaming_moments.errors import ShardError
 
 _DAY_CHARACTERS = 10
-# a date behind which no zone can be: its day is the one written in it
+# a date without a zone after it: its day is the written one
 _PLAIN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[^Zz+\-]*$"
 
 
 def bounds_of(values: pa.Array, column: str, url: str, zones: bool = True) -> Iterator[date]:
-    """Earliest and latest day of an array of dates, times or texts, if it holds any.
+    """Yield the earliest and latest day of an array of dates, times or texts, if it has any.
 
     With `zones`, a text with a zone belongs to its day in UTC, as in `day_of`. Without, it belongs
-    to the day written in it, as in stores of version 0.2.0. Raises ShardError for any other value.
+    to the written day, as in stores of version 0.2.0. Raises ShardError for any other value.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def bounds_of(values: pa.Array, column: str, url: str, zones: bool = True) -> It
 
 
 def day_of(value: Any) -> date:
-    """Day of a text that begins with one; for a time with a zone the day in UTC.
+    """Day of a text that begins with a date; for a time with a zone the day in UTC.
 
     Raises TypeError or ValueError for any other value.
 
@@ -69,13 +69,15 @@ def day_of(value: Any) -> date:
 def _dates(values: pa.Array, url: str, column: str) -> pa.Array:
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        # whatever follows the day is not looked at
+        # ignores the text after the day
         values = pc.utf8_slice_codeunits(values, 0, _DAY_CHARACTERS)
     elif pa.types.is_timestamp(kind):
-        # a time with a zone is held in UTC: its day is the day there
+        # Arrow stores a time with a zone in UTC, so its day is the day in UTC
         values = values.cast(pa.timestamp(kind.unit))
     elif not pa.types.is_date(kind):
-        raise ShardError(url, f"column {column!r} is {kind}, expected dates, times or texts")
+        raise ShardError(
+            url, f"column {column!r} is of type {kind}, expected dates, times or texts"
+        )
     try:
         return values.cast(pa.date32(), safe=False)
     except pa.ArrowInvalid as error:
@@ -85,6 +87,6 @@ def _dates(values: pa.Array, url: str, column: str) -> pa.Array:
 def _no_date(url: str, column: str, error: Exception) -> ShardError:
     return ShardError(
         url,
-        f"column {column!r} does not begin with a date everywhere ({error}); give dates such "
-        "as 2026-11-21",
+        f"column {column!r} has a value that does not begin with a date ({error}); give dates "
+        "such as 2026-11-21",
     )

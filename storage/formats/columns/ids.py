@@ -1,4 +1,4 @@
-"""Id columns: what documents are called, as texts."""
+"""Id columns: names of documents, as texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streaming_moments.errors import ShardError
 
 
 def names_of(values: pa.Array, column: str, url: str) -> pa.StringArray:
-    """Values of a column as texts; integers in decimal, nulls remain nulls.
+    """Convert the values of a column to texts; integers in decimal, nulls remain nulls.
 
     Raises ShardError for other types.
 
@@ -21,9 +21,9 @@ def names_of(values: pa.Array, column: str, url: str) -> pa.StringArray:
         values = values.dictionary_decode()
     try:
         names = values.cast(pa.string())
-        names.validate(full=True)  # readers of Parquet take the file's word for it
+        names.validate(full=True)  # readers of Parquet do not check UTF-8
     except pa.ArrowInvalid as error:
         raise ShardError(
-            url, f"column {column!r} of ids is not UTF-8 everywhere; convert it to UTF-8"
+            url, f"column {column!r} of ids has values that are not UTF-8; convert it to UTF-8"
         ) from error
     return names

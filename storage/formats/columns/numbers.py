@@ -1,4 +1,4 @@
-"""Numbers: columns of a floating type whose numbers are whole."""
+"""Numbers: columns of a floating type that hold only whole numbers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 
 def whole_numbers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
-    """Numbers of a floating type that are all whole, as int64, NaN as a null; else None.
+    """Convert floating numbers that are all whole to int64, with NaN as a null; else None.
 
-    So pandas writes a column of whole numbers of which some are missing. From 2^53 on (2^24 of
-    float32) two of them may have become one, so those are none.
+    pandas writes whole numbers with missing values in this form. From 2^53 on (2^24 for float32)
+    different whole numbers may have become equal, which also gives None.
 
     Examples
     --------

@@ -118,7 +118,7 @@ def bad_input(tmp_path, shards, made):
         "no topics": (("refit", made, "--topics", "0"), "0 topics"),
         "alpha0 below zero": (("refit", made, "--topics", "2", "--alpha0", "-1"), "alpha0"),
         "another format": (("status", broken), "format"),
-        "store exists": (("create", made, shards), "there is a store"),
+        "store exists": (("create", made, shards), "there is already a store"),
         "no store": (("status", tmp_path / "nowhere"), "there is no store"),
         "no term": (("create", new, tmp_path / "one.txt"), "no term is left"),
         "language": (("create", new, shards, "--language", "klingon"), "klingon"),

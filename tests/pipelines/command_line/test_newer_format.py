@@ -65,7 +65,10 @@ def test_every_command_says_which_version_to_install(run, place, key):
         code, _, told = run(*(argument.format(**paths) for argument in arguments))
         assert code == 2, f"{command}: {told}"
         line = told.strip().splitlines()[-1]
-        assert "know store format 7, this one knows 6; upgrade streaming-moments to 9.1.0" in line
+        assert (
+            "supports store format 7, and this one supports 6; upgrade streaming-moments to 9.1.0"
+            in line
+        )
         assert files(place / "store") == before, f"{command} has written"
     if key == "min_writer":
         for command, arguments in READING.items():

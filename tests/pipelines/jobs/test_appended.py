@@ -214,7 +214,9 @@ def test_a_record_without_its_end_waits_up_to_the_bound(tmp_path, bound):
     if bound == 9:
         assert appended_to(asked) == Appended(Shard(f"{path}#bytes=4", 4), 9)
         return
-    with pytest.raises(ShardError, match="record from byte 8 on is above 8 bytes and does not end"):
+    with pytest.raises(
+        ShardError, match="record that begins at byte 8 exceeds 8 bytes without an end"
+    ):
         appended_to(asked)
 
 
@@ -381,7 +383,7 @@ def test_standard_input_is_counted_once_by_its_content(run, tmp_path, store, pla
 
 def test_names_of_parts_are_no_names_of_files(tmp_path, store, planted, embedded):
     (tmp_path / "a.txt#document").write_text(planted[0])
-    with pytest.raises(ShardError, match="kept for parts of files; rename it"):
+    with pytest.raises(ShardError, match="reserved for parts of files; rename it"):
         list_shards([f"{tmp_path}/*"])
 
 

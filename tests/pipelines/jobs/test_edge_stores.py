@@ -121,7 +121,7 @@ def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sk
     other = ("--model", "communities", "--topics", "3", "--alpha0", "0", "--name", "other")
     assert run("refit", store, *other)[0] == 0
     code, _, err = run("memberships", store, "--output", tmp_path / "out")
-    assert (code, "this run is of model other" in " ".join(err.split())) == (2, True)
+    assert (code, "this run uses model other" in " ".join(err.split())) == (2, True)
     assert pq.read_table(file).equals(rows)
     assert run("memberships", store, "--output", tmp_path / "out", "--replace")[0] == 0
     assert len(pq.read_table(file)["memberships"][0]) == 3

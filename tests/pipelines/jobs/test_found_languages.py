@@ -176,7 +176,7 @@ def test_an_unknown_language_is_refused_on_the_command_line(run, place):
     create = ("create", place / "store", place / "english.parquet")
     code, out, err = run(*create, "--language", "klingon")
     assert (code, out) == (2, "")
-    assert "no stop words for language 'klingon'; known are arabic (ar)" in err
+    assert "no stop words for language 'klingon'; choose among arabic (ar)" in err
     code, out, err = run(*create, "--language", "auto", "--language", "english")
     assert (code, out) == (2, "")
     assert "give it alone" in err

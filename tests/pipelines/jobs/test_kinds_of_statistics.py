@@ -329,7 +329,7 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
             ("select", sequence_store, "--topics", "2", "--alpha0", "1"),
             "--alpha0 needs a model of topics",
         ),
-        (("rebase", view_store), "a store of their own, by `streaming-moments create`"),
+        (("rebase", view_store), "create another store with `streaming-moments create`"),
         (("grow", view_store, views), "holds statistics of kind 'views'"),
         (
             ("polish", view_store, views, "--alpha"),

@@ -192,7 +192,7 @@ def test_a_model_without_topics_is_kept_and_shown_and_read_by_nobody(
     code, out, _ = run("page", store, "--output", page)
     assert (code, out.split(": ")[1]) == (0, "1 state of 900 documents\n")
     assert f"{model.mean[0]:.4g}</td>" in page.read_text()
-    with pytest.raises(StoreError, match="'mean' is of 'lengths', which has no topics"):
+    with pytest.raises(StoreError, match="'mean' has type 'lengths', which has no topics"):
         MomentStore.open(store).load_model()
 
 

@@ -67,7 +67,7 @@ def test_a_name_that_is_a_pattern_is_counted_and_forgotten_as_that_file(run, sto
     literal = folder / "a[1].txt"
     code, _, err = run("update", store.url, folder / "a1.txt", literal)
     assert (code, names(store)) == (0, ["a1.txt", "a[1].txt"])
-    assert "a[1].txt is taken as a name; as a pattern it would match 1 others" in err
+    assert "a[1].txt is used as a name; as a pattern it would also match 1 others" in err
     assert run("forget", store.url, literal)[0] == 0
     assert names(store) == ["a1.txt"]
 
@@ -251,7 +251,7 @@ def test_unique_refuses_copies_or_leaves_them_out(run, copies, folder):
     counted, place = copies
     code, _, err = run("update", counted.url, place / "hard.txt", "--unique")
     assert (code, names(counted)) == (2, ["a1.txt"])
-    assert f"hard.txt: has the content that is counted as {folder}/a1.txt; leave it out" in err
+    assert f"hard.txt: has the same content as {folder}/a1.txt; leave it out" in err
     given = ("update", counted.url, place / "*.txt", "--unique", "--skip-bad-shards")
     code, _, err = run(*given)
     assert (code, len(names(counted))) == (3, 2)
@@ -274,7 +274,7 @@ def test_unique_holds_beside_another_writer(copies, embedded):
                 update(counted, list_shards([str(place / "other.txt")]), Run(embedded))
 
     mine = list_shards([str(place / "same.txt")])
-    with pytest.raises(ShardError, match=r"same\.txt: has the content .* as .*other\.txt"):
+    with pytest.raises(ShardError, match=r"same\.txt: has the same content as .*other\.txt"):
         update(counted, mine, Run(embedded, progress=Rival()), unique=True)
     assert names(counted) == ["a1.txt", "other.txt"]
     left_out = update(counted, mine, Run(embedded, progress=Rival()), True, unique=True)
@@ -289,7 +289,7 @@ def test_unique_holds_for_what_replaces_other_content(copies, folder, embedded):
     shutil.move(place / "other.txt", old)
     shutil.copy(folder / "a1.txt", place / "other.txt")
     given = list_shards([str(place / "other.txt")])
-    with pytest.raises(CopiesCounted, match=r"other\.txt has the content that is counted as .*a1"):
+    with pytest.raises(CopiesCounted, match=r"other\.txt has the same content as .*a1"):
         update(counted, given, Run(embedded), old=list_shards([str(old)]), unique=True)
     assert update(counted, given, Run(embedded), old=list_shards([str(old)])).replaced == 1
 
@@ -299,7 +299,7 @@ def test_a_folder_and_its_files_are_not_both_counted(store, folder, embedded):
     counted = update(store, whole, Run(embedded)).store
     with pytest.raises(InvalidInput, match=r"a1\.txt lies within .*/g/, which is counted") as told:
         update(counted, part, Run(embedded))
-    assert "`forget --allow-again` what is counted first" in str(told.value)
+    assert "remove the counted shards first by `forget --allow-again`" in str(told.value)
     assert urls(counted) == [f"{folder}/"]
     gone = forget(counted, whole, Run(embedded))
     # a folder that was forgotten does not come back by its files

@@ -323,7 +323,7 @@ def test_a_note_that_is_damaged_is_an_error_that_names_it(write, tmp_path):
         with pytest.raises(StoreError, match=rf"out/{NOTE} is damaged"):
             write("first")
     note.write_bytes(seal({"by": 1}))
-    with pytest.raises(StoreError, match=rf"out/{NOTE} does not say which model"):
+    with pytest.raises(StoreError, match=rf"out/{NOTE} does not name the model"):
         write("first")
 
 

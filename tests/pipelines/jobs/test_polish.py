@@ -108,13 +108,13 @@ def test_finished_groups_are_not_read_again(counted, embedded, monkeypatch, tmp_
     def noted(shard, mark, context):
         read.append(shard.url)
         if len(read) == 4:
-            raise RuntimeError("cut off")
+            raise RuntimeError("interrupted")
         return real(shard, mark, context)
 
     monkeypatch.setattr(job, "_of_shard", noted)
     limits = replace(Run(embedded).limits, document_bytes=1 << 19)  # sums of its own
     run = Run(embedded, limits=limits)
-    with pytest.raises(RuntimeError, match="cut off"):
+    with pytest.raises(RuntimeError, match="interrupted"):
         polish(counted, model, run, passes=2)
     # tasks under way beside it may still have finished
     again = polish(counted, model, run, passes=2)
@@ -275,6 +275,6 @@ def test_the_command_keeps_the_model_beside_its_parent(counted, run):
     assert store.models["fitted-polished2"].version == store.models["fitted"].version
     code, _, told = run("polish", counted.url, "--model", "fitted")
     assert code == 2
-    assert "there is a model 'fitted-polished2' already" in told
+    assert "there is already a model 'fitted-polished2'" in told
     code, printed, _ = run("topics", counted.url)
     assert "polished from model fitted: 900 records of 6 shards read 2 times" in printed

@@ -135,7 +135,7 @@ def test_what_was_forgotten_or_summed_up_counts_as_it_is(dated, embedded, tmp_pa
     assert finest_period(dated) == "day"
     assert shares_over_time(months, model, "month") == shares_over_time(less, model, "month")
     assert finest_period(months) == "week"
-    with pytest.raises(InvalidInput, match="more than one day; ask for longer periods"):
+    with pytest.raises(InvalidInput, match="more than one day; choose longer periods"):
         shares_over_time(months, model, "day")
 
 

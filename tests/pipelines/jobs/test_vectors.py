@@ -108,7 +108,7 @@ def test_bad_rows_may_spoil_their_shard(run, shards, tmp_path):
     code, _, err = run("update", store, folder, "--skip-bad-shards")
     assert code == 3
     assert "2.parquet" in err
-    assert "row 398 is of 1 numbers" in " ".join(err.split())
+    assert "row 398 has 1 numbers" in " ".join(err.split())
     found = MomentStore.open(str(store))
     assert found.totals().n_tokens == 800
     assert found.foundation.fourth

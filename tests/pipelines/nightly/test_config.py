@@ -313,7 +313,7 @@ def test_a_night_on_a_bucket_that_is_not_there_says_so(run, tmp_path):
             )
             code, _, err = run("nightly", tmp_path / "n.toml")
             assert code == 2, err
-            assert f"{places[absent]}: the bucket 'absent' does not exist; make it" in err
+            assert f"{places[absent]}: the bucket 'absent' does not exist; create it" in err
             assert "fault" not in err
     finally:
         server.stop()

@@ -211,7 +211,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
             ({"refit": {"model": model, "topics": 2, "method": "power"}}, 'by "joint", not by')
             for model in ("hmm", "views", "blockmodel", "factors", "gaussian_mixture")
         ),
-        ({"create": {"kind": "sequences", "columns": "a,b"}}, "sequences lie in 2 columns"),
+        ({"create": {"kind": "sequences", "columns": "a,b"}}, "sequences have 2 columns"),
         (
             {"create": {"kind": "views"}, "refit": {"model": "views", "topics": 2}},
             "views are three different columns, got none",

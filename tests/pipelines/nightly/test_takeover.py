@@ -85,7 +85,7 @@ def test_a_night_that_was_taken_over_publishes_nothing(
     with pytest.raises(SystemExit) as ended:
         main(["nightly", night.config])
     assert ended.value.code == 2
-    assert "another run has taken the lock" in capsys.readouterr().err.splitlines()[-1]
+    assert "another run took over the lock" in capsys.readouterr().err.splitlines()[-1]
     [report] = reports
     assert (report.outcome, report.status.shards) == ("published", 3)
     store = night.store
@@ -94,7 +94,7 @@ def test_a_night_that_was_taken_over_publishes_nothing(
     assert store.verify() == []
     assert night.latest["model"] == report.model, "its report takes the place of a later one"
     [told] = [one["error"] for one in night.reports if one["outcome"] == "failed"]
-    assert "it was taken for dead and was taken over" in told
+    assert "so it may not commit" in told
 
 
 def test_a_tag_that_was_moved_meanwhile_is_left_alone(night, embedded, monkeypatch):
@@ -104,7 +104,7 @@ def test_a_tag_that_was_moved_meanwhile_is_left_alone(night, embedded, monkeypat
     second = nightly(read_config(night.config), embedded, quiet)
     night.shard(2)
     overtaken(monkeypatch, "save_model", lambda: tag(night.store, "published", first.model))
-    with pytest.raises(StoreError, match=f"stood for model '{second.model}' when this began"):
+    with pytest.raises(StoreError, match=f"named model '{second.model}' when this began"):
         nightly(read_config(night.config), embedded, quiet)
     assert night.store.commit.tags == {"published": first.model}
     # the next run begins with what is published now

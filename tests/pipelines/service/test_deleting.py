@@ -184,7 +184,7 @@ def test_a_deletion_that_cannot_be_carried_out_stops_no_other(compacted, planted
     third = service.ask("c")
     turn = service.turn()
     told = dict(turn.failed)[f"delete {third}"]
-    assert f"deletion {blocked} has begun with" in str(told)
+    assert f"deletion {blocked} is changing" in str(told)
     # what is old goes all the same, but what is being deleted from
     for path in (inbox / "sealed").rglob("*.jsonl"):
         then = path.stat().st_mtime - 31 * 86_400

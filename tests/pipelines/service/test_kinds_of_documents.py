@@ -374,7 +374,7 @@ def test_records_that_go_on_and_stores_of_lda_c_are_refused_at_the_start(tmp_pat
     run = Run(embedded)
     rows = [{"walk": f"w{n // 9}", "at": n % 9, "step": "ab"[n % 2]} for n in range(90)]
     kind = Kind(lambda: rows, "", shape=KindOptions("sequences", "walk,at,step"))
-    with pytest.raises(InvalidInput, match="go on from record to record"):
+    with pytest.raises(InvalidInput, match="continue from record to record"):
         shape_of(created(tmp_path, "pilot", kind, run), LimitsSection())
     lines = (
         " ".join([str(len(one["ids"])), *map("{}:{}".format, one["ids"], one["counts"])])

@@ -39,7 +39,7 @@ def fields(store):
     ("name", "otherwise", "told"),
     [
         ("night", {"form": ShardFormat("parquet")}, "was created with --format parquet"),
-        ("night", {"kind": "seas"}, "counts seas, which the service does not take"),
+        ("night", {"kind": "seas"}, "counts seas, which the service does not accept"),
         (
             "night",
             {"dates": DateSource(pattern="%Y/%m/%d")},
@@ -49,7 +49,7 @@ def fields(store):
         (
             "sequences",
             {"reading": SequencesForm("words", ("walk", "at", "step")).to_json()},
-            r"go on from record to record \(walk, at, step\)",
+            r"continue from record to record \(walk, at, step\)",
         ),
     ],
 )

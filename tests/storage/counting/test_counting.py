@@ -1,4 +1,4 @@
-"""Columns counted by the kernels: the same, bit for bit, as by the reference tokeniser."""
+"""Counting by the kernels: columns count exactly as with the reference tokeniser."""
 
 import io
 import sys
@@ -151,7 +151,7 @@ def every_point() -> list[str]:
 
 
 def assert_word_for_word(texts: list[str]) -> None:
-    """Each passage is one word, so that the columns of the batch are the words in order."""
+    """Each passage has one word, so the columns of the batch are the words in order."""
     policy = TokenPolicy(min_length=1, passage_words=1)
     expected = [words(text) for text in texts]
     index = index_of({word for found in expected for word in found}, None, policy)
@@ -335,7 +335,7 @@ def test_bytes_that_are_not_utf8_never_reach_a_kernel(wrong: bytes) -> None:
     vocabulary = Vocabulary(("law",), 1, policy.fingerprint)
     column = pa.array([b"law"] * 600 + [b"sea " + wrong, b"law"]).view(pa.string())
     shard = put_parquet(column, 500)
-    with pytest.raises(ShardError, match="row 601 is not UTF-8: byte 4 of it"):
+    with pytest.raises(ShardError, match="row 601 is not UTF-8: its byte 4"):
         list(read_shard(shard, ShardFormat(), vocabulary, policy))
 
 

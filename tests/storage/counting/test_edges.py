@@ -148,7 +148,9 @@ def test_floats_that_may_be_two_numbers_are_no_nodes(tmp_path, kind, exact):
         if fits:
             assert np.concatenate([*read_edges(shard, ShardFormat(), EdgeColumns())])[1, 0] == last
             continue
-        with pytest.raises(ShardError, match=r"row 2 has the source .*, or too large for a float"):
+        with pytest.raises(
+            ShardError, match=r"row 2 has the source .*, or is too large for a float"
+        ):
             list(read_edges(shard, ShardFormat(), EdgeColumns()))
 
 

@@ -142,7 +142,7 @@ def test_auto_and_none_stand_alone(alone):
 
 
 def test_an_unknown_language_is_refused_with_the_list():
-    with pytest.raises(InvalidInput, match=r"'klingon'; known are .*italian \(it\).*auto.*none"):
+    with pytest.raises(InvalidInput, match=r"'klingon'; choose among .*italian \(it\).*auto.*none"):
         language_names(["klingon"])
 
 

@@ -1,4 +1,4 @@
-"""Documents with their names: of every format, cut anywhere, beside the counts of each passage."""
+"""Named documents: in every format, for any cut, with the counts of each passage."""
 
 import csv
 import io
@@ -136,18 +136,18 @@ def test_token_ids_outside_the_vocabulary_are_counted_by_document():
         (
             "a.zip",
             b"PK\x05\x06" + bytes(18),
-            "has no column 'who' of ids; transform it without --id-column",
+            "has no column 'who' of ids; run transform without --id-column",
         ),
-        ("a.txt", b"sea", "has no column 'who' of ids; transform it without --id-column"),
+        ("a.txt", b"sea", "has no column 'who' of ids; run transform without --id-column"),
         (
             "a.jsonl",
             b'{"text": "sea"}',
-            "line 1 has no field 'who'; choose another by `transform --id-col",
+            "line 1 has no field 'who'; choose another with `transform --id-col",
         ),
         ("a.jsonl", b'{"text": "sea", "who": [1]}', "line 1: field 'who' is list, expected"),
-        ("a.csv", b"text\nsea", "has no column 'who', it has"),
-        ("a.csv", b"who,text\n\xff,sea", "column 'who' of ids is not UTF-8"),
-        ("a.parquet", parquet(text=["sea"]), "choose another by `transform --id-column NAME`"),
+        ("a.csv", b"text\nsea", "has no column 'who'; its columns are"),
+        ("a.csv", b"who,text\n\xff,sea", "column 'who' of ids has values that are not UTF-8"),
+        ("a.parquet", parquet(text=["sea"]), "choose another with `transform --id-column NAME`"),
         ("a.parquet", parquet(text=["sea"], who=[1.5]), "is of type double, expected texts or"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Sequences with names: long tables and lists, cut anywhere, are joined; gaps and overlaps told."""
+"""Named sequences: long tables and lists are joined for any cut; gaps and overlaps are errors."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -131,7 +131,7 @@ def test_pieces_in_lists_lie_where_they_say(tmp_path):
         state = state + counted(path, SequencesForm(columns=LISTS))
     assert FOUNDATION.with_seams(state) == one_pass(sequences)
     pq.write_table(pa.Table.from_pylist([{**rows[0], "from": 0.5}]), path)
-    with pytest.raises(ShardError, match="'from' is no whole number"):
+    with pytest.raises(ShardError, match="'from' is not a whole number"):
         counted(path, SequencesForm(columns=LISTS))
     # where a number behind it has no place
     for place, kind in ((2**63 - 1, pa.int64()), (2**64 - 1, pa.uint64()), (-(2**62), pa.int64())):
@@ -175,7 +175,9 @@ def test_texts_that_rise_while_their_times_fall_are_refused(tmp_path, rows_a_tab
     path = tmp_path / "a.parquet"
     times = ["2026-11-23T08:00:00+01:00", "2026-11-23T08:30:00+02:00"]
     pq.write_table(pa.table([["x"] * 2, times, ["a"] * 2], LONG), path, row_group_size=rows_a_table)
-    with pytest.raises(ShardError, match="'x' do not follow one another by 'time'.* one offset"):
+    with pytest.raises(
+        ShardError, match="'x' are not consecutive and sorted by 'time'.* same offset"
+    ):
         counted(path, SequencesForm(columns=LONG))
 
 
@@ -208,7 +210,7 @@ def test_a_sequence_may_come_back_wherever_tables_are_cut(tmp_path):
     form = SequencesForm(columns=LONG)
     assert sample_symbols(listed(path), ShardFormat(), form, 100).sequences == 4
     # without names to join them by, the second half of x would be a sequence of its own
-    with pytest.raises(ShardError, match="'x' do not follow one another"):
+    with pytest.raises(ShardError, match="'x' are not consecutive"):
         list(SequenceReader.of(ShardFormat(), form, LETTERS).read(listed(path)))
 
 
@@ -216,5 +218,5 @@ def test_a_sequence_may_come_back_wherever_tables_are_cut(tmp_path):
 def test_times_of_a_type_that_tells_none_are_refused(tmp_path, times):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table([["x"] * 2, times, ["a"] * 2], LONG), path)
-    with pytest.raises(ShardError, match="column 'time' is of type .* tells no time"):
+    with pytest.raises(ShardError, match="column 'time' is of type .* is not a time"):
         counted(path, SequencesForm(columns=LONG))

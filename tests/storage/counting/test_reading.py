@@ -1,4 +1,4 @@
-"""Shards counted over a vocabulary, and what does not belong together."""
+"""Reading: shards counted over a vocabulary, and combinations that are refused."""
 
 import gzip
 import uuid
@@ -241,19 +241,19 @@ def test_texts_and_ids_do_not_mix(tmp_path: Path) -> None:
     text, ids = put_local(tmp_path, "a.txt", b"law"), put_local(tmp_path, "a.dat", b"1 7:1")
     words = vocabulary_for(POLICY)
     form = ShardFormat()
-    with pytest.raises(ShardError, match="holds token ids but the vocabulary is of terms; give"):
+    with pytest.raises(ShardError, match="holds token ids, but the vocabulary holds terms; give"):
         read_shard(ids, form, words, POLICY)
-    with pytest.raises(ShardError, match="holds texts but the vocabulary is of token ids; give"):
+    with pytest.raises(ShardError, match="holds texts, but the vocabulary holds token ids; give"):
         read_shard(text, form, ID_VOCABULARY, None)
     with pytest.raises(InvalidInput, match="texts need a token policy"):
         read_shard(text, form, words, None)
-    with pytest.raises(InvalidInput, match="leave out the token policy"):
+    with pytest.raises(InvalidInput, match="have no token policy; leave it out"):
         read_shard(ids, form, ID_VOCABULARY, POLICY)
-    with pytest.raises(ForeignStatistics, match="read with the policy the store keeps"):
+    with pytest.raises(ForeignStatistics, match="read with the policy of the store"):
         read_shard(text, form, words, TokenPolicy(min_length=4))
     with pytest.raises(InvalidInput, match="texts need a token policy"):
         sample_shard(text, form, None, 5, 0)
-    with pytest.raises(InvalidInput, match="leave out the token policy"):
+    with pytest.raises(InvalidInput, match="have no token policy; leave it out"):
         sample_shard(ids, form, POLICY, 5, 0)
 
 

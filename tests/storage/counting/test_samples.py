@@ -63,7 +63,7 @@ def letters(number: int) -> str:
 
 
 def drawn(sample: TermSample) -> list[int]:
-    """Which of the one-word documents `letters(number)` a sample holds, in its order."""
+    """Numbers of the one-word documents `letters(number)` in a sample, in its order."""
     numbers = {letters(number): number for number in range(1000)}
     return [numbers[sample.terms[word]] for word in sample.batch.words.tolist()]
 

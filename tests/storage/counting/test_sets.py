@@ -1,4 +1,4 @@
-"""Shards of sets of features: every layout, cut anywhere, and what is refused of them."""
+"""Shards of sets of features: every layout, any cut, and refused shards."""
 
 import gzip
 import json
@@ -95,7 +95,7 @@ def test_columns_of_features_that_are_not_counted_lie_outside(tmp_path):
 @pytest.mark.parametrize(
     ("column", "refusal"),
     [
-        ([0, 2], "column 'flu' holds '2', where 1 says"),
+        ([0, 2], "column 'flu' holds '2', but must be 1"),
         ([0.5, 0], "column 'flu' holds '0.5'"),
         (["1", "no"], "column 'flu' holds 'no'"),
         ([[1], [0]], "column 'flu' is of type list"),

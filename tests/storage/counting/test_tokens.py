@@ -114,7 +114,7 @@ def test_an_unknown_language_names_the_known_ones() -> None:
 
 
 def test_a_single_text_is_no_list_of_languages() -> None:
-    with pytest.raises(InvalidInput, match="must be lists"):
+    with pytest.raises(InvalidInput, match="a single text; give a list"):
         TokenPolicy.for_languages("en")
 
 
@@ -123,8 +123,8 @@ def test_a_single_text_is_no_list_of_languages() -> None:
     [
         ({"min_length": 0}, "min length is 0 characters; it must be at least 1"),
         ({"passage_words": 0}, "passages have 0 words; give at least 1"),
-        ({"stop_words": ("b", "a")}, "not in increasing order; make the policy with for_languages"),
-        ({"stop_words": ("a", "a")}, "not in increasing order"),
+        ({"stop_words": ("b", "a")}, "not sorted and distinct; make the policy with for_languages"),
+        ({"stop_words": ("a", "a")}, "not sorted and distinct"),
         ({"stop_words": ("The",)}, r"'The' is never a token \(its words are \['the'\]\)"),
         ({"stop_words": ("don't",)}, r"its words are \['don', 't'\]"),
     ],
@@ -143,7 +143,7 @@ def test_a_policy_survives_json() -> None:
 
 def test_json_of_another_tokeniser_or_shape_is_refused() -> None:
     content = TokenPolicy().to_json()
-    with pytest.raises(InvalidInput, match="of tokeniser 99, this version has tokeniser 1"):
+    with pytest.raises(InvalidInput, match="needs tokeniser 99, and this version has 1"):
         TokenPolicy.from_json({**content, "tokeniser": 99})
     with pytest.raises(InvalidInput, match=r"has the fields .*, got .*'stemmer'"):
         TokenPolicy.from_json({**content, "stemmer": "porter"})

@@ -1,4 +1,4 @@
-"""Rows of numbers of any format: the same bits, any cut, and what is no row of numbers."""
+"""Rows of numbers in any format: equal bits for any cut, and refused rows."""
 
 import io
 import itertools
@@ -40,7 +40,7 @@ def npy(rows):
 
 
 def described(header):
-    """A file of NumPy with another header."""
+    """Make a NumPy file with another header."""
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
 
 
@@ -153,10 +153,10 @@ def test_rows_of_another_width_and_without_numbers_are_left_out_and_counted():
     assert (batch.without, sum(one.outside for one in found)) == (5, 5)
     turns = join_vectors([one.batch for one in read(shard, LISTS, width=2, by_content=False)])
     assert turns.odd.tolist() == [shard.size % 2 == 1, shard.size % 2 == 0]
-    with pytest.raises(ShardError, match="row 2 is of 1 numbers"):
+    with pytest.raises(ShardError, match="row 2 has 1 numbers"):
         read(shard, VectorsForm(("v",), "refuse"), width=2)
     later = put(f"memory:///{uuid.uuid4().hex}", "a.parquet", parquet(2, v=ODD[4:6]))
-    with pytest.raises(ShardError, match="row 1 is of numbers that are not finite"):
+    with pytest.raises(ShardError, match="row 1 has numbers that are not finite"):
         read(later, VectorsForm(("v",), "refuse"), width=2)
 
 
@@ -179,7 +179,7 @@ def test_a_number_is_what_numbers_look_like_in_tables():
 def test_lists_and_single_values_in_a_field_of_json_are_refused_wherever_they_meet(documents):
     content = b'{"v": null}\n' * 5 + b'{"v": [1, 2]}\n' * 4091 + b'{"v": null}\n{"v": 5}\n'
     shard = put(f"memory:///{uuid.uuid4().hex}", "a.jsonl", content)
-    with pytest.raises(ShardError, match="'v' holds lists and single values before line 4099"):
+    with pytest.raises(ShardError, match="'v' holds both lists and single values before line 4099"):
         read(shard, LISTS, ReadLimits(batch_documents=documents), width=2)
 
 
@@ -209,22 +209,22 @@ def test_nulls_in_columns_of_numbers_make_a_bad_row():
     [
         ("a.parquet", parquet(3, v=["x", "y"], w=[[1], [2]]), "row|numbers"),
         ("a.parquet", parquet(3, v=[["x"], ["y"]]), "not finite"),
-        ("a.parquet", parquet(3, v=[[[1.0]]]), "holds list"),
+        ("a.parquet", parquet(3, v=[[[1.0]]]), "is of type list"),
         ("a.parquet", parquet(3, other=[1.0]), "no column 'v'"),
         ("a.arrow", ipc(pa.table({"other": [1.0]})), "no column 'v'"),
-        ("a.arrow", b"no Arrow at all", "no file or stream of Arrow"),
-        ("a.npy", b"no array", "no array of NumPy"),
+        ("a.arrow", b"no Arrow at all", "not an Arrow file or stream"),
+        ("a.npy", b"no array", "not a NumPy array"),
         ("a.npy", npy(np.ones(3)), "two dimensions"),
-        ("a.npy", described("{'descr':'<f8'((("), "no array of NumPy"),
-        ("a.npy", described("{'descr':'<f8' 1}"), "no array of NumPy"),
-        ("a.npy", described("{[]: 1}"), "no array of NumPy"),
-        ("a.npy", described("-" * 9000 + "1"), "no array of NumPy"),
+        ("a.npy", described("{'descr':'<f8'((("), "not a NumPy array"),
+        ("a.npy", described("{'descr':'<f8' 1}"), "not a NumPy array"),
+        ("a.npy", described("{[]: 1}"), "not a NumPy array"),
+        ("a.npy", described("-" * 9000 + "1"), "not a NumPy array"),
         ("a.arrow.gz", COMPRESS[".gz"](ipc(pa.table({"v": [1.0]}), False)), "decompress it"),
         ("a.arrow.zst", COMPRESS[".zst"](ipc(pa.table({"v": [1.0]}))), "decompress it"),
         ("a.npy", npy(np.array([["x"]])), "rows of numbers"),
         ("a.npy", npy(np.asfortranarray(np.ones((3, 4)))), "by columns"),
         ("a.npy", npy(np.ones((30, 4)))[:-8], "8 bytes too early"),
-        ("a.txt", b"1 2\n", "no columns v are read"),
+        ("a.txt", b"1 2\n", "no columns v;"),
     ],
 )
 def test_what_holds_no_vectors_is_refused(name, content, told):
@@ -321,7 +321,7 @@ CONFIGURED = {"gzip": {"level": 5}, "blosc": BLOSC, "zstd": {"level": 0, "checks
 
 
 def zarred(place, rows, name="", **kept):
-    """An array of Zarr in a folder, and the shard that it is."""
+    """Write a Zarr array to a folder, and return its shard."""
     if name:
         zarr.open_group(f"{place}", mode="w").create_array(name, data=rows, **kept)
     else:
@@ -349,7 +349,7 @@ def test_what_is_no_array_of_zarr_is_refused(tmp_path):
     shard = zarred(tmp_path / "a.zarr", ROWS, chunks=(4, 5))
     with pytest.raises(ShardError, match="chunks of 4 rows, 80 bytes, above 20"):
         read(shard, LISTS, ReadLimits(row_group_bytes=20))
-    with pytest.raises(ShardError, match="one array at a time"):
+    with pytest.raises(ShardError, match="arrays that are read one at a time"):
         read(shard, NUMBERS)
     with pytest.raises(ShardError, match=r"\(23,\) of float32; give rows"):
         read(zarred(tmp_path / "flat.zarr", ROWS[:, 0]), LISTS)

@@ -1,4 +1,4 @@
-"""Shards of views and of sequences: every layout, cut anywhere, and what is refused of them."""
+"""Shards of views and of sequences: every layout, any cut, and refused shards."""
 
 import gzip
 from dataclasses import replace
@@ -33,7 +33,7 @@ def listed(path):
 
 
 def counted(path, form, alphabet=LETTERS, limits=ReadLimits(), by_content=True):
-    """Statistics of a shard, and how many symbols lie outside."""
+    """Statistics of a shard, and the number of symbols outside of the alphabet."""
     n = alphabet.n_words
     foundation = SequencesFoundation(
         alphabet, Basis(np.eye(n, dtype=np.int8), n, alphabet.fingerprint)
@@ -45,7 +45,7 @@ def counted(path, form, alphabet=LETTERS, limits=ReadLimits(), by_content=True):
 
 
 def of_texts(foundation, texts, names=None, size=None):
-    """Their statistics: of halves by symbols, by names, or in turn from a size on."""
+    """Expected statistics; halves depend on symbols or names, or alternate from a size on."""
     alphabet = foundation.alphabet.index
     symbols = [[alphabet.get(one, -1) for one in text] for text in texts]
     odd = np.array([odd_row(one) for one in symbols])
@@ -109,7 +109,7 @@ def test_words_are_symbols_too(tmp_path):
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7])
 def test_long_sequences_are_counted_in_pieces(tmp_path, monkeypatch, piece):
-    """However long a sequence, and wherever chunks of a table end within it."""
+    """For sequences of any length, and any cut of a table within them."""
     rng = np.random.default_rng(piece)
     texts = ["".join(rng.choice(list("abcX"), length)) for length in (40, 1, 3, 25, 2)]
     plain, table = tmp_path / "a.txt", tmp_path / "b.tsv"
@@ -134,11 +134,11 @@ def test_long_sequences_are_counted_in_pieces(tmp_path, monkeypatch, piece):
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        (["a,1,x", "b,1,x", "a,2,x"], "'a' do not follow"),
+        (["a,1,x", "b,1,x", "a,2,x"], "'a' are not consecutive"),
         (["a,2,x", "a,1,x"], "sort the rows by 'name' and 'time'"),
-        (["a,1,x", "a,1,y"], "'a' do not follow"),
-        (["a,,x", "a,1,y"], "give each row one of each"),
-        ([",1,x"], "give each row one of each"),
+        (["a,1,x", "a,1,y"], "'a' are not consecutive"),
+        (["a,,x", "a,1,y"], "give both in each row"),
+        ([",1,x"], "give both in each row"),
     ],
 )
 def test_rows_that_are_not_in_order_are_refused(tmp_path, rows, told):
@@ -152,9 +152,9 @@ def test_columns_that_hold_no_sequences_are_refused(tmp_path):
     path, lines = tmp_path / "a.parquet", tmp_path / "a.dat"
     pq.write_table(pa.table({"s": ["ab"], "x": [[0.5]]}), path)
     lines.write_text("1 0:1\n")
-    with pytest.raises(ShardError, match="not of lists of symbols"):
+    with pytest.raises(ShardError, match="not lists of symbols"):
         counted(path, SequencesForm(columns=("s",)))
-    with pytest.raises(ShardError, match="cut other numbers into classes"):
+    with pytest.raises(ShardError, match="group other numbers into classes"):
         counted(path, SequencesForm(columns=("x",)))
     with pytest.raises(ShardError, match=r"has no column 'y'.*--columns"):
         counted(path, SequencesForm(columns=("y",)))
@@ -162,7 +162,7 @@ def test_columns_that_hold_no_sequences_are_refused(tmp_path):
         counted(lines, SequencesForm())
     with pytest.raises(ShardError, match="is of format lda-c|no columns"):
         counted(lines, SequencesForm(columns=("s",)))
-    with pytest.raises(InvalidInput, match=r"lie in 2 columns"):
+    with pytest.raises(InvalidInput, match=r"have 2 columns"):
         SequencesForm(columns=("a", "b"))
 
 
@@ -221,7 +221,7 @@ def test_csv_holds_views_as_well(tmp_path):
 def test_columns_that_are_no_views_are_refused(tmp_path, table):
     path = tmp_path / "a.parquet"
     pq.write_table(table.append_column("x", pa.array([0.5, 1, 2, 3])), path)
-    with pytest.raises(ShardError, match="cut other numbers into classes"):
+    with pytest.raises(ShardError, match="group other numbers into classes"):
         list(view_reader(("title:text", "tags", "x")).read(listed(path)))
     with pytest.raises(ShardError, match="has no column 'y'"):
         list(view_reader(("title:text", "tags", "y")).read(listed(path)))

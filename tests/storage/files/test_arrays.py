@@ -1,4 +1,4 @@
-"""Arrays that are encoded and decoded without Zarr are those that Zarr writes and reads."""
+"""Arrays encoded and decoded without Zarr are equal to Zarr's."""
 
 import json
 
@@ -118,7 +118,7 @@ def flipped(content):
 
 
 def of_another_size(content):
-    """Compressed and checked as it should be, but of fewer entries."""
+    """Compress and checksum correctly, but with fewer entries."""
     spec = ArraySpec((BLOCKS, 49, 7), (1, 49, 7))
     return encode_chunks({"pairs": spec}, {"pairs": ENTRIES["pairs"][:1, :49]})["pairs/c.0.0.0"]
 
@@ -139,8 +139,8 @@ def test_arrays_of_another_shape_and_groups_that_are_none_are_refused():
         group.chunk("pairs", ArraySpec((3, 50, 8), (1, 50, 8)), 0)
     with pytest.raises(StoreError, match="has no array other"):
         group.whole("other")
-    with pytest.raises(StoreError, match="here is no Zarr group"):
+    with pytest.raises(StoreError, match="here is not a Zarr group"):
         StoredGroup({}, "here").whole("pairs")
     foreign = {**written_here(), "zarr.json": b"{"}
-    with pytest.raises(StoreError, match="here is no Zarr group"):
+    with pytest.raises(StoreError, match="here is not a Zarr group"):
         StoredGroup(foreign, "here").chunk("pairs", SPECS["pairs"], 0)

@@ -1,4 +1,4 @@
-"""Back ends of storage: one row each, which knows all names of its client."""
+"""Back ends of storage: one row for each, with all names of its client."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""What is found one by one is what fsspec finds at once."""
+"""Finding one by one gives the same files as fsspec's listings."""
 
 import os
 import uuid
@@ -112,6 +112,6 @@ def test_a_time_is_read_as_the_client_of_s3_reads_it(told):
 
 
 def _told(found):
-    """What is listed of each, and that none is listed twice."""
+    """Map each name to its listed information, and check that no name is listed twice."""
     listed = [(name, info["type"], info["size"], info.get("ETag")) for name, info in found]
     return sorted(listed, key=str)

@@ -1,4 +1,4 @@
-"""What lies in a folder has the name by which a listing of shards knows it."""
+"""Files of a folder have the same names as in listings of shards."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""URLs: one name for what lies there, however it is spelled and signed, and no secrets."""
+"""URLs: one name for each shard, for any spelling and signature, and no secrets."""
 
 import pytest
 from hypothesis import given

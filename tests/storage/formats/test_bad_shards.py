@@ -1,4 +1,4 @@
-"""Every way in which a shard can be bad, and what is said of it."""
+"""Bad shards: every kind of damage, and its error."""
 
 import bz2
 import gzip
@@ -60,27 +60,27 @@ BAD = [
         "a.parquet",
         b"law and sea",
         {},
-        "is not Parquet, or was cut short .*or give `create --format` another one",
+        "is not Parquet, or is truncated .*or give another format to `create --format`",
     ),
-    ("a.parquet", parquet(text=["a"])[:-9], {}, "is not Parquet, or was cut short"),
+    ("a.parquet", parquet(text=["a"])[:-9], {}, "is not Parquet, or is truncated"),
     (
         "a.parquet",
         parquet(body=["a"], n=[1]),
         {},
-        r"no column 'text'.* it has \['body', 'n'\]; rename one, or choose another by `create",
+        r"no column 'text'.* columns are \['body', 'n'\]; rename one, or choose another with",
     ),
     (
         "a.parquet",
         parquet(text=[1]),
         {},
-        "column 'text' is of type int64, expected string; choose another by `create --text-column`",
+        "column 'text' is of type int64, expected string; choose another with",
     ),
     ("a.parquet", parquet(text=[b"a"]), {}, "is of type binary, expected string"),
     (
         "a.parquet",
         parquet(ids=[1]),
         {"ids_column": "ids"},
-        "expected a list of integers; choose another by `create --ids-column`",
+        "expected a list of integers; choose another with `create --ids-column`",
     ),
     ("a.parquet", parquet(ids=[["a"]]), {"ids_column": "ids"}, "expected a list of integers"),
     ("a.parquet", parquet(ids=[[1]]), {"ids_column": "i"}, "no column 'i'.*--ids-column"),
@@ -94,62 +94,67 @@ BAD = [
         "a.parquet",
         parquet(ids=[[1], [2, 3]], n=[[1], [1]]),
         {"ids_column": "ids", "counts_column": "n"},
-        "row 2 has not one count for each id",
+        "row 2 does not have one count for each id",
     ),
     (
         "a.parquet",
         parquet(ids=[[1], [2, 3]], n=[[1], [1, -4]]),
         {"ids_column": "ids", "counts_column": "n"},
-        "row 2 counts id 3 -4 times; counts must be whole numbers of 0 to 2147483647",
+        "row 2 counts id 3 -4 times; counts must be whole numbers from 0 to 2147483647",
     ),
     (
         "a.parquet",
         parquet(ids=[[1, 1]], n=[[2**31 - 1, 1]]),
         {"ids_column": "ids", "counts_column": "n"},
-        "row 1 has 2147483648 tokens; at most 2147483647 fit",
+        "row 1 has 2147483648 tokens; split it to at most 2147483647",
     ),
     ("a.parquet", parquet(ids=[[1], [-2]]), {"ids_column": "ids"}, "row 2 has id -2; ids must be"),
     ("a.jsonl", b'{"ids":[1]}\n{"ids":[-2]}', {"ids_column": "ids"}, "line 2 has id -2; ids must"),
     ("a.jsonl", b'{"ids":[1.5]}', {"ids_column": "ids"}, "line 1 has no list of whole numbers"),
     ("a.jsonl", b'{"ids":[true]}', {"ids_column": "ids"}, "line 1 has no list of whole numbers"),
     ("a.jsonl", b'{"i":[1]}', {"ids_column": "ids"}, "no list of whole numbers in a field 'ids'"),
-    ("a.jsonl", b'{"ids":[36893488147419103232]}', {"ids_column": "ids"}, "64 bits do not hold"),
+    ("a.jsonl", b'{"ids":[36893488147419103232]}', {"ids_column": "ids"}, "more than 64 bits"),
     (
         "a.jsonl",
         b'{"ids":[1,2],"n":[1]}',
         {"ids_column": "ids", "counts_column": "n"},
-        "line 1 has not one count for each id",
+        "line 1 does not have one count for each id",
     ),
     ("a.parquet", parquet(ids=[[1, None]]), {"ids_column": "ids"}, "'ids' has a null within"),
     (
         "a.parquet",
         parquet(ids=pa.array([[2**63]], pa.list_(pa.uint64()))),
         {"ids_column": "ids"},
-        "'ids' has 9223372036854775808, beyond int64; ids and counts are at most",
+        "'ids' has 9223372036854775808, beyond int64; ids and counts must be at most",
     ),
     (
         "a.parquet",
         parquet(text=pa.array([b"a", b"b\xff"]).view(pa.string())),
         {},
-        "row 2 is not UTF-8: byte 1 of it is 0xff; convert the shard to UTF-8",
+        "row 2 is not UTF-8: its byte 1 is 0xff; convert the shard to UTF-8",
     ),
     (
         "a.txt",
         b"law\nsea \xe9t\xe9\nx",
         {},
-        "line 2 is not UTF-8: byte 4 of it is 0xe9; convert the shard to UTF-8",
+        "line 2 is not UTF-8: its byte 4 is 0xe9; convert the shard to UTF-8",
     ),
-    ("a.txt", "law".encode("utf-16"), {}, "line 1 is not UTF-8: byte 0"),
-    ("a.jsonl", b'{"text": "a"}\n\n{"text": "\xff"}', {}, "line 3 is not UTF-8: byte 10"),
-    ("a.jsonl", b'{"text": "a"}\n{"text": "b"', {}, r"line 2 is not JSON \(.*; mend or drop it"),
+    ("a.txt", "law".encode("utf-16"), {}, "line 1 is not UTF-8: its byte 0"),
+    ("a.jsonl", b'{"text": "a"}\n\n{"text": "\xff"}', {}, "line 3 is not UTF-8: its byte 10"),
+    (
+        "a.jsonl",
+        b'{"text": "a"}\n{"text": "b"',
+        {},
+        r"line 2 is not JSON \(.*; correct or delete it",
+    ),
     ("a.jsonl", b"[" * 100_000, {}, "line 1 is not JSON"),
     ("a.jsonl", b'{"text": "a", "n": ' + b"1" * 5000 + b"}", {}, "line 1 is not JSON"),
-    ("a.jsonl", b'["a"]', {}, "line 1 is not a JSON object; write one object"),
+    ("a.jsonl", b'["a"]', {}, "line 1 is not a JSON object; write an object"),
     (
         "a.jsonl",
         b'{"text": "a"}\n{"body": "b", "a": 1}',
         {},
-        r"no field 'text'; it has \['a', 'body'\]; rename one, or choose another by `create",
+        r"no field 'text'; its fields are \['a', 'body'\]; rename one, or choose another with",
     ),
     ("a.jsonl", b'{"text": 5}', {}, "line 1: field 'text' is int, expected a string"),
     ("a.jsonl", b'{"text": null}', {}, "field 'text' is NoneType, expected a string"),
@@ -161,33 +166,33 @@ BAD = [
         "a.csv",
         b"n,body\n1,sea\n",
         {},
-        r"has no column 'text', it has \['n', 'body'\]; rename one, or choose another by `create",
+        r"no column 'text'; its columns are \['n', 'body'\]; rename one, or choose another with",
     ),
     (
         "a.csv",
         b"text,text\nlaw,sea\n",
         {},
-        r"has 2 columns 'text', it has \['text', 'text'\]; rename one, or choose",
+        r"has 2 columns 'text'; its columns are \['text', 'text'\]; rename one, or choose",
     ),
-    ("a.tsv", b"text,n\nsea,1\n", {}, r"it has \['text,n'\]; rename one, or choose"),
+    ("a.tsv", b"text,n\nsea,1\n", {}, r"its columns are \['text,n'\]; rename one, or choose"),
     (
         "a.csv",
         b'text,n\n"two\nlines",1\n\nsea,law,2\n',
         {},
-        "line 5 has 3 fields, the header has 2; put quotes around a field that holds a delimiter",
+        "line 5 has 3 fields, and the header has 2; put quotes around a field that holds",
     ),
-    ("a.tsv", b"text\tn\nsea\t1\nlaw\n", {}, "line 3 has 1 fields, the header has 2"),
-    ("a.csv", b'text,n\nsea,1\n"law,2\n', {}, "line 3 has a quote that is not closed; close or"),
-    ("a.csv", b"text\nsea\n\nl\0w\n", {}, "line 4 holds a zero byte, which is no text; write"),
+    ("a.tsv", b"text\tn\nsea\t1\nlaw\n", {}, "line 3 has 1 fields, and the header has 2"),
+    ("a.csv", b'text,n\nsea,1\n"law,2\n', {}, "line 3 has a quote that is not closed; close it or"),
+    ("a.csv", b"text\nsea\n\nl\0w\n", {}, "line 4 holds a zero byte, which is not text; write"),
     ("a.csv", "text\nsea\n".encode("utf-16"), {}, "line 1 holds a zero byte.*again as UTF-8"),
-    ("a.csv", b"text\xe9,n\nsea,1\n", {}, "line 1 is not UTF-8: byte 4 of it is 0xe9"),
-    ("a.csv", b'n,text\n1,"\n"\n2,\xe9t\xe9\n', {}, "line 4 is not UTF-8: byte 0 of it is 0xe9"),
+    ("a.csv", b"text\xe9,n\nsea,1\n", {}, "line 1 is not UTF-8: its byte 4 is 0xe9"),
+    ("a.csv", b'n,text\n1,"\n"\n2,\xe9t\xe9\n', {}, "line 4 is not UTF-8: its byte 0 is 0xe9"),
     ("a.csv", b"," * 4096 + b"\n", {}, "line 1 has 4097 fields .*; write the names of the columns"),
     (
         "a.csv",
         b"law " * 20_000 + b"\n",
         {},
-        "line 1 has 1 fields and 80001 bytes, a header",
+        "line 1 has 1 fields and 80001 bytes, and a header",
     ),
     ("a.dat", b"1 1:2\n1 1:-2\n", {}, "line 2 counts id 1 '-2' times; counts must be whole"),
     ("a.dat", b"1 1:2.5\n", {}, "line 1 counts id 1 '2.5' times; counts must be whole"),
@@ -199,7 +204,7 @@ BAD = [
     ("a.dat", "1 ٣:2\n".encode(), {}, "expected id:count with a whole number"),
     ("a.dat", b"1 3:3000000000\n", {}, "line 1 counts id 3 3000000000 times"),
     ("a.dat", b"1 3:" + b"9" * 30, {}, "line 1 counts id 3"),
-    ("a.txt.gz", b"law and sea", {}, r"cannot be read \(zlib inflate.*\); check that it is whole"),
+    ("a.txt.gz", b"law and sea", {}, r"cannot be read \(zlib inflate.*\); check that it is intact"),
     ("a.txt.gz", gzip.compress(os.urandom(999))[:-9], {}, r"cannot be read \(Truncated"),
     ("a.txt.bz2", bz2.compress(b"a\n" * 999)[:-9], {}, r"cannot be read \(Truncated"),
     ("a.txt.zst", COMPRESS[".zst"](b"a\n" * 9)[:-4], {}, r"cannot be read \(Truncated"),
@@ -208,17 +213,17 @@ BAD = [
         "a.txt.xz",
         b"law and sea " * 9,
         {},
-        r"cannot be read \(xz: .*format.*\); check that it is whole",
+        r"cannot be read \(xz: .*format.*\); check that it is intact",
     ),
     ("a.txt.xz", lzma.compress(b"law\n") + b"more " * 9, {}, r"cannot be read \(xz: .*format"),
     ("a.csv.xz", lzma.compress(b"text\nlaw\n")[:20], {}, r"cannot be read \(Truncated"),
-    ("a.zip", b"PK no archive", {}, r"is no zip archive \(.*\); write it again"),
+    ("a.zip", b"PK no archive", {}, r"is not a zip archive \(.*\); write it again"),
     ("a.zip", archived(), {}, "is empty; leave it out"),
-    ("a.zip", archived(a=b"law", b=b"l\xe9w"), {}, "file b is not UTF-8: byte 1 of it is 0xe9"),
-    ("a.zip", archived(**{"a.csv": b"text\nlaw\n"}), {}, r"a\.csv, which is no text; unpack"),
-    ("a.zip", archived(**{"a.arrow": b"law"}), {}, r"a\.arrow, which is no text; unpack"),
-    ("a.zip", archived(**{"a.npy": b"law"}), {}, r"a\.npy, which is no text; unpack"),
-    ("a.zip", archived(**{"b/a.zip": archived()}), {}, r"b/a\.zip, which is no text; unpack"),
+    ("a.zip", archived(a=b"law", b=b"l\xe9w"), {}, "file b is not UTF-8: its byte 1 is 0xe9"),
+    ("a.zip", archived(**{"a.csv": b"text\nlaw\n"}), {}, r"a\.csv, which is not a text; unpack"),
+    ("a.zip", archived(**{"a.arrow": b"law"}), {}, r"a\.arrow, which is not a text; unpack"),
+    ("a.zip", archived(**{"a.npy": b"law"}), {}, r"a\.npy, which is not a text; unpack"),
+    ("a.zip", archived(**{"b/a.zip": archived()}), {}, r"b/a\.zip, which is not a text; unpack"),
     ("a.zip", archived(a=b"law").replace(PLAIN, ENCRYPTED), {}, "a, which is encrypted; unpack"),
     (
         "a.zip",
@@ -281,7 +286,7 @@ def test_a_document_above_the_limit(
     shard = put_local(tmp_path, name, content)
     form = ShardFormat(**columns)
     read: Callable[..., Iterator[Any]] = read_ids if form.holds(shard.url) == "ids" else read_texts
-    expected = f"{where} is above 100 bytes; split the document, or raise --max-document-bytes"
+    expected = f"{where} exceeds 100 bytes; split the document, or raise --max-document-bytes"
     with pytest.raises(ShardError, match=expected):
         list(read(shard, form, ReadLimits(document_bytes=100)))
 
@@ -290,7 +295,7 @@ def test_a_gzip_bomb_is_refused_long_before_it_is_unpacked(tmp_path: Path) -> No
     shard = put_local(tmp_path, "a.txt.gz", gzip.compress(bytes(64 << 20), compresslevel=1))
     tracemalloc.start()
     try:
-        with pytest.raises(ShardError, match="line 1 is above 1000 bytes"):
+        with pytest.raises(ShardError, match="line 1 exceeds 1000 bytes"):
             list(read_texts(shard, ShardFormat(), ReadLimits(document_bytes=1000)))
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -309,7 +314,7 @@ def test_a_damaged_xz_is_refused(tmp_path: Path) -> None:
 def test_rows_are_numbered_through_batches_and_row_groups(tmp_path: Path) -> None:
     content = parquet(rows=300, text=["a"] * 700 + ["b" * 101])
     shard = put_local(tmp_path, "a.parquet", content)
-    with pytest.raises(ShardError, match="row 701 is above 100 bytes"):
+    with pytest.raises(ShardError, match="row 701 exceeds 100 bytes"):
         list(read_texts(shard, ShardFormat(), ReadLimits(document_bytes=100)))
 
 
@@ -322,8 +327,8 @@ def test_a_document_at_the_limit_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\xff", "file sub/a is not UTF-8: byte 0 of it is 0xff"),
-        (b"x" * 101, "file sub/a is above 100 bytes"),
+        (b"\xff", "file sub/a is not UTF-8: its byte 0 is 0xff"),
+        (b"x" * 101, "file sub/a exceeds 100 bytes"),
     ],
 )
 def test_a_bad_file_of_a_folder_is_named(tmp_path: Path, content: bytes, message: str) -> None:
@@ -357,7 +362,9 @@ def test_a_missing_and_a_forbidden_file(tmp_path: Path, monkeypatch: pytest.Monk
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(fsspec.implementations.local.LocalFileSystem, "open", forbidden)
-    with pytest.raises(ShardError, match="may not be read; check permissions and credentials"):
+    with pytest.raises(
+        ShardError, match="cannot be read without permission; check permissions and credentials"
+    ):
         list(read_texts(shard, ShardFormat()))
 
 

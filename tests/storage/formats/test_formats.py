@@ -1,4 +1,4 @@
-"""What holds of every format: a new one needs a line here to be written, and is tested."""
+"""Laws of all formats. A new format needs a line here that writes it."""
 
 import itertools
 import json
@@ -54,7 +54,7 @@ limits = st.builds(
 
 
 def written(kind, held, suffix, texts):
-    """A shard of a format, and the arguments of `read_shard` for it."""
+    """Write a shard of a format, and return it with the arguments of `read_shard`."""
     shard = put_as(kind, held, suffix, f"memory:///{uuid.uuid4().hex}", texts)
     if held == "ids":
         return shard, FORM_OF_IDS, OF_IDS, None
@@ -161,7 +161,7 @@ def test_a_damaged_shard_is_refused_where_its_format_can_tell(kind, held, suffix
 
 
 def dated(kind, days):
-    """Content of a shard of a format with a column of days, or None if it can have none."""
+    """Content of a shard of a format with a column of days; None for a format without columns."""
     if kind == "parquet":
         return parquet(2, day=pa.array([day or None for day in days], pa.string()))
     if kind == "jsonl":
@@ -196,5 +196,5 @@ def test_a_column_of_dates_gives_the_days_wherever_there_are_columns(kind):
     assert found == DateRange(date(2026, 11, 19), date(2026, 11, 30))
     with pytest.raises(ShardError, match="does not begin with a date"):
         days_in("2026-11-21", "soon")
-    with pytest.raises(ShardError, match="holds no date at all"):
+    with pytest.raises(ShardError, match="holds no dates"):
         days_in("")

@@ -1,4 +1,4 @@
-"""Batches: what is read is what was written, or an error."""
+"""Batches: reading returns exactly the written submissions, or an error."""
 
 from dataclasses import replace
 from datetime import date
@@ -43,7 +43,7 @@ def test_each_flipped_or_missing_byte_is_found():
     for place in range(len(data)):
         flipped = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
         for damaged in (flipped, data[:place]):
-            with pytest.raises(StoreError, match="damaged|no batch"):
+            with pytest.raises(StoreError, match="damaged|not a valid batch"):
                 batch_from_bytes(damaged, "batch")
 
 
@@ -64,7 +64,9 @@ def test_pieces_that_are_not_the_documents_are_an_error():
     one = sent("the sea")
     [piece] = one.pieces
     short = replace(one, pieces=(replace(piece, nbytes=piece.nbytes - 1),))
-    with pytest.raises(StoreError, match="batches/a is damaged .its pieces are not its documents"):
+    with pytest.raises(
+        StoreError, match="batches/a is damaged .the sizes of its pieces do not add up"
+    ):
         batch_from_bytes(batch_to_bytes([short]), "batches/a")
 
 

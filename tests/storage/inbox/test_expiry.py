@@ -1,4 +1,4 @@
-"""Expiry and purge of an inbox: what is counted and old goes, nothing else, whoever dies when."""
+"""Expiry and purge of an inbox: only old, counted data is deleted, even if processes die."""
 
 import os
 import uuid
@@ -28,7 +28,7 @@ DAY = timedelta(days=1)
 
 
 def sealed_four(url, options=None):
-    """Seals of a document each, the third of which is not counted; a key for each."""
+    """Seals of one document each, with a key each; the third is not counted."""
     inbox = Inbox.open(url, options)
     log = SealLog(inbox)
     for text in "abcd":
@@ -48,7 +48,7 @@ def expired(inbox, retention=AT_ONCE, counted=4, **more):
 
 
 def files_of(inbox):
-    """All but notes of whose clock it is, and of what a folder is for."""
+    """All files except the clock, and files that keep folders from being empty."""
     return {file.path for file in inbox.folder.files("")} - {"clock"}
 
 
@@ -79,7 +79,7 @@ def test_what_is_counted_goes_with_its_seals_up_to_the_first_that_holds_somethin
 
 
 def test_a_note_of_a_seal_that_has_expired_is_as_good_as_none(local):
-    """Whoever slept while seals expired has written it."""
+    """A process that slept during an expiry has written it."""
     inbox = sealed_four(local.url)
     assert expired(inbox) == Expired(3, 2, 4)
     inbox.folder.write("reached.json", seal({"seal": 1}))
@@ -160,7 +160,7 @@ def test_many_go_in_several_turns(local):
 
 
 def test_who_seals_anew_what_has_expired_is_told(local):
-    """It slept while others sealed and let go."""
+    """The process slept while others sealed and expired."""
     inbox = sealed_four(local.url)
     inbox.put([sent("e")])
 
@@ -181,7 +181,7 @@ def test_who_seals_anew_what_has_expired_is_told(local):
 
 
 def test_a_batch_that_comes_back_brings_no_shard_back(local):
-    """The seal was ended, and its shard let go; who wrote the batch had no reply."""
+    """The seal was finished, and its shard expired, but the writer of the batch got no reply."""
     inbox = Inbox.open(local.url)
     identity = uuid.uuid4().hex
     inbox.put([sent("a", key="a")], identity)

@@ -1,4 +1,4 @@
-"""Fields of records: what each takes, how that is written, and what is said of all else."""
+"""Fields of records: accepted values, written values, and errors."""
 
 import jsonschema
 import numpy as np
@@ -101,7 +101,7 @@ REFUSED = [
     ("symbols", ["a", "b", {}], "entry 2: it is an object, expected a symbol"),
     ("symbols", [float("inf")], "it is inf, expected a finite number"),
     ("ids", 7, "it is a number, expected a list"),
-    ("ids", [3, -1], f"entry 1 is -1, expected a whole number of 0 to {LARGEST_ID}"),
+    ("ids", [3, -1], f"entry 1 is -1, expected a whole number from 0 to {LARGEST_ID}"),
     ("ids", [LARGEST_ID + 1], f"entry 0 is {LARGEST_ID + 1}, expected a whole number"),
     ("ids", [True], "entry 0 is a truth value, expected a whole number"),
     ("ids", [1.0], "entry 0 is a number, expected a whole number"),

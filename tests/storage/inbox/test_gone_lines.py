@@ -1,4 +1,4 @@
-"""Gone: which lines deletions took out of a shard, by their numbers as sealed."""
+"""Gone lines: deleted lines of a shard, by their numbers when sealed."""
 
 import uuid
 from datetime import date
@@ -64,5 +64,5 @@ def test_shards_with_a_note_are_listed_without_half_written_notes(folder):
 
 def test_a_note_without_lines_is_an_error(folder):
     folder.write(f"gone/{PATH}.json", seal({"left": None}))
-    with pytest.raises(StoreError, match=r"gone/sealed/.* names no lines"):
+    with pytest.raises(StoreError, match=r"gone/sealed/.* is not a valid note"):
         read_gone(folder, PATH)

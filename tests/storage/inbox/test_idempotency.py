@@ -1,4 +1,4 @@
-"""Idempotency: keys and claims; what comes under them is tested with the inbox."""
+"""Idempotency: keys and claims. The tests of the inbox cover repeated submissions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An inbox belongs to one store, whichever opens it first."""
+"""Owners: an inbox belongs to the first store that opens it."""
 
 import shutil
 import uuid
@@ -77,7 +77,7 @@ def test_an_earlier_inbox_is_adopted_by_the_first_that_opens_it_and_by_nobody_wh
 
 
 def test_an_adoption_that_was_cut_off_is_ended_by_the_next(folder):
-    """Whoever died had created the note, and not written `inbox.json` yet."""
+    """A dead process had created the note, but not written `inbox.json`."""
     folder.write("inbox.json", seal({"format": 1}))
     folder.write("adopted.json", seal({"store": {"url": ONE.url, "birth": ONE.birth}}))
     with pytest.raises(InboxOfAnother, match=ONE.url):
@@ -102,7 +102,7 @@ def test_keys_of_later_versions_stay(folder):
 
 def test_a_damaged_owner_is_told(folder):
     folder.write("inbox.json", seal({"format": 1, "store": {"url": 7}}))
-    with pytest.raises(StoreError, match="names no store"):
+    with pytest.raises(StoreError, match="has no valid store"):
         opened(folder, ONE)
 
 
@@ -121,7 +121,7 @@ def test_a_store_is_known_by_its_place_and_its_first_commit(tmp_path):
 
 
 def test_an_error_is_no_proof_that_a_storage_refuses_to_overwrite(tmp_path, monkeypatch):
-    """It timed out once, and then it overwrites."""
+    """The storage times out once, and then overwrites."""
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda seconds: None)
     Inbox.open(str(tmp_path))
     create, faults = Folder.create, [TimeoutError("timed out")]
@@ -137,13 +137,13 @@ def test_an_error_is_no_proof_that_a_storage_refuses_to_overwrite(tmp_path, monk
     with pytest.raises(StoreError, match="overwrites"):
         Inbox.open(str(tmp_path))
     faults += [TimeoutError("timed out")] * 20
-    with pytest.raises(StoreError, match=r"did not say.*timed out"):
+    with pytest.raises(StoreError, match=r"cannot find out.*timed out"):
         Inbox.open(str(tmp_path))
 
 
 @dataclass(frozen=True)
 class Assigning(Folder):
-    """A folder whose inbox is assigned to another store once it is adopted."""
+    """A folder whose inbox is assigned to another store right after its adoption."""
 
     def create(self, name, content):
         super().create(name, content)

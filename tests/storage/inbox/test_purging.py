@@ -1,4 +1,4 @@
-"""A purge beside others: whoever slept meanwhile brings nothing back, at whichever operation."""
+"""Purging with concurrent processes: a process that slept at any operation restores nothing."""
 
 import contextlib
 import hashlib
@@ -42,7 +42,7 @@ def sealed_all(inbox):
 
 
 def deleted_all(log):
-    """What the accumulator does to shards that are counted in no store."""
+    """Does what the accumulator does, with shards that no store counts."""
     deletions = Deletions(log)
     for identity, deletion in deletions.waiting().items():
         if deletions.done(identity) is None:
@@ -75,7 +75,7 @@ def ends_a_seal(inbox):
 
 
 def seals_what_comes_again(inbox):
-    """So long after that the claim of its key is written anew."""
+    """So late that the claim of its key is written again."""
     for one in (FIRST, *map(sent, "bcd")):
         inbox.put([one])
         sealed_all(inbox)
@@ -86,7 +86,7 @@ def seals_what_comes_again(inbox):
 
 
 def seals_what_was_claimed_long_ago(inbox):
-    """By a server that died before it could write a batch."""
+    """A claim of a server that died before it wrote a batch."""
     inbox.claim(FIRST.receipt, FIRST.digest, 0)
     inbox.put([sent("a")])
     sealed_all(inbox)
@@ -252,7 +252,8 @@ def test_each_inbox_answers_for_its_own_shards_alone():
         own[0]: "holds or names documents",
         f"{first.folder.url}/{seal_file(1)}": "holds the hash of documents",
         f"{first.folder.url}/claims/{keyed.receipt}.json": "holds the hash of documents",
-        f"{first.folder.url}/left_out/{keyed.receipt}.json": "tells of what came beside documents",
+        f"{first.folder.url}/left_out/{keyed.receipt}.json": "names documents that were rejected "
+        "with them",
     }
 
     # what waits is sealed by the store whose inbox it is

@@ -1,4 +1,4 @@
-"""Receipts and keys: their forms, which the service also describes."""
+"""Receipts and keys: their forms, which the service also documents."""
 
 import re
 
@@ -18,7 +18,7 @@ from streaming_moments.storage.inbox.receipts import (
 
 @pytest.mark.parametrize("text", ["", "k12", "b" + "0" * 32, "../claims/x", "k" + "g" * 32])
 def test_what_is_no_receipt_is_refused(text):
-    with pytest.raises(InvalidInput, match="no receipt"):
+    with pytest.raises(InvalidInput, match="not a receipt"):
         require_receipt(text)
 
 
@@ -31,7 +31,7 @@ def test_receipts_say_behind_which_seal_to_look():
 def test_a_receipt_that_is_none_is_shown_by_its_beginning():
     with pytest.raises(InvalidInput) as refused:
         require_receipt("x" * 61)
-    assert str(refused.value).startswith(f"{'x' * 60!r} is no receipt")
+    assert str(refused.value).startswith(f"{'x' * 60!r} is not a receipt")
 
 
 @pytest.mark.parametrize("key", ["", "k" * 256, "é", "a\nb", "a\0"])

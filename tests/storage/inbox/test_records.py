@@ -1,4 +1,4 @@
-"""Records: what is taken is read back as it was sent, what is refused is named."""
+"""Records: accepted documents are read as they were sent, and errors name the refused ones."""
 
 import hashlib
 import json
@@ -74,7 +74,7 @@ def test_anything_is_a_line_or_refused_by_its_field(record, shape):
         ({"text": "a", "data": "2026-11-23"}, "data", "did you mean 'date'"),
         ({"text": "a", "zzz": 1}, "zzz", "only text, id, date"),
         ({"text": "\ud800"}, "text", "surrogate"),
-        ({"text": "a" * 100}, "text", "above 64 bytes"),
+        ({"text": "a" * 100}, "text", "exceeds 64 bytes"),
     ],
 )
 def test_what_is_refused_is_named_with_what_is_taken(record, field, told):
@@ -102,7 +102,7 @@ def test_a_bad_document_refuses_all_or_is_left_out():
     one, bad = shape.submission(documents, receipt, False, TODAY, skip_bad=True)
     assert [refused.place for refused in bad] == [1]
     assert [piece.day.isoformat() for piece in one.pieces] == ["2026-11-20", "2026-11-23"]
-    with pytest.raises(InvalidInput, match="no documents"):
+    with pytest.raises(InvalidInput, match="no valid documents"):
         shape.submission([{}], receipt, False, TODAY, skip_bad=True)
 
 
@@ -122,7 +122,7 @@ def test_dates_far_from_the_day_of_arrival_are_refused_where_told(day, taken):
 def test_a_line_is_as_long_as_the_bound_and_no_longer():
     record = {"text": "a" * 52}
     assert len(RecordShape(line_bytes=64).line(record, 0, TODAY)[1]) == 64
-    with pytest.raises(RecordRefused, match="above 63 bytes"):
+    with pytest.raises(RecordRefused, match="exceeds 63 bytes"):
         RecordShape(line_bytes=63).line(record, 0, TODAY)
 
 
@@ -130,7 +130,7 @@ def test_an_id_is_as_long_as_the_bound_and_no_longer():
     shape = RecordShape()
     assert shape.line({"text": "a", "id": "i" * 1000}, 0, TODAY)[1].count(b"i") == 1001
     for name in ("i" * 1001, ""):
-        with pytest.raises(RecordRefused, match="not of 1 to 1000 characters"):
+        with pytest.raises(RecordRefused, match="must have 1 to 1000 characters"):
             shape.line({"text": "a", "id": name}, 0, TODAY)
 
 
@@ -179,7 +179,9 @@ def test_counts_are_as_many_as_ids_or_ones():
     assert json.loads(shape.line({"ids": [7, 8]}, 0, TODAY)[1]) == {"w": [7, 8], "n": [1, 1]}
     sent = {"ids": [7, 8], "counts": [3, 4]}
     assert json.loads(shape.line(sent, 0, TODAY)[1]) == {"w": [7, 8], "n": [3, 4]}
-    with pytest.raises(RecordRefused, match="'counts': it has 1 entries, expected 2 as 'ids'"):
+    with pytest.raises(
+        RecordRefused, match="'counts': it has 1 entries, expected 2, as many as 'ids'"
+    ):
         shape.line({"ids": [7, 8], "counts": [3]}, 0, TODAY)
 
 
@@ -188,9 +190,9 @@ def test_where_nothing_is_taken_the_first_reason_is_said():
     with pytest.raises(InvalidInput) as refused:
         shape.submission([{}, {"text": 1}], new_receipt(0), False, TODAY, skip_bad=True)
     assert str(refused.value) == (
-        "there are no documents to take; document 0, field 'text': it is missing; send at least one"
+        "there are no valid documents; document 0, field 'text': it is missing; send at least one"
     )
-    with pytest.raises(InvalidInput, match="^there are no documents to take; send at least one$"):
+    with pytest.raises(InvalidInput, match="^there are no valid documents; send at least one$"):
         shape.submission([], new_receipt(0), False, TODAY)
 
 
@@ -225,7 +227,7 @@ def test_the_day_of_arrival_is_no_other_content(shape):
 
 
 def test_a_content_has_the_digest_that_claims_of_it_have():
-    """Those that an earlier version wrote under the same key are of the same content."""
+    """Lines that an earlier version wrote under the same key have the same content."""
     several = [{"text": "a"}, {"text": "b", "date": "2026-11-20"}]
     told = b'0 0\n{"text":"a"}\n1 %d\n{"text":"b"}\n' % date(2026, 11, 20).toordinal()
     one, _ = RecordShape().submission(several, receipt_of_key("k"), True, TODAY)
@@ -250,7 +252,7 @@ def test_a_line_has_up_to_8_mib_and_shapes_that_judge_alike_are_one():
     around = len(b'{"text":""}\n')
     record = {"text": "a" * ((8 << 20) - around)}
     assert len(RecordShape().line(record, 0, TODAY)[1]) == 8 << 20
-    with pytest.raises(RecordRefused, match="field 'text': the document is above 8388608 bytes"):
+    with pytest.raises(RecordRefused, match="field 'text': the document exceeds 8388608 bytes"):
         RecordShape().line({"text": record["text"] + "a"}, 0, TODAY)
     judging = RecordShape(judge=lambda line: None, light=7)
     assert (judging, repr(judging)) == (RecordShape(), repr(RecordShape()))

@@ -1,4 +1,4 @@
-"""Notes of what was left out: they go with the documents that they are of."""
+"""Notes about rejected documents: they are deleted with their documents."""
 
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ def test_notes_that_name_no_ids_go_where_they_quote_one(inbox):
 
 @dataclass(frozen=True)
 class Watched(Folder):
-    """A folder from which another process deletes a note once it was listed."""
+    """A folder from which another process deletes a note after the listing."""
 
     deletes: tuple = ()
 
@@ -77,5 +77,5 @@ def test_notes_of_some_receipts_go_and_no_others(inbox):
 
 def test_a_note_without_documents_is_an_error(inbox):
     inbox.folder.write(f"left_out/{ONE}.json", seal({"left": []}))
-    with pytest.raises(StoreError, match=f"left_out/{ONE}.json is no such note"):
+    with pytest.raises(StoreError, match=f"left_out/{ONE}.json is not a valid note"):
         read_left_out(inbox.folder, ONE)

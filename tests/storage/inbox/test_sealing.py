@@ -1,4 +1,4 @@
-"""Sealing: each document that was acknowledged is in one shard, whoever seals and dies."""
+"""Sealing: each acknowledged document is in exactly one shard, even if sealers die."""
 
 import contextlib
 import uuid
@@ -71,7 +71,7 @@ def test_of_two_contents_under_a_key_the_claimed_one_is_kept(inbox):
 
 
 def test_a_batch_that_is_written_again_after_it_was_sealed_adds_nothing(inbox):
-    """The reply of its creation was lost, and it was sealed before the writer asked."""
+    """The reply of its creation was lost, and it was sealed before the writer checked."""
     one, identity = sent("a"), uuid.uuid4().hex
     inbox.put([one], identity)
     sealed_all(inbox)
@@ -126,7 +126,7 @@ def test_what_comes_again_long_after_is_looked_for_once(tmp_path, monkeypatch):
 @pytest.mark.parametrize("seals", range(1, 9))
 @pytest.mark.parametrize("at_once", [1, 2, 3])
 def test_a_key_that_comes_again_counts_once_wherever_it_was_sealed(seals, at_once, monkeypatch):
-    """Whichever seal has it, and however many were made since: those of long ago are read apart."""
+    """For any seal of the key, and any number of later seals, as old seals are read separately."""
     monkeypatch.setattr(sealing, "_NEAR", 2)
     monkeypatch.setattr(sealing, "_AT_ONCE", at_once)
     inbox = Inbox.open(f"memory://{uuid.uuid4().hex}")
@@ -146,7 +146,7 @@ def test_a_key_that_comes_again_counts_once_wherever_it_was_sealed(seals, at_onc
 
 @pytest.mark.parametrize("noted", range(6))
 def test_the_latest_seal_is_found_behind_a_note_that_lags(noted):
-    """Whoever made the seals since died before each note."""
+    """The process that made the later seals died before each note."""
     inbox = Inbox.open(f"memory://{uuid.uuid4().hex}")
     for number in range(5):
         inbox.put([sent(f"text {number}")])
@@ -213,7 +213,7 @@ def test_a_damaged_batch_is_named_and_nothing_of_it_is_sealed(inbox):
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_sealer_may_die_at_each_of_its_operations(after):
-    """What was begun is ended by the next, to the bit."""
+    """The next process finishes it, with equal bytes."""
     files = fsspec.filesystem("memory")
     for dies_at in range(100):
         url = f"memory://{uuid.uuid4().hex}"
@@ -247,7 +247,7 @@ actions = st.lists(
 @given(actions)
 @settings(max_examples=100)
 def test_after_any_history_each_document_that_was_acknowledged_is_there_once(history):
-    """Keys 0 to 3 come again and again, 4 and 5 stand for no key; sealers die where they like."""
+    """Keys 0 to 3 repeat, 4 and 5 mean no key; sealers die at any place."""
     inbox = Inbox.open(f"memory://{uuid.uuid4().hex}")
     wanted, batches = Counter(), []
     for action, *told in history:
@@ -274,7 +274,7 @@ def test_after_any_history_each_document_that_was_acknowledged_is_there_once(his
 
 
 def of(documents, nbytes=15):
-    """A submission of so many documents, of which the lines are only as many bytes."""
+    """A submission of many documents with lines of one byte."""
     piece = Piece(date(2026, 11, 23), documents, nbytes)
     return Submission(new_receipt(0), "a" * 64, False, (piece,), b"x" * nbytes)
 
@@ -313,7 +313,7 @@ def test_a_shard_that_is_there_with_another_content_is_an_error():
     inbox.put([sent("a"), sent("b", day="2026-11-20")])
     inbox.folder.write(shard_file(1, TODAY), b"other")
     for _ in range(2):
-        with pytest.raises(StoreError, match="2026-11-23/.* has another content than seal 1 says"):
+        with pytest.raises(StoreError, match="2026-11-23/.* differs from seal 1"):
             SealLog(inbox).seal_next()
     assert len(inbox.pending()) == 1
     assert inbox.folder.read(shard_file(1, TODAY)) == b"other"
@@ -330,13 +330,13 @@ def test_a_process_knows_the_seals_that_it_made_whatever_a_note_says():
     folder.delete([seal_file(2)])
     assert (log.latest(), SealLog(log.inbox).latest()) == (4, 1)
     folder.write("reached.json", seal({"seal": "4"}))
-    with pytest.raises(StoreError, match="reached.json names no seal"):
+    with pytest.raises(StoreError, match="reached.json has no valid number of a seal"):
         log.latest()
 
 
 @dataclass(frozen=True)
 class Counted(Folder):
-    """A folder that keeps how many files are read together."""
+    """A folder that records how many files are read together."""
 
     groups: list = field(default_factory=list, compare=False)
 

@@ -1,4 +1,4 @@
-"""Seals: which shards hold the documents of a receipt, and what a purge took of them."""
+"""Seals: the shards with the documents of a receipt, and the effect of a purge."""
 
 from dataclasses import replace
 from datetime import date
@@ -29,7 +29,7 @@ def shard(day, documents):
 
 @pytest.fixture
 def seal():
-    """Two submissions in two batches: one of two days, one of the second; a third was refused."""
+    """Two submissions in two batches: one on two days, one on the second; a third was refused."""
     batches = (
         SealedBatch(
             "batches/a",

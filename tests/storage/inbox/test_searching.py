@@ -1,4 +1,4 @@
-"""A search for ids finds what parsing each line finds, in one pass, and goes on after a kill."""
+"""Searching: equal to parsing each line, in one pass, and continued after a kill."""
 
 import json
 import random
@@ -44,7 +44,7 @@ class Counting(Folder):
 
 @pytest.fixture
 def several():
-    """An inbox of 12 seals of one document each, whose ids are their numbers."""
+    """An inbox with 12 seals of one document each, whose ids are their numbers."""
     inbox = Inbox.open(f"memory://{uuid.uuid4().hex}")
     for number in range(1, 13):
         inbox.put([of([{"text": "sea", "id": str(number)}])])
@@ -147,7 +147,7 @@ def test_the_note_of_a_search_goes_with_its_deletion(several):
 
 @dataclass(frozen=True)
 class Grouped(Folder):
-    """A folder that keeps which shards are read together."""
+    """A folder that records the shards that are read together."""
 
     groups: list = field(default_factory=list, compare=False)
 

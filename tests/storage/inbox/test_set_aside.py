@@ -1,4 +1,4 @@
-"""Set aside: shards that are not counted, until one asks for them or documents of them go."""
+"""Set aside: shards that are not counted until a request, or a deletion of their documents."""
 
 import uuid
 from datetime import date
@@ -81,5 +81,5 @@ def test_a_note_that_is_gone_before_it_is_read_is_left_out(folder):
 def test_a_damaged_note_is_an_error(folder):
     folder.write(set_aside_file(LATE), seal({"path": LATE}))
     for read in (all_set_aside, lambda folder: find_set_aside(folder, LATE)):
-        with pytest.raises(StoreError, match="is no note"):
+        with pytest.raises(StoreError, match="is not a valid note"):
             read(folder)

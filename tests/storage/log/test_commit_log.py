@@ -1,4 +1,4 @@
-"""The commit log: one winner of every race, and the truth after every error."""
+"""The commit log: one winner of every race, and the correct answer after every error."""
 
 import errno
 import os
@@ -56,7 +56,7 @@ def first():
 
 @dataclass(frozen=True)
 class Faulty(Folder):
-    """A real folder whose next puts and reads go wrong as the script says."""
+    """A real folder whose next puts and reads fail as the script says."""
 
     creating: tuple[str, ...] = ()
     finding: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ def test_commits_come_back_as_they_were_written(folder):
 def test_second_creation_of_a_version_is_a_conflict(folder):
     log = CommitLog(folder)
     log.put(first())
-    with pytest.raises(CommitConflict, match="version 0 of .* was committed by another writer"):
+    with pytest.raises(CommitConflict, match="another writer committed version 0 of"):
         log.put(first())
 
 
@@ -132,7 +132,7 @@ def test_a_put_whose_version_was_expired_meanwhile_is_known_as_ours(folder):
     log.put(mine)
     with pytest.raises(CommitConflict):
         log.put(first())
-    with pytest.raises(StoreError, match=r"version 0 of .* was expired, or purged"):
+    with pytest.raises(StoreError, match=r"version 0 of .* has expired or was purged"):
         log.read(0)
 
 
@@ -208,7 +208,7 @@ def test_a_put_that_left_nothing_is_tried_again(tmp_path):
 def test_a_put_that_always_fails_leaves_the_store_as_it_was(tmp_path):
     log = faulty(tmp_path, ["refused"] * 3)
     with pytest.raises(
-        StoreError, match=r"could not be written \(OSError: 503 .*as before"
+        StoreError, match=r"could not be written \(OSError: 503 .*unchanged"
     ) as told:
         log.put(first())
     assert SECRET not in str(told.value)
@@ -244,7 +244,7 @@ def test_damage_at_the_place_of_a_commit_is_unknown(tmp_path):
 
 
 def failing_syncs(monkeypatch, failures):
-    """Paths of the folders that are synced, after so many syncs that fail."""
+    """Paths of the synced folders, after some failing syncs."""
     left, synced, sync = [None] * failures, [], local_files._sync_folder
 
     def fail_first(path):
@@ -272,7 +272,7 @@ def test_a_commit_that_cannot_be_synced_is_unknown_and_stays(tmp_path, monkeypat
     log = faulty(tmp_path)
     head = first()
     synced = failing_syncs(monkeypatch, 100)
-    with pytest.raises(CreationUnknown, match="a power cut may take it.*check the disk") as told:
+    with pytest.raises(CreationUnknown, match="a power cut may delete it.*check the disk") as told:
         log.put(head)
     assert SECRET not in str(told.value)
     assert synced == []
@@ -427,7 +427,9 @@ def test_a_commit_stands_whose_note_was_not_written(tmp_path, monkeypatch):
 
 
 def test_a_log_without_commits_says_so(tmp_path):
-    with pytest.raises(StoreError, match="cut off before its first commit; create it again"):
+    with pytest.raises(
+        StoreError, match="interrupted before its first commit; create the store again"
+    ):
         CommitLog(Folder.at(str(tmp_path))).latest()
 
 
@@ -441,7 +443,7 @@ def test_every_flip_of_a_commit_is_found(tmp_path):
         with pytest.raises(StoreError, match="damaged"):
             unseal(bytes(flipped), "the commit")
     log.folder.write(commit_file(1), whole)
-    with pytest.raises(StoreError, match="is version 0"):
+    with pytest.raises(StoreError, match="holds version 0"):
         log.read(1)
 
 
@@ -471,19 +473,19 @@ def test_unknown_keys_are_kept(tmp_path):
 )
 def test_commits_that_could_leave_the_store_are_refused(change):
     content = {**commit_to_json(first()), **change}
-    with pytest.raises(StoreError, match="is no commit"):
+    with pytest.raises(StoreError, match="is not a valid commit"):
         commit_from_json(content, "commits/0.json")
 
 
 def test_names_in_references_cannot_leave_the_store():
     segment = SegmentReference("../outside", "d" * 64, 3, 12, 1, 99)
     content = commit_to_json(replace(first(), segments=(segment,)))
-    with pytest.raises(StoreError, match=r"'../outside' is no identity"):
+    with pytest.raises(StoreError, match=r"'../outside' is not 32 hexadecimal digits"):
         commit_from_json(content, "commits/0.json")
 
 
 class Careless(LocalFileSystem):
-    """A storage that cannot refuse a second writer."""
+    """A storage that cannot exclude a second writer."""
 
     protocol = "careless"
     local_file = False
@@ -515,7 +517,7 @@ def test_a_single_writer_may_use_it(careless):
 
 def test_probe_refuses_storage_that_overwrites(tmp_path, monkeypatch):
     monkeypatch.setattr(Folder, "create", Folder.write)
-    with pytest.raises(StoreError, match="overwrites what it was asked to create"):
+    with pytest.raises(StoreError, match="overwrites a file that it should only create"):
         CommitLog(Folder.at(str(tmp_path))).probe()
 
 

@@ -1,4 +1,4 @@
-"""The ledger: names earlier versions kept, copies, folders, and what commits refuse of them."""
+"""The ledger: names of earlier versions, copies, folders, and refused commits."""
 
 import numpy as np
 import pytest
@@ -126,11 +126,11 @@ def test_commits_refuse_overlaps_and_copies_whoever_was_quicker(store, monkeypat
         append(stale, {"/": 3})
     monkeypatch.setattr("streaming_moments.storage.log.ledger.tells_content", lambda mark: True)
     copy = segment(stale, {"/y.txt": 2})
-    with pytest.raises(CopiesCounted, match=r"/y\.txt has the content that is counted as /x\.txt"):
+    with pytest.raises(CopiesCounted, match=r"/y\.txt has the same content as /x\.txt"):
         stale.append(copy, unique=True)
     assert stale.latest().version == 1
     assert stale.append(copy).version == 2
     twins = segment(stale, {"/z.txt": 5, "/w.txt": 5})
-    with pytest.raises(CopiesCounted, match=r"/w\.txt has the content that is counted as /z\.txt"):
+    with pytest.raises(CopiesCounted, match=r"/w\.txt has the same content as /z\.txt"):
         stale.append(twins, unique=True)
     assert record("/y.txt", 2) in set(stale.latest().ledger())

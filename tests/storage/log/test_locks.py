@@ -1,4 +1,4 @@
-"""Locks: one holder at a time, taken over after its time, and never by two."""
+"""Locks: one holder at a time, free after their expiry, and never held by two."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ HOUR, MOMENT = timedelta(hours=1), timedelta(milliseconds=60)
 
 
 def taken_over(folder):
-    """The lock of a run that died, taken as soon as its time is over."""
+    """The lock of a dead run, acquired as soon as it expires."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
@@ -54,7 +54,7 @@ def test_a_run_that_died_is_taken_over_and_notices_if_it_has_not(place):
     folder = Folder.at(place)
     dead = Lock.acquire(folder, MOMENT)
     mine = taken_over(folder)
-    with pytest.raises(LockHeld, match="another run has taken the lock"):
+    with pytest.raises(LockHeld, match="another run took over the lock"):
         dead.renewed()
     with pytest.raises(LockHeld):
         dead.release()
@@ -86,7 +86,9 @@ def test_a_run_that_was_killed_here_is_taken_over_at_once(tmp_path):
     mine = Lock.acquire(folder, HOUR)
     assert (mine.number, mine.fence) == (3, 3)
     holder.communicate()
-    with pytest.raises(LockHeld, match="wait for it to end. One that died is taken over at once"):
+    with pytest.raises(
+        LockHeld, match="wait for it to end. The lock of a dead run is free at once"
+    ):
         Lock.acquire(folder, HOUR)
     mine.release()
 
@@ -219,7 +221,7 @@ def test_a_damaged_note_is_no_free_lock(tmp_path):
     Lock.acquire(folder, HOUR)
     [note] = (tmp_path / LOCKS).iterdir()
     resealed(note, lambda content: {"holder": content["holder"]})
-    with pytest.raises(StoreError, match="is no lock; delete it if no run is going on"):
+    with pytest.raises(StoreError, match="is not a lock; delete it if no run is active"):
         Lock.acquire(folder, HOUR)
     note.write_bytes(b"x")
     with pytest.raises(StoreError, match="damaged"):
@@ -252,9 +254,9 @@ def test_who_slept_while_notes_were_deleted_holds_nothing(place):
     for _ in range(60):
         taken_over(folder).release()
     assert f"{asleep.number + 1:020d}.json" not in folder.names(LOCKS), "the test lost its point"
-    with pytest.raises(LockHeld, match="other runs have taken the lock"):
+    with pytest.raises(LockHeld, match="other runs took over the lock"):
         asleep.renewed()
-    with pytest.raises(LockHeld, match="other runs have taken the lock"):
+    with pytest.raises(LockHeld, match="other runs took over the lock"):
         asleep.above(7)
 
 
@@ -295,7 +297,7 @@ def test_a_note_of_other_types_names_the_file_to_delete(tmp_path, forged):
     [note] = (tmp_path / LOCKS).iterdir()
     resealed(note, lambda content: {**content, **forged})
     for take in (lambda: Lock.acquire(folder, HOUR), replace(lock, number=0).renewed):
-        with pytest.raises(StoreError, match=f"{note.name} is .* no lock; delete it if no run"):
+        with pytest.raises(StoreError, match=f"{note.name} is .* not a lock; delete it if no run"):
             take()
 
 
@@ -309,7 +311,7 @@ def test_a_note_that_is_no_json_object_names_the_file_to_delete(tmp_path, body):
     sealed_anew = b'{"sha256": "' + hashlib.sha256(body).hexdigest().encode() + b'",\n' + body
     for content in (body, sealed_anew):
         note.write_bytes(content)
-        with pytest.raises(StoreError, match=f"{note.name} is .* no lock; delete it if no run"):
+        with pytest.raises(StoreError, match=f"{note.name} is .* not a lock; delete it if no run"):
             Lock.acquire(folder, HOUR)
 
 
@@ -324,7 +326,7 @@ def test_a_note_of_a_clock_that_was_ahead_names_the_file_to_delete(
     [note] = (tmp_path / LOCKS).iterdir()
     if not with_expiry:  # as earlier versions wrote it
         resealed(note, lambda content: {k: content[k] for k in ("holder", "until", "released")})
-    with pytest.raises(LockHeld, match=f"{note.name} holds the lock until .* delete that file"):
+    with pytest.raises(LockHeld, match=f"{note.name} holds the lock until .* delete this file"):
         Lock.acquire(folder, HOUR)
     note.unlink()
     assert Lock.acquire(folder, HOUR).number == 1
@@ -362,13 +364,13 @@ def test_a_block_whose_lock_was_taken_over_ends_with_an_error(tmp_path, set_cloc
             set_clock(2 * HOUR)
             Lock.acquire(folder, HOUR)
 
-    with pytest.raises(LockHeld, match="another run has taken the lock"):
+    with pytest.raises(LockHeld, match="another run took over the lock"):
         taken_over_within()
 
 
 @pytest.fixture
 def set_clock(monkeypatch):
-    """Set the clock of all folders by a time from now on."""
+    """Shift the clock of all folders by a time from now on."""
     real = Folder.clock
 
     def call(by):
@@ -385,7 +387,7 @@ def test_a_lock_of_before_the_clock_was_set_back_is_free_after_its_time(tmp_path
     # the first who looks begins to wait; a clock that is set back once more begins it anew
     for by in (timedelta(0), 59 * minute, -2 * HOUR, -2 * HOUR + 59 * minute):
         set_clock(by)
-        with pytest.raises(LockHeld, match="a clock was wrong.*does not renew it for as long"):
+        with pytest.raises(LockHeld, match="a clock was wrong.*does not renew it for that long"):
             Lock.acquire(folder, HOUR)
     set_clock(-2 * HOUR + 61 * minute)
     lock = Lock.acquire(folder, HOUR)
@@ -437,7 +439,8 @@ def test_a_commit_without_a_lock_leaves_the_highest_fence():
 
     assert [fenced(change, fence)(head).fence for fence in (0, 5, 8)] == [5, 5, 8]
     with pytest.raises(
-        LockHeld, match="version 0 was committed under lock 5, this run holds lock 4"
+        LockHeld,
+        match="version 0 was committed under lock 5, and this run holds the expired lock 4",
     ):
         fenced(change, 4)(head)
 

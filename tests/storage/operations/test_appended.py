@@ -1,4 +1,4 @@
-"""Appended: what came to a file that was counted, by its bytes, or that it is another file."""
+"""Appended: finds the bytes appended to a counted file, or that the file has changed."""
 
 import gzip
 import uuid
@@ -34,7 +34,7 @@ def record(part):
 
 
 def came(path, counted, content, bound=100):
-    """What came to a file of which some bytes were counted."""
+    """The part appended to a file after some bytes were counted."""
     records = (record(write(path, counted)),)
     return appended_to(Longer(write(path, content), records, ShardFormat(), bound))
 
@@ -55,9 +55,9 @@ def test_whole_records_that_came_are_a_part_and_the_rest_waits(path):
     assert part.part.read_at == ""
     assert came(path, b"law\n", b"law\nta") == Appended(None, 2)
     assert came(path, b"law\n", b"law\nta", 2) == Appended(None, 2)
-    with pytest.raises(ShardError, match="record from byte 4 on is above 1 bytes and does not"):
+    with pytest.raises(ShardError, match="record that begins at byte 4 exceeds 1 bytes without an"):
         came(path, b"law\n", b"law\nta", 1)
-    with pytest.raises(ShardError, match="record from byte 8 on is above 1 bytes and does not"):
+    with pytest.raises(ShardError, match="record that begins at byte 8 exceeds 1 bytes without an"):
         came(path, b"law\n", b"law\nsea\nta", 1)
 
 

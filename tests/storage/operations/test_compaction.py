@@ -1,4 +1,4 @@
-"""Compaction: which segments are added up, and that their sum takes their place alone."""
+"""Compaction: the choice of segments, and their replacement by the sum."""
 
 import dataclasses
 
@@ -82,14 +82,16 @@ def test_the_sum_has_the_days_and_shards_of_all():
 def test_a_sum_takes_the_place_of_its_segments_and_of_no_others():
     store = append(append(create(), {"a": 1}), {"b": 2})
     sources, ready = summed(store)
-    with pytest.raises(StoreError, match="has not all of the 0 segments"):
+    with pytest.raises(StoreError, match="lacks some of the 0 summed segments"):
         commit_compaction(store, [], ready)
     large = dataclasses.replace(ready.reference, largest=1 << 62)
     with pytest.raises(BoundExceeded):
         commit_compaction(store, sources, dataclasses.replace(ready, reference=large))
     later = append(store, {"c": 3})
     other = dataclasses.replace(sources[0], sign=-1)
-    with pytest.raises(StoreError, match=f"version {later.version} has not all of the 2 segments"):
+    with pytest.raises(
+        StoreError, match=f"version {later.version} lacks some of the 2 summed segments"
+    ):
         commit_compaction(store, [other, sources[1]], ready)
     left = commit_compaction(store, sources, ready, "nightly")
     assert (left.commit.operation, left.commit.message) == ("compact", "nightly")

@@ -1,4 +1,4 @@
-"""Expiry: old versions are gone in one commit, what others hold stays, and no number comes back."""
+"""Expiry: one commit drops old versions, needed files stay, and no number is used again."""
 
 import os
 from datetime import timedelta
@@ -32,7 +32,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def store(tmp_path):
-    """Versions 0 to 6: three appends, a model of the second, a forgetting, a compaction."""
+    """Versions 0 to 6: three appends, a model of the second, a forget, a compaction."""
     store = append(create(tmp_path / "store"), {"a": 1})
     store = append(store, {"b": 2}).save_model("m", model_of(0))
     store = forget(append(store, {"c": 3}), {"b": 2})
@@ -102,7 +102,7 @@ def test_an_expired_version_is_called_so(store):
         lambda: difference(store, 4, 6),
         lambda: difference(store, 6, 4),
     ):
-        with pytest.raises(StoreError, match=r"version 4 of .* was expired, .*; it has 2, 6 to 7"):
+        with pytest.raises(StoreError, match=r"version 4 of .* has expired .*; it has 2, 6 to 7"):
             ask()
     with pytest.raises(StoreError, match="has no version 9; it has 2, 6 to 7"):
         store.at(9)
@@ -164,7 +164,7 @@ def test_who_goes_back_while_the_version_expires_is_refused_and_the_other_way_ro
     expire(store, 1, NO_TIME)
     # as it had looked at the version before
     monkeypatch.setattr(MomentStore, "at", lambda self, version: old)
-    with pytest.raises(StoreError, match="version 1 was expired while this began"):
+    with pytest.raises(StoreError, match="version 1 has just expired"):
         rollback(store, 1)
 
 
@@ -189,7 +189,7 @@ def test_an_expiry_that_died_is_over_once_committed_and_the_next_one_deletes(
     left = MomentStore.open(store.url)
     assert [commit.version for commit in left.log()] == [7, 6, 2]
     assert left.verify() == []
-    with pytest.raises(StoreError, match="was expired"):
+    with pytest.raises(StoreError, match="has expired"):
         left.at(4)
     assert expire(left, 2, NO_TIME)[0].version == 7
     assert heaps(left) == named(left.log())
@@ -214,8 +214,8 @@ def test_a_commit_that_says_it_was_expired_on_its_own_is_found(store):
     content = unseal(store.folder.read(name), name)
     forged = {**{key: content[key] for key in ("version", "parent", "transaction")}}
     store.folder.write(name, seal({**forged, "expired": True}))
-    assert store.verify() == ["commit 3 says that it was expired, which no later one does"]
-    with pytest.raises(StoreError, match="version 3 of .* was expired"):
+    assert store.verify() == ["commit 3 is marked as expired, but no later commit lists it"]
+    with pytest.raises(StoreError, match="version 3 of .* has expired"):
         store.at(3)
 
 
@@ -224,7 +224,7 @@ def test_ranges_that_cannot_be_are_refused(store):
         name = commit_file(6)
         content = unseal(store.folder.read(name), name)
         store.folder.write(name, seal({**content, "expired": wrong}))
-        with pytest.raises(StoreError, match="the expired versions are no ranges"):
+        with pytest.raises(StoreError, match="the expired versions are not ranges"):
             MomentStore.open(store.url)
 
 

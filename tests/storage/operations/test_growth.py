@@ -61,7 +61,7 @@ def segment(store, shards, dates=None):
 
 
 def forget(store, shards):
-    """Shards, given as (seed, words) by URL, taken away with the words they were counted with."""
+    """Subtract shards, given as (seed, words) by URL, with the words that counted them."""
     return commit_recount(store, Recount("forget", "", removed=segments_by_era(store, shards)))
 
 
@@ -86,7 +86,7 @@ def compact(store, by="all"):
 
 
 def require(store, shards, whole=True):
-    """The state is that of the shards, given as (seed, words) by URL, bit for bit."""
+    """Check that the state is exactly that of the shards, given as (seed, words) by URL."""
     total, records = MomentStatistics.zero(store.basis), set()
     for url, (seed, words) in shards.items():
         era = store_of_era(store, None if words == store.basis.n_words else words)
@@ -202,7 +202,7 @@ def test_segments_gathered_while_another_writer_grew_the_store_count_without_the
 def test_two_writers_do_not_grow_one_vocabulary_apart():
     store = create()
     grow(store, ["steam"])
-    with pytest.raises(StoreError, match="another vocabulary than version 0.* run it again"):
+    with pytest.raises(StoreError, match="the vocabulary of .* that of version 0.* run this again"):
         grow(store, ["rail"])
     back = rollback(store.latest(), 0)
     assert back.vocabulary.terms == VOCABULARY.terms
@@ -319,7 +319,7 @@ def test_an_earlier_vocabulary_that_is_gone_or_another_is_found(tmp_path):
     )
     path.write_bytes(seal(content))
     opened = MomentStore.open(store.url)
-    assert any("did not grow into that of 5" in problem for problem in opened.verify())
+    assert any("is not the beginning of that of 5" in problem for problem in opened.verify())
     path.write_bytes(whole)
     assert MomentStore.open(store.url).verify() == []
 
@@ -375,7 +375,7 @@ def test_words_are_written_before_the_commit_that_names_them(monkeypatch):
     monkeypatch.setattr(Folder, "sync", lambda folder, name: synced.append(name))
     grown = grow(store, ["steam"])
     assert synced[0] == ""
-    with pytest.raises(InvalidInput, match="store of texts words alone"):
+    with pytest.raises(InvalidInput, match="words alone to a store of texts"):
         grow(grown, ["rail"], [5])
 
 
@@ -398,7 +398,7 @@ def test_each_growth_is_told_with_its_words():
 
 
 def test_of_an_earlier_vocabulary_nothing_is_put_into_the_log():
-    """A commit on top of what is read with it would be version 0, which is there."""
+    """A commit on top of the store of an era would be version 0, which exists."""
     store = grow(create(), ["steam"])
     assert store_of_era(store, None) is store
     era = store_of_era(store, 4)

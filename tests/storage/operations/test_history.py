@@ -1,4 +1,4 @@
-"""History: every change is a commit, exact, and undone exactly."""
+"""History: every change is a commit, exact, and can be undone exactly."""
 
 import dataclasses
 from datetime import timedelta
@@ -91,7 +91,7 @@ def test_tags_move_in_one_commit(store):
         tag(store, "may", "june")
     with pytest.raises(StoreError, match="no model 'absent'; it has may, june, production, next"):
         tag(moved, "production", "absent")
-    with pytest.raises(StoreError, match="'next' is a tag, for model 'june'; take a new name"):
+    with pytest.raises(StoreError, match="'next' is a tag of model 'june'; choose a new name"):
         moved.save_model("next", model_of(2))
     with pytest.raises(InvalidInput, match="cannot be named"):
         tag(moved, "../up", "may")
@@ -142,13 +142,13 @@ def test_forgotten_documents_leave_what_would_be_there_had_they_never_come(store
 
 
 def test_only_what_was_counted_can_be_forgotten(store):
-    with pytest.raises(InvalidInput, match="d is not counted, so it cannot be taken away"):
+    with pytest.raises(InvalidInput, match="d is not counted, so it cannot be subtracted"):
         forget(store, {"a": 1, "d": 4})
     with pytest.raises(InvalidInput, match="a was counted as sha256:1 and is now sha256:7; only"):
         forget(store, {"a": 7})
     other = dataclasses.replace(record("a", 1), documents=5)
     wrong = dataclasses.replace(segment(store, {"a": 1}), shards=(other,))
-    with pytest.raises(InvalidInput, match="read it as it was counted"):
+    with pytest.raises(InvalidInput, match="read it with the version"):
         commit_recount(store, Recount("forget", "", removed=(wrong,)))
     one = segment(store, {"a": 1})
     with pytest.raises(InvalidInput, match="given twice in one commit"):
@@ -160,7 +160,7 @@ def test_only_what_was_counted_can_be_forgotten(store):
 
 
 def test_no_count_falls_below_zero(store):
-    """The ledger agrees, the statistics do not: a reader that changed, or a lie."""
+    """The ledger agrees but the statistics differ: a reader changed, or the ledger is wrong."""
     lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
     with pytest.raises(InvalidInput, match="subtract only what was added"):
         commit_recount(store, Recount("forget", "", removed=(lie,)))
@@ -208,7 +208,7 @@ def test_a_negative_state_is_found_by_verify(store):
     extra = segment(store, {"x": 1}).reference
     taken = dataclasses.replace(extra, sign=-1)
     wrong = store.extended(lambda head: head.successor("?", "", segments=(taken,)))
-    assert "shard x is taken away but was not counted" in wrong.verify()
+    assert "shard x is subtracted but was not counted" in wrong.verify()
 
 
 def test_a_changed_shard_is_replaced_in_one_commit(store):
@@ -245,7 +245,7 @@ def test_a_compaction_replaces_exactly_what_it_summed(store):
     assert len(after.commit.segments) == 3
     assert after.load() == total([2, 3, 4])
     assert urls(after) == ["b", "c", "d"]
-    with pytest.raises(StoreError, match="has not all of the 2 segments that were summed"):
+    with pytest.raises(StoreError, match="lacks some of the 2 summed segments"):
         commit_compaction(after, sources, ready)
     assert compact(after).load() == total([2, 3, 4])
 
@@ -272,7 +272,7 @@ def test_commits_with_impossible_signs_or_tags_are_refused(tmp_path):
     zero = [{**whole["segments"][0], "sign": 0}]
     for wrong in ({"segments": zero}, {"tags": {"live": "absent"}}, {"tags": {"../x": "m"}}):
         path.write_bytes(seal({**whole, **wrong}))
-        with pytest.raises(StoreError, match="is no commit"):
+        with pytest.raises(StoreError, match="is not a valid commit"):
             MomentStore.open(store.url)
     earlier = {key: value for key, value in whole.items() if key != "tags"}
     del earlier["segments"][0]["sign"]
@@ -332,7 +332,10 @@ def test_differences_of_the_latest_version_and_of_any_model(store):
     store = tag(store.save_model("wider", clusters(3)), "live", "wider")
     # topics and clusters are nothing to compare
     assert difference(store, before, store.version).moved == {}
-    with pytest.raises(StoreError, match="the models called 'live' have no topics or states over"):
+    with pytest.raises(
+        StoreError,
+        match="the models named 'live' cannot be compared: they have neither topics or states over",
+    ):
         difference(store, before, store.version, "live")
     store = tag(store.save_model("more", model_of(0, 3)), "live", "more")
     moved = difference(store, before, store.version).moved["live"]
@@ -356,7 +359,7 @@ def clusters(dimension):
 
 
 def test_a_count_is_checked_where_words_were_added_since(store):
-    """A segment that is taken away with the old words, by a writer who knows no others."""
+    """A writer with the old vocabulary subtracts a segment with the old words."""
     lie = dataclasses.replace(segment(store, {"a": 4}), shards=(record("a", 1),))
     true = segment(store, {"a": 1})
     grow(store, ["steam"])
@@ -366,7 +369,7 @@ def test_a_count_is_checked_where_words_were_added_since(store):
 
 
 def test_what_another_counted_since_a_check_needs_none(store, monkeypatch):
-    """Only what is added cannot make a sound sum negative."""
+    """Only added segments cannot make a non-negative sum negative."""
     read, asked = forgetting.require_non_negative, []
 
     def noted(*given):

@@ -1,4 +1,4 @@
-"""Labels: which topic is called what, in which commit, and in the model after it."""
+"""Labels: names of topics, in which commit, and in the next model."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from streaming_moments.testing.small_store import append, create, model_of
 
 @pytest.fixture
 def store():
-    """Two models of three topics each, none of them labelled."""
+    """Two models of three topics each, without labels."""
     store = append(create(), {"a": 1, "b": 2})
     return store.save_model("first", model_of(0, 3)).save_model("second", model_of(1, 3))
 
@@ -46,13 +46,15 @@ def test_a_label_takes_the_place_of_another_and_an_empty_one_takes_it_away(store
 
 @pytest.mark.parametrize("topic", [-1, 3])
 def test_a_topic_that_is_not_there_is_refused(store, topic):
-    with pytest.raises(InvalidInput, match=f"'second' has topics 0 to 2, not {topic}; `topics`"):
+    with pytest.raises(
+        InvalidInput, match=f"'second' has topics 0 to 2, not {topic}; `streaming-moments topics`"
+    ):
         label(store, topic, "sea")
     assert store.latest().version == store.version
 
 
 def test_what_cannot_be_a_label_is_refused(store):
-    with pytest.raises(InvalidInput, match="cannot be called"):
+    with pytest.raises(InvalidInput, match="cannot be named"):
         label(store, 0, "a" * 101)
     with pytest.raises(StoreError, match="no model 'third'"):
         label(store, 0, "sea", "third")
@@ -92,7 +94,7 @@ def test_a_later_model_has_the_labels_of_the_latest_that_has_any():
 
 def test_a_model_without_states_has_no_labels(store):
     store = store.save_model("factors", IndependentFactors(np.eye(2), np.eye(2), np.zeros(2)))
-    with pytest.raises(InvalidInput, match="model 'factors' has neither topics nor states"):
+    with pytest.raises(InvalidInput, match="model 'factors' has no topics, states or clusters"):
         label(store, 0, "sea")
     assert store.latest().version == store.version
 

@@ -1,4 +1,4 @@
-"""Levels: few segments are read whatever the number of commits, and every number is as it was."""
+"""Levels: few segments are read after any number of commits, with equal results."""
 
 import dataclasses
 import hashlib
@@ -67,7 +67,7 @@ def day(number):
 
 
 def counted(store, number, name=None):
-    """The store with a shard of a day."""
+    """Append a shard of one day to a store."""
     ready = store.write_segment(
         total([number]),
         [record(name or f"{number:03}", number)],
@@ -77,7 +77,7 @@ def counted(store, number, name=None):
 
 
 def merged(store, after, by="day"):
-    """What an update does when it has counted, without a cluster."""
+    """Merge as an update does after counting, without a cluster."""
     while sources := segments_to_replace(store.commit.segments, store.ledger(), after, by):
         writer = store.new_segment()
         blocks = range(store.row_blocks)
@@ -223,7 +223,7 @@ def test_a_sum_that_is_gone_or_damaged_is_not_read_and_is_written_anew(tmp_path)
     problems = store.verify()
     assert len(problems) == 1
     assert "damaged" in problems[0]
-    assert "delete that folder" in problems[0]
+    assert "Delete this folder" in problems[0]
     chunk.unlink()
     require(MomentStore.open(store.url), range(10))
     shutil.rmtree(place)
@@ -330,7 +330,7 @@ def test_records_of_a_sum_that_are_gone_or_damaged_are_read_elsewhere(tmp_path, 
     again = MomentStore.open(store.url)
     require(again, range(10))
     [problem] = again.verify()
-    assert "delete that folder" in problem
+    assert "Delete this folder" in problem
     with pytest.raises(ShardsAlreadyCounted):
         counted(again, 3)
 
@@ -345,7 +345,7 @@ def test_a_sum_with_other_records_than_its_segments_is_found_out():
     forged = dataclasses.replace(one, id=writer.id, manifest=digest)
     commit = dataclasses.replace(store.commit, sums=(forged,))
     [problem] = dataclasses.replace(store, commit=commit).verify()
-    assert "has other records than its segments" in problem
+    assert "has records that differ from its segments" in problem
 
 
 def test_of_two_writers_that_sum_the_same_one_is_told_that_the_other_came_first():
@@ -355,7 +355,7 @@ def test_of_two_writers_that_sum_the_same_one_is_told_that_the_other_came_first(
     parts = parts_to_sum(store.commit, 3)
     assert [reference_of(part).dates.first for part in parts] == [day(0), day(1), day(2)]
     first = sum_beside(store, parts)
-    with pytest.raises(SegmentsChanged, match="another writer came first"):
+    with pytest.raises(SegmentsChanged, match="another writer was faster"):
         sum_beside(store, parts)
     assert first.latest().version == first.version
     assert parts_to_sum(first.commit, 3) == ()
@@ -434,7 +434,7 @@ def test_a_commit_keeps_what_later_versions_say_of_sums_and_refuses_what_is_none
     assert "sums" not in commit_to_json(store.at(1).commit), "as it was before there were any"
     [first, *rest] = content["sums"]
     for wrong in ({"id": "../../outside"}, {"manifest": "0"}, {"of": ["../x"]}, {"sign": "1"}):
-        with pytest.raises(StoreError, match="is no commit"):
+        with pytest.raises(StoreError, match="is not a valid commit"):
             commit_from_json({**content, "sums": [{**first, **wrong}, *rest]}, "it")
     # of no sign there are no segments
     odd = commit_from_json({**content, "sums": [{**first, "sign": 2}]}, "it")

@@ -1,4 +1,4 @@
-"""Lineages: gathered aside without a reader's notice, adopted in one commit."""
+"""Lineages: staged without an effect on readers, adopted in one commit."""
 
 import pickle
 from dataclasses import replace
@@ -99,7 +99,7 @@ def test_one_commit_adopts_it_and_older_versions_stay_readable(store):
 def test_the_old_words_are_no_longer_written(store):
     adopted = adopt(aside(aside(begun(store), "a", 1), "b", 2))
     assert adopted.version == store.version + 4
-    with pytest.raises(ForeignStatistics, match="the segment is of basis"):
+    with pytest.raises(ForeignStatistics, match="the segment has basis"):
         append(store, {"c": 3})
 
 
@@ -119,7 +119,7 @@ def test_shards_that_were_forgotten_meanwhile_are_not_adopted(store, again):
     gone = forget(staged, {"a": 1})
     if again:
         append(gone, {"a": 9})
-    with pytest.raises(LineageAstray, match="a was forgotten, or replaced"):
+    with pytest.raises(LineageAstray, match="a was forgotten or replaced"):
         adopt(staged)
     assert store.latest().commit.lineage == store.commit.lineage
 
@@ -145,10 +145,10 @@ def test_nothing_is_committed_through_what_is_aside(store):
 
 def test_a_rebase_that_slept_takes_the_place_of_no_later_one(store):
     staged = aside(begun(store), "a", 1)
-    with pytest.raises(StoreError, match="another rebase, or new words, came meanwhile"):
+    with pytest.raises(StoreError, match="another rebase, or new words, came in between"):
         begun(store)
     adopted = adopt(aside(staged, "b", 2))
-    with pytest.raises(StoreError, match="another rebase, or new words, came meanwhile"):
+    with pytest.raises(StoreError, match="another rebase, or new words, came in between"):
         begun(store)
     for late in (adopt, give_up):
         with pytest.raises(StoreError, match="no staged lineage"):
@@ -181,7 +181,7 @@ def test_the_model_published_before_is_found_step_by_step(store):
     store = tag(store, "published", "m1")
     assert last_published(store, "published") == "m0"
     store = tag(store, "published", "m0")
-    with pytest.raises(StoreError, match="stood for no model before 'm0'"):
+    with pytest.raises(StoreError, match="never named another model than 'm0'"):
         last_published(store, "published")
     store = store.save_model("m3", model_of(3), tag=published_in(store))
     assert last_published(store, "published") == "m0"
@@ -200,7 +200,7 @@ def _old(url, seed):
 
 
 def test_of_a_lineage_aside_nothing_is_put_into_the_log():
-    """A commit on top of what is read aside would be version 0, which is there."""
+    """A commit on top of the staged store would be version 0, which exists."""
     store = create()
     view = staged_store(begun(store))
     assert view.commit.staged is None
@@ -224,7 +224,7 @@ def test_a_lineage_is_written_before_its_commit_and_says_what_it_keeps(store, mo
     apart = stage(store, WORDS, None, NEW, {}, halves=False)
     assert not apart.commit.staged.lineage.halves
     assert apart.commit.operation == "stage"
-    with pytest.raises(StoreError, match="another rebase, or new words, came meanwhile"):
+    with pytest.raises(StoreError, match="another rebase, or new words, came in between"):
         stage(store, WORDS, None, NEW, {})
 
 

@@ -1,4 +1,4 @@
-"""Sums of passes come back as they were written, or not at all."""
+"""Polishing: sums of passes are read exactly as they were written, or not at all."""
 
 import uuid
 
@@ -39,9 +39,9 @@ def test_parts_come_back_and_add_up(work):
     both = sums(1).add(sums(2))
     assert (both.shards, both.bad) == (5, (*sums(1).bad, *sums(2).bad))
     assert (work.find(2, "0"), work.find(1, "3")) == (None, None)
-    with pytest.raises(InvalidInput, match="a pass without shards"):
+    with pytest.raises(InvalidInput, match="the pass has no shards"):
         work.summed(1, [])
-    with pytest.raises(StoreError, match=f"{'1' * 32}.* is gone or damaged"):
+    with pytest.raises(StoreError, match=f"{'1' * 32}.* has been deleted or damaged"):
         work.summed(1, ["0", "3"])
     other = PolishingFolder(work.folder, "2" * 32)
     other.write(1, "0", sums(0))

@@ -1,4 +1,4 @@
-"""Records of purges: written before the commit, gone once nothing else is left."""
+"""Purge records: written before the commit, deleted at the very end."""
 
 import uuid
 
@@ -48,5 +48,5 @@ def test_a_record_that_ends_while_records_are_read_is_left_out(folder):
 
 def test_what_is_no_record_is_an_error(folder):
     folder.write("purging/x.json", seal({"names": 7}))
-    with pytest.raises(StoreError, match=r"purging/x.json is no record of a purge"):
+    with pytest.raises(StoreError, match=r"purging/x.json is not a valid record of a purge"):
         purge_records(folder)

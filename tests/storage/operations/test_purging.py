@@ -1,4 +1,4 @@
-"""What a purge drops of a store, and what it leaves."""
+"""Purging: the parts of a store that a purge drops, and those that stay."""
 
 import dataclasses
 from datetime import timedelta
@@ -148,7 +148,7 @@ def test_a_copy_has_the_fingerprint_and_the_size(tmp_path, mark, size, copied):
     found = held(store, "a")
     assert found.copies == ((("b", "a"),) if copied else ())
     if copied:
-        with pytest.raises(InvalidInput, match="b has the content of a: the same documents"):
+        with pytest.raises(InvalidInput, match="b has the content of a. Their documents"):
             require_no_copies(found)
     else:
         require_no_copies(found)
@@ -170,7 +170,7 @@ def test_a_commit_of_a_purge_names_no_shard_and_lists_what_went(store):
 
 
 def test_models_of_versions_that_hold_a_model_which_goes_go_too(store):
-    """A version that names a model of the shard goes, and what was fitted on it with it."""
+    """A version with a model of the shard is dropped, and so are models fitted to that version."""
     store = append(store, {"c": 3}).save_model("later", model_of(3))
     found = held(store, "b")
     assert found.versions == (3, 4, 5, 6)
@@ -217,7 +217,7 @@ def test_the_first_copies_are_shown(copies):
         require_no_copies(Holdings(frozenset("a"), {}, (), (), pairs))
     shown = "; ".join(f"{number}.txt has the content of a" for number in range(5))
     more = f"; and {copies - 5} more" if copies > 5 else ""
-    assert str(refused.value).startswith(f"{shown}{more}: the same documents would stay")
+    assert str(refused.value).startswith(f"{shown}{more}. Their documents would remain")
 
 
 def test_a_shard_with_a_copy_that_is_not_named_is_not_purged(tmp_path):

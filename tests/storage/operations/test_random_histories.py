@@ -64,7 +64,7 @@ def keys(parts):
 
 
 def of_one_sign(store, sign):
-    """The first parts of a version that are added, or taken away; none of one alone."""
+    """The first parts of a version that are added, or subtracted; empty if there is only one."""
     parts = [part for part in store.parts if reference_of(part).sign == sign]
     return parts[:3] if len(parts) > 1 else []
 
@@ -106,7 +106,7 @@ class TwoWriters(RuleBasedStateMachine):
         )
 
     def counted(self, data):
-        """Some of the shards that are counted now."""
+        """Choose some of the shards that are counted now."""
         names = data.draw(st.sets(st.sampled_from(sorted(self.now[0])), min_size=1))
         return {url: self.now[0][url] for url in sorted(names)}
 
@@ -126,7 +126,7 @@ class TwoWriters(RuleBasedStateMachine):
             self.committed(writer, append(store, shards), {**known, **shards})
 
     def ingest_two(self, writer):
-        """Count two shards that may be counted, each in a segment of its own."""
+        """Count two allowed shards, each in a separate segment."""
         away = self.now[0].keys() | self.listed[-1] | self.purged
         for seed, name in enumerate(sorted({*"abcdef"} - away)[:2]):
             after = append(self.writers[writer], {name: seed})
@@ -159,7 +159,7 @@ class TwoWriters(RuleBasedStateMachine):
             self.writers[writer] = after
 
     def interrupted(self, at, act):
-        """Act in a process that is killed at an operation of the disk; whether it ended before."""
+        """Act in a process that is killed at a disk operation; returns whether it finished."""
 
         def mortal():
             with interposed(FaultyDisk(KILL, at)):
@@ -196,7 +196,7 @@ class TwoWriters(RuleBasedStateMachine):
     def rollback(self, writer, data):
         version = data.draw(st.integers(0, len(self.versions) - 1))
         if version in self.gone:
-            with pytest.raises(StoreError, match="was expired"):
+            with pytest.raises(StoreError, match="has expired"):
                 rollback(self.writers[writer], version)
         else:
             was = self.versions[version]
@@ -231,7 +231,7 @@ class TwoWriters(RuleBasedStateMachine):
         assert traces_of(store.folder, gone) == ()
 
     def expired(self, store, versions):
-        """Versions are no longer kept; who had opened one opens the latest."""
+        """Versions expire, and writers with an expired version open the latest one."""
         self.gone |= set(versions)
         self.writers = [
             one if store.commit.keeps(one.version) else store.latest() for one in self.writers
@@ -269,7 +269,7 @@ class TwoWriters(RuleBasedStateMachine):
 
     @rule(writer=WRITERS, planner=WRITERS, data=st.data(), at=st.none() | st.integers(0, 90))
     def sum_beside(self, writer, planner, data, at):
-        """Of what a version had some time ago; the state is the same before and after."""
+        """Merge parts of a snapshot that may be old; the state must not change."""
         found = [of_one_sign(self.writers[planner], sign) for sign in SIGNS]
         if not any(found):
             self.ingest_two(planner)
@@ -294,7 +294,7 @@ class TwoWriters(RuleBasedStateMachine):
     @precondition(lambda self: self.writers[0].latest().commit.live_sums)
     @rule(data=st.data())
     def lose_a_sum(self, data):
-        """As `gc` of a version that knows no sums does."""
+        """Collect garbage as a version without sums does."""
         store = self.writers[0].latest()
         lost = data.draw(st.sampled_from([one.id for one in store.commit.live_sums]))
         shutil.rmtree(self.place / "store/segments" / lost, ignore_errors=True)

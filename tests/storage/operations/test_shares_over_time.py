@@ -1,4 +1,4 @@
-"""Shares over time: periods of segments by their days, each with the counts of its words."""
+"""Shares over time: periods of segments by their days, with the counts of their words."""
 
 import uuid
 from dataclasses import replace
@@ -34,7 +34,7 @@ def day(number):
 
 
 def counted(store, number, rows, url=None):
-    """A segment of documents of a day, of so many of each word."""
+    """A segment of documents of one day, with counts of each word."""
     batch = CountBatch.from_csr(rows, store.basis.vocabulary)
     statistics = MomentStatistics.of(batch, store.basis)
     lengths = statistics.length_histogram
@@ -82,7 +82,7 @@ def test_a_period_whose_tokens_are_all_of_later_words_has_no_shares():
 
 
 def wider(model):
-    """A model of one word more."""
+    """A model with one more word."""
     topics = np.vstack([0.8 * model.topics, np.full((1, 2), 0.2)])
     return TopicModel.from_topics(topics, model.weights, alpha0=0.1)
 
@@ -125,7 +125,7 @@ def test_documents_that_were_cut_are_counted_as_passages():
 
 
 def of_days(ranges):
-    """A version of segments of some days, of which nothing but the days is asked."""
+    """A version with segments of some days, of which only the days matter."""
     store = create()
     part = segment(store, {"a": 1}).reference
     segments = tuple(replace(part, dates=days) for days in ranges)
@@ -149,7 +149,7 @@ def test_a_segment_of_several_periods_is_refused_with_its_days():
     store = create()
     weeks = DateRange(day(0).first, day(7).last)
     store = store.append(store.write_segment(*content_of(store), weeks))
-    with pytest.raises(InvalidInput, match="of 2026-11-02 to 2026-11-09, which are of more than"):
+    with pytest.raises(InvalidInput, match="of 2026-11-02 to 2026-11-09, which are in more than"):
         shares_over_time(store, model_of(1), "week")
     assert len(shares_over_time(store, model_of(1))) == 1
 

@@ -1,4 +1,4 @@
-"""Staleness: documents counted and forgotten since a model, net of each shard."""
+"""Staleness: documents counted and forgotten after a fit, net for each shard."""
 
 import uuid
 from datetime import timedelta
@@ -34,14 +34,14 @@ from streaming_moments.testing.small_store import (
 
 
 def shard(store, url, documents, mark):
-    """A sealed segment of one shard of so many documents of a word each."""
+    """A sealed segment of one shard with documents of one word each."""
     batch = CountBatch.from_csr([[1, 0, 0, 0]] * documents, VOCABULARY.fingerprint)
     record = ShardRecord(url, 10, f"sha256:{mark}", documents, documents)
     return store.write_segment(MomentStatistics.of(batch, BASIS), [record])
 
 
 def replaced(store, url, old, new):
-    """A shard, given as documents and mark, is counted with other content."""
+    """Replace the content of a shard, given as number of documents and mark."""
     parts = (shard(store, url, *new),), (shard(store, url, *old),)
     return commit_recount(store, Recount("replace", "", *parts))
 
@@ -53,7 +53,7 @@ def since(store, model=None):
 
 @pytest.fixture
 def store():
-    """Three documents, and a model of them, at version 1."""
+    """A store with three documents, and a model of them, at version 1."""
     made = create(f"memory://{uuid.uuid4().hex}")
     return made.append(shard(made, "a", 3, 1)).save_model("m", model_of(0))
 

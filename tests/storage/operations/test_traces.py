@@ -1,4 +1,4 @@
-"""Traces: each place of a store's folder that may hold something of some shards is named."""
+"""Traces: every place in a store's folder that may hold data of some shards is named."""
 
 import json
 import uuid
@@ -23,7 +23,7 @@ from streaming_moments.testing.small_store import (
 )
 
 NAME = "/corpus/b & 'c' <\"é\">.txt"
-SEGMENT = "is named by no version, and nobody can tell what it holds"
+SEGMENT = "belongs to no version, and its documents are unknown"
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def store():
 
 @pytest.fixture
 def purged(store):
-    """Version 3, after which nothing of the shard is left; version 2 is no longer kept."""
+    """Version 3, without data of the shard; version 2 has expired."""
     left = purge(store, {NAME})
     assert traces_of(left.folder, {NAME}) == ()
     return left
@@ -67,9 +67,9 @@ def test_versions_that_are_expired_and_not_emptied_are_traces(store):
     store, _ = commit_purge(store, {NAME}, [Replacement((source,), ())])
     assert found(store) == {
         "commits/00000000000000000002.json": (
-            "is of a version that is no longer kept, and was not emptied yet"
+            "is of a version that has expired, and is not emptied yet"
         ),
-        f"segments/{source.id}": "holds some of them, though no version names it",
+        f"segments/{source.id}": "holds some of them, although it belongs to no version",
     }
     sweep(store.folder)
     assert found(store) == {}
@@ -85,9 +85,9 @@ def test_what_no_version_names_is_a_trace_if_it_may_hold_any(purged):
     own, other, alike = (
         segment(purged, shards).reference.id for shards in ({NAME: 2, "x": 7}, {"a": 1}, {"c": 3})
     )
-    expected = {f"segments/{own}": "holds some of them, though no version names it"}
+    expected = {f"segments/{own}": "holds some of them, although it belongs to no version"}
     assert found(purged) == expected
-    held = "holds some of them, though no version names it"
+    held = "holds some of them, although it belongs to no version"
     marks = {("sha256:3", 10), ("sha256:1", 11)}
     assert found(purged, marks=marks) == {**expected, f"segments/{alike}": held}
     assert f"segments/{other}" not in found(purged, marks=marks)
@@ -101,7 +101,7 @@ def test_what_no_version_names_is_a_trace_if_it_may_hold_any(purged):
         "models/m/ab": SEGMENT,
         "polishing/ab": SEGMENT,
         "segments/ab": SEGMENT,
-        "vocabulary/x.partial": "is half a file, of which nobody can tell",
+        "vocabulary/x.partial": "is a partial file with unknown content",
     }
     synced = Synced(folder.url)
     assert erase_unnamed(synced, {NAME}) == ()
@@ -167,7 +167,7 @@ def test_reports_and_pages_of_versions_that_are_no_longer_kept_are_traces(purged
     }
     for name, data in files.items():
         purged.folder.write(f"reports/{name}", data)
-    told = "tells of version 2, which is no longer kept"
+    told = "describes version 2, which has expired"
     names = ("alone.html", "both.html", "both.json", "old.html", "old.json")
     assert found(purged) == {f"reports/{name}": told for name in names}
     several = traces_of(purged.folder, {NAME})

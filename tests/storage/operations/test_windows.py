@@ -1,4 +1,4 @@
-"""Windows: the sum of the segments of some days is what counting their shards gives."""
+"""Windows: the sum of the segments of some days equals a count of their shards."""
 
 import uuid
 from dataclasses import replace
@@ -78,7 +78,7 @@ def loaded(window):
 
 
 def drawn_store(rng, steps):
-    """A store after random appends, forgets and compactions, and what it holds: seeds by shard."""
+    """A store after random appends, forgets and compactions, and its expected content."""
     store, held = new_store(), {}
     for number in range(steps):
         choice = rng.random()
@@ -199,9 +199,9 @@ def test_segments_without_dates_have_no_window():
 
 def test_windows_that_are_none_are_refused():
     store = grown(new_store(), 3, {"s": 1})
-    with pytest.raises(InvalidInput, match=r"no document .* of 2026-01-28:"):
+    with pytest.raises(InvalidInput, match=r"no documents .* documents: 2026-01-28"):
         WindowedStore.of(store, Window(until=day(2)))
-    with pytest.raises(InvalidInput, match="documents are of none"):
+    with pytest.raises(InvalidInput, match="days with documents: none"):
         WindowedStore.of(new_store(), Window(until=day(2)))
     with pytest.raises(InvalidInput, match="before it begins"):
         Window(day(2), day(1))
@@ -237,7 +237,7 @@ def test_a_damaged_range_of_days_is_no_commit(tmp_path):
             return {**read, "segments": [{**part, "dates": dates} for part in read["segments"]]}
 
         resealed(path, forged)
-        with pytest.raises(StoreError, match="is no commit"):
+        with pytest.raises(StoreError, match="is not a valid commit"):
             MomentStore.open(store.url)
 
 

@@ -1,4 +1,4 @@
-"""Segments: what was written comes back bit for bit, and damage is an error, never zeros."""
+"""Segments: data is read exactly as it was written, and damage is an error, never zeros."""
 
 import hashlib
 import os
@@ -222,7 +222,7 @@ def test_a_stale_copy_of_a_whole_segment_is_found(folder, sealed, tmp_path):
     writer.seal(other.length_histogram, records_of(other), files)
     shutil.rmtree(tmp_path / "segments" / SEGMENT)
     shutil.copytree(tmp_path / "segments" / writer.id, tmp_path / "segments" / SEGMENT)
-    with pytest.raises(StoreError, match="not the manifest that was committed"):
+    with pytest.raises(StoreError, match="differs from the committed manifest"):
         read_stored_block(folder, reference, layout, 0)
 
 
@@ -247,7 +247,7 @@ def test_paths_that_leave_the_store_are_refused(folder, sealed, tmp_path, path):
     forged_reference = replace(reference, manifest=hashlib.sha256(forged).hexdigest())
     with pytest.raises(StoreError, match="leaves its folder"):
         read_stored_block(folder, forged_reference, layout, 0)
-    with pytest.raises(StoreError, match="no size and SHA-256"):
+    with pytest.raises(StoreError, match="no valid list of files"):
         files_from_json({"a": [1]}, "manifest.json")
 
 
@@ -262,7 +262,7 @@ def test_a_pickled_array_is_not_read(folder, tmp_path):
     files = files_to_json([FileRecord.of("Q.npy", (place / "Q.npy").read_bytes())])
     content = {"n_words": N_WORDS, "vocabulary": "", "files": files}
     (place / "basis.json").write_bytes(seal(content))
-    with pytest.raises(StoreError, match="describes no basis"):
+    with pytest.raises(StoreError, match="is not a valid basis"):
         read_foundation(folder, lineage)
 
 
@@ -325,7 +325,7 @@ def test_ledgers_read_only_what_is_not_known(folder, sealed):
     assert read_ledger(folder, [reference], ledger).find("a") is not None
     with pytest.raises(StoreError, match=r"shards\.parquet does not have"):
         read_ledger(folder, [reference], Ledger({}))
-    with pytest.raises(StoreError, match="holds no shard records"):
+    with pytest.raises(StoreError, match="is not a table of shard records"):
         table_from_parquet(b"PAR1", "shards.parquet")
 
 

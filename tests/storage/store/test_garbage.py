@@ -1,4 +1,4 @@
-"""Garbage: what is collected, and that no writer commits what may be."""
+"""Garbage: the files that are collected, and that no writer can commit them."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ NO_GRACE = timedelta(0)
 
 
 def grow_old(root, age=GRACE * 1.1):
-    """Let time pass by making all files older."""
+    """Simulate the passing of time by making all files older."""
     for path in Path(root).rglob("*"):
         if path.is_file():
             then = path.stat().st_mtime - age.total_seconds()
@@ -62,7 +62,7 @@ def test_garbage_is_what_no_commit_names(tmp_path):
     assert store.verify() == []
     assert [store.at(version).load() for version in range(store.version + 1)]
     collect(store.folder, list(found.values()))
-    with pytest.raises(StoreError, match="is gone, so it cannot be committed"):
+    with pytest.raises(StoreError, match="is missing, so it cannot be committed"):
         store.append(orphan)
     with pytest.raises(InvalidInput, match="give at least 0"):
         find_garbage(store.folder, timedelta(-1))
@@ -77,7 +77,7 @@ def test_ages_are_measured_by_the_clock_of_the_storage(tmp_path, monkeypatch):
         os.utime(path, (then, then))
     # a writer whose own clock is days off changes nothing
     monkeypatch.setattr(time, "time", lambda: then)
-    with pytest.raises(StoreError, match=r"begun 4\.5 days ago, too long .* \(3.5 days at most\)"):
+    with pytest.raises(StoreError, match=r"begun 4\.5 days ago and is too old .* after 3.5 days"):
         store.append(old)
     assert find_garbage(store.folder) == []
     assert len(find_garbage(store.folder, timedelta(days=3.9))) == 1
@@ -102,7 +102,7 @@ def test_a_writer_that_slept_halfway_commits_nothing(tmp_path):
     collect(store.folder, found)
     files += [file for block in blocks[half:] for file in writer.write_block(block)]
     ready = writer.seal(statistics.length_histogram, [record("b", 2)], files)
-    with pytest.raises(StoreError, match="is gone, so it cannot be committed; run it again"):
+    with pytest.raises(StoreError, match="is missing, so it cannot be committed; run this again"):
         store.append(ready)
     opened = MomentStore.open(store.url)
     assert (opened.version, opened.verify()) == (store.version, [])
@@ -114,7 +114,7 @@ def test_a_writer_looks_at_its_files_at_each_attempt(tmp_path, monkeypatch):
     put, attempts = CommitLog.put, []
 
     def overtaken(log, commit):
-        """Another writer comes first, and a file is lost meanwhile."""
+        """Another writer is faster, and a file is lost meanwhile."""
         if commit.operation == "append" and not attempts:
             attempts.append(commit.version)
             tag(store.save_model("m", model_of(0)), "live", "m")
@@ -122,7 +122,7 @@ def test_a_writer_looks_at_its_files_at_each_attempt(tmp_path, monkeypatch):
         put(log, commit)
 
     monkeypatch.setattr(CommitLog, "put", overtaken)
-    with pytest.raises(StoreError, match=r"shards\.parquet is gone, so it cannot be committed"):
+    with pytest.raises(StoreError, match=r"shards\.parquet is missing, so it cannot be committed"):
         store.append(ready)
     assert attempts == [2]
     assert MomentStore.open(store.url).verify() == []
@@ -135,7 +135,7 @@ def test_what_was_written_again_is_as_old_as_its_beginning(tmp_path, monkeypatch
     grow_old(Path(store.url) / ready.written.folder, -GRACE * 0.6)
     now = Folder.clock
     monkeypatch.setattr(Folder, "clock", lambda folder: now(folder) + GRACE * 0.6)
-    with pytest.raises(StoreError, match=r"begun 4\.2 days ago, too long to be committed"):
+    with pytest.raises(StoreError, match=r"begun 4\.2 days ago and is too old to be committed"):
         store.append(ready)
 
 
@@ -152,7 +152,7 @@ def test_a_writer_asleep_between_its_last_look_and_its_commit_is_refused(tmp_pat
         put(log, commit)
 
     monkeypatch.setattr(CommitLog, "put", asleep)
-    with pytest.raises(StoreError, match="is gone, so it cannot be committed; run it again"):
+    with pytest.raises(StoreError, match="is missing, so it cannot be committed; run this again"):
         store.append(ready)
     opened = MomentStore.open(store.url)
     assert opened.verify() == []
@@ -169,7 +169,7 @@ def test_files_that_go_while_the_change_is_judged_are_said_to_be_gone(tmp_path, 
         return recounted(*arguments)
 
     monkeypatch.setattr(forgetting, "recounted", judged_too_late)
-    with pytest.raises(StoreError, match="is gone, so it cannot be committed; run it again"):
+    with pytest.raises(StoreError, match="is missing, so it cannot be committed; run this again"):
         forgetting.commit_recount(store, Recount("forget", "", removed=(taken,)))
     assert MomentStore.open(store.url).verify() == []
 
@@ -192,7 +192,7 @@ def test_what_was_committed_since_it_was_found_stays(tmp_path):
     ready = segment(store, {"b": 2})
     found = find_garbage(store.folder, NO_GRACE)
     grown = store.append(ready)
-    with pytest.raises(StoreError, match="was committed since it was found; run it again"):
+    with pytest.raises(StoreError, match="has been committed; run this again"):
         collect(store.folder, found)
     assert grown.latest().verify() == []
 

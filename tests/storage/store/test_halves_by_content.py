@@ -1,4 +1,4 @@
-"""Records of shards are of halves by what they hold, in every kind that a store keeps."""
+"""Halves by content, for every kind of statistics in a store."""
 
 import itertools
 import json
@@ -118,7 +118,7 @@ def counted(store, shards, limits=ReadLimits()):
 
 @pytest.fixture(params=KINDS)
 def kept(request):
-    """A store of a kind, and records of it."""
+    """A store of a kind, with some records."""
     create, draw = KINDS[request.param]
     rng = np.random.default_rng(7)
     return create(f"memory://{uuid.uuid4().hex}"), [draw(rng) for _ in range(60)]
@@ -176,7 +176,7 @@ def test_a_store_says_its_rule_and_keeps_out_writers_of_before(kept):
     statistics = counted(by_place, [shard])
     said = replace(size, documents=statistics.totals.n_documents, tokens=statistics.totals.n_tokens)
     late = by_place.write_segment(statistics, [said])
-    with pytest.raises(ForeignStatistics, match="by their places, the store keeps others"):
+    with pytest.raises(ForeignStatistics, match="by place, and the store now has others"):
         store.append(late)
     in_turn = counted(by_place, [shard])
     whole = counted(store, [shard])
@@ -219,7 +219,7 @@ def test_a_store_of_halves_by_place_is_turned_over_by_a_lineage_aside(tmp_path):
         shard.url, shard.size, fingerprint(shard), totals.n_documents, totals.n_tokens
     )
     ready: Segment = aside.write_segment(statistics, [record])
-    with pytest.raises(ForeignStatistics, match="by their places"):
+    with pytest.raises(ForeignStatistics, match="by place,"):
         stage_segment(staged, replace(ready, halves_by_content=False))
     assert stage_segment(staged, ready).commit.staged.segments
 

@@ -1,4 +1,4 @@
-"""Stores of sequences that go on in other shards: any order, forgotten, compacted, versions."""
+"""Stores of sequences that continue in other shards: any order, forgets, compactions, versions."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -34,7 +34,7 @@ def odd_of(names):
 
 
 def statistics_of(parts):
-    """Of pieces (name, from, symbols)."""
+    """Statistics of pieces (name, from, symbols)."""
     names = [name for name, _, _ in parts]
     batch = SymbolBatch.of([symbols for *_, symbols in parts], odd_of(names))
     first, last = edges_of(batch.offsets, batch.symbols)
@@ -64,7 +64,7 @@ def compacted(store):
 
 
 def one_pass(shards):
-    """Over the sequences of some shards; None of nothing."""
+    """Statistics of the whole sequences of some shards; None without sequences."""
     places = {}
     for parts in shards:
         for name, begin, symbols in parts:

@@ -1,4 +1,4 @@
-"""Kinds: what is no count of words goes into a store, is summed, verified and forgotten as well."""
+"""Kinds: stores sum, verify and forget statistics that are not word counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GRID = 7
 
 @dataclass(frozen=True)
 class NumberTotals:
-    """How many vectors of integers there are."""
+    """Number of vectors of integers."""
 
     n_documents: int
     bound: ClassVar[int] = 0
@@ -82,7 +82,7 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Grid:
-    """What vectors are gathered on: an offset."""
+    """Foundation of vectors: an offset."""
 
     offset: np.ndarray
     kind: ClassVar[str] = "grid"
@@ -217,6 +217,6 @@ def test_their_damage_is_told(tmp_path, grid):
 def test_a_kind_that_is_not_known_is_named(tmp_path, grid, monkeypatch):
     store_of(tmp_path / "store", grid)
     monkeypatch.setattr(foundations, "KINDS", KINDS)
-    known = "kind 'grid'.*knows counts, views, sequences, vectors, edges, sets; install a newer one"
+    known = "kind 'grid'.*supports counts, views, sequences, vectors, edges, sets; install"
     with pytest.raises(StoreError, match=known):
         MomentStore.open(str(tmp_path / "store"))

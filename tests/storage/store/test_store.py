@@ -78,7 +78,7 @@ def s3():
 
 
 def test_a_bucket_that_is_not_there_is_no_missing_store(s3):
-    absent = r"s3://absent/store: the bucket 'absent' does not exist; make it"
+    absent = r"s3://absent/store: the bucket 'absent' does not exist; create it"
     with pytest.raises(StoreError, match=absent):
         MomentStore.open("s3://absent/store", storage_options=s3)
     with pytest.raises(StoreError, match="there is no store at s3://bucket/nowhere"):
@@ -95,7 +95,7 @@ def test_a_pattern_in_a_bucket_that_is_not_there_names_it(s3, none_is_fine):
 
 @pytest.fixture(params=["local", "memory", "s3"])
 def place(request, tmp_path):
-    """URL and storage options of a store to be."""
+    """URL and storage options for a new store."""
     if request.param == "local":
         return str(tmp_path / "store"), None
     if request.param == "memory":
@@ -256,7 +256,7 @@ def test_a_file_that_is_gone_cut_or_too_many_is_told_on_opening(place):
             sound.latest()
         store.folder.write(name, whole)
     store.folder.write(f"{chunk}.copy", b"")
-    with pytest.raises(StoreError, match=r"copy is in no manifest; move it out of the store"):
+    with pytest.raises(StoreError, match=r"copy is not in the manifest; move it out of the store"):
         MomentStore.open(url, storage_options=options)
     assert MomentStore.open(url, storage_options=options, whole=False).commit == store.commit
     store.folder.delete([f"{chunk}.copy"])
@@ -265,7 +265,7 @@ def test_a_file_that_is_gone_cut_or_too_many_is_told_on_opening(place):
 
 @pytest.fixture
 def touched(monkeypatch):
-    """Names of the files read and the folders listed since it was cleared."""
+    """Names of the files read and folders listed after the last clear."""
     names = []
     find_all, files = Folder.find_all, Folder.files
 
@@ -306,7 +306,9 @@ def test_what_an_open_store_knows_is_not_checked_again(store, touched):
 def test_a_second_creation_is_refused_with_the_remedy(place):
     url, options = place
     create(url, options)
-    with pytest.raises(StoreError, match=r"already; open it with .* or create the new one at"):
+    with pytest.raises(
+        StoreError, match=r"there is already a store .* open it with .* or create the new one at"
+    ):
         create(url, options)
 
 
@@ -330,7 +332,7 @@ def test_a_failed_creation_is_no_store_and_hinders_none(tmp_path, monkeypatch):
         patch.setattr(CommitLog, "put", killed)
         with pytest.raises(KeyboardInterrupt):
             create(url)
-    with pytest.raises(StoreError, match="create it again"):
+    with pytest.raises(StoreError, match="create the store again"):
         MomentStore.open(url)
     assert create(url).verify() == []
 
@@ -398,13 +400,13 @@ def test_skipped_shards_alone_are_a_commit(store):
     assert after.commit.segments == ()
     assert after.latest().commit.skipped == (("s3://a", "not UTF-8"),)
     assert store.append(None, skipped=[("b", "gone")]).version == 2
-    with pytest.raises(InvalidInput, match="neither a counted nor a skipped shard"):
+    with pytest.raises(InvalidInput, match="neither counted nor skipped shards"):
         store.append(None)
 
 
 def test_segments_that_do_not_fit_are_refused(store):
     segment = sealed(store, counted(), "a")
-    with pytest.raises(ForeignStatistics, match="gather the statistics with the store's basis"):
+    with pytest.raises(ForeignStatistics, match="count the shards with the store's basis"):
         store.append(replace(segment, basis="0" * 64))
     large = replace(segment.reference, largest=2**61)
     grown = store.append(replace(segment, reference=large))
@@ -458,7 +460,7 @@ def test_models_never_change(store):
     assert same_model(second.load_model(), model_of(1))
     assert same_model(second.load_model("b.1"), model_of(0))
     for stale in (store, first, second):
-        with pytest.raises(StoreError, match=r"'b.1' already; models never change, take a new"):
+        with pytest.raises(StoreError, match=r"'b.1'; models never change, choose a new"):
             stale.save_model("b.1", model_of(2))
     assert same_model(store.latest().load_model("b.1"), model_of(0))
     with pytest.raises(StoreError, match="no model 'c'; it has b.1, a"):
@@ -492,7 +494,7 @@ def test_damage_to_any_file_is_found_by_verify(store):
     assert store.verify() == []
     (Path(store.url) / "segments" / store.commit.segments[0].id / "stray").write_text("")
     [problem] = store.verify()
-    assert problem.endswith("stray is in no manifest")
+    assert problem.endswith("stray is not in the manifest")
 
 
 @pytest.mark.parametrize(
@@ -578,7 +580,7 @@ def test_segments_of_another_basis_are_found(store):
     segment = writer.seal(statistics.length_histogram, [shard_of(statistics, "a")], files)
     forged = store.append(replace(segment, basis=BASIS.fingerprint))
     [problem] = forged.verify()
-    assert problem.endswith("is of another basis or vocabulary")
+    assert problem.endswith("has another basis or vocabulary")
 
 
 def test_manifests_that_leave_the_store_are_refused(store):
@@ -588,7 +590,7 @@ def test_manifests_that_leave_the_store_are_refused(store):
     content = unseal(path.read_bytes(), "")
     content["files"]["../../../../etc/passwd"] = [1, "0" * 64]
     path.write_bytes(seal(content))
-    with pytest.raises(StoreError, match="not the manifest that was committed"):
+    with pytest.raises(StoreError, match="differs from the committed manifest"):
         store.load()
     assert store.verify()
 
@@ -597,13 +599,13 @@ def test_formats_of_later_versions_are_refused_by_name(store):
     path = Path(store.url) / "format.json"
     content = unseal(path.read_bytes(), "")
     path.write_bytes(seal({**content, "min_reader": 7}))
-    with pytest.raises(FormatError, match=r"store format 7, this one knows 6; upgrade"):
+    with pytest.raises(FormatError, match=r"store format 7, and this one supports 6; upgrade"):
         MomentStore.open(store.url)
     path.write_bytes(seal({**content, "min_writer": 7, "of a later version": [1]}))
     reader = MomentStore.open(store.url)
     assert reader.format.unknown == {"of a later version": [1]}
     for snapshot in (reader, store):
-        with pytest.raises(FormatError, match=r"may be written only by .* format 7"):
+        with pytest.raises(FormatError, match=r"needs a version of streaming-moments .* format 7"):
             append(snapshot, counted(), "a")
     for wrong in (b"{}", b"[]", b"\xff", b"", seal({"format": 1, "min_reader": 1})):
         path.write_bytes(wrong)

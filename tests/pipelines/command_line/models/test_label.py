@@ -79,7 +79,7 @@ def test_labels_are_commits_and_are_shown_with_the_topics(run, store, listed, tm
 def test_labels_are_short_lines_of_topics_that_are_there(run, store):
     for text in ("", " ", "a" * 101, "two\nlines", "\x1b[2J"):
         if text:
-            with pytest.raises(InvalidInput, match="cannot be called"):
+            with pytest.raises(InvalidInput, match="cannot be named"):
                 label(store, 0, text)
     with pytest.raises(InvalidInput, match="topics 0 to 2, not 3"):
         label(store, 3, "none")

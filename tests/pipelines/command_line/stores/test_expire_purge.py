@@ -111,7 +111,7 @@ def test_expire_drops_versions_and_log_says_where_history_begins(run, store):
         code, _, err = run(*command)
         assert (code, err.count("\n")) == (2, 1)
         assert "version 1 of" in err
-        assert "was expired" in err
+        assert "has expired" in err
     assert run("verify", url) == (0, "version 5 is sound\n", "")
     assert run("topics", url, "--model", "early")[0] == 0
     code, out, _ = run("expire", url, "--keep", 1, "--older-than", "0s", "--models", "--json")
