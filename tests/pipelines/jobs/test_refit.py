@@ -101,7 +101,7 @@ def test_blocks_are_read_again_where_memory_is_short(store, embedded, monkeypatc
         found.topics, refit(store, 4, 1.0, Run(embedded), method, refine=3).topics
     )
     # a half its own start, a round, and its likelihood by the other
-    assert len(read) == (7 + 3 + 3 + 2 * 3 + 1) * store.row_blocks
+    assert len(read) == (5 + 3 + 3 + 2 * 3 + 1) * store.row_blocks
     with pytest.raises(BoundExceeded, match=r"refit of 4 topics needs \d+ MiB .* budget is 64 MiB"):
         refit(store, 4, 1.0, Run(dataclasses.replace(embedded, memory=64 * MEBIBYTE)))
 
