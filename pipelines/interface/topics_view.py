@@ -159,9 +159,10 @@ class Topics:
         return np.where(words > 0, found.batch.lengths / np.maximum(words, 1), 1.0)
 
     def to_frame(self, number: int = _SHOWN) -> DataFrame:
-        """Return a pandas frame with a row for each topic: share, coherence, top words in one text.
+        """Return a pandas frame with a row for each topic: name, share, error bar, top words.
 
-        The label comes first, if any topic has one.
+        The name is the label of a topic, or its two top words. Labels have a column of their own,
+        which comes first, if any topic has one.
         """
         return self._columns(number).to_frame("topic")
 
@@ -174,7 +175,10 @@ class Topics:
         if self.labels:
             called = (self.labels.get(topic, "") for topic in range(self.model.n_topics))
             found["label"] = Column.of_values(called)
+        found["name"] = Column.of_values(self.names)
         found["share"] = Column(self.model.weights)
+        if self.model.topic_bars is not None:
+            found["bar"] = Column(self.model.topic_bars)
         known = {key: coherence_of(self.model, key) for key in COHERENCES}
         found |= {key: Column(np.asarray(one)) for key, one in known.items() if one is not None}
         found["words"] = Column.of_values(" ".join(words) for words in self.top_words(number))
@@ -295,8 +299,18 @@ def _require_texts(texts: object) -> list[str]:
         raise InvalidInput(
             f"the texts are of type {type(texts).__name__}; give a list of texts, each a document"
         )
+    if hasattr(texts, "columns"):
+        # iterating over a frame gives the names of its columns
+        raise InvalidInput(
+            f"the texts are a table with columns {', '.join(map(str, texts.columns))}; give the "
+            "column of the texts, such as frame['text']"
+        )
     listed = list(texts)
     for place, text in enumerate(listed):
+        if text is None or text != text:
+            raise InvalidInput(
+                f"text {place} is missing; leave it out, in pandas by frame['text'].dropna()"
+            )
         if not isinstance(text, str):
             raise InvalidInput(
                 f"text {place} is of type {type(text).__name__}; give texts as str, decoded"
