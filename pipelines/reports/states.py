@@ -113,7 +113,7 @@ def no_bars(model: Any, halves: bool) -> str:
     >>> from streaming_moments.models.topics import TopicModel
     >>> model = TopicModel.from_topics(np.full((2, 1), 0.5), np.ones(1))
     >>> no_bars(model, halves=True)
-    'no error bars: a half of the records alone does not hold this model; count more, or fit fewer'
+    'no error bars: one half of the records cannot support this model; ...'
     """
     if not model.compares_halves or getattr(model, model.halves_give) is not None:
         return ""

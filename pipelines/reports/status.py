@@ -291,7 +291,7 @@ def too_few_line(model: Any) -> str:
     >>> from streaming_moments.models.topics import TopicModel
     >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
     >>> too_few_line(replace(model, documents=4))
-    '4 documents are too few for 2 topics, so what is shown is mostly chance; count at least 100, \
+    '4 documents are too few for 2 topics, so the result is mostly chance; count at least 100, \
 better some thousands'
     """
     fewest, each = model.fewest

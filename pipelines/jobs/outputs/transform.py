@@ -115,13 +115,12 @@ class TransformResult:
             told.append(f"outside the vocabulary: {share:.1%} of {words:,} words")
         if self.foreign:
             told.append(
-                f"{self.foreign:,} documents have no topic, because under "
+                f"{self.foreign:,} documents have no topic, as under "
                 f"{self.foreign_below:.0%} of their words are in the vocabulary"
             )
         if self.empty:
             told.append(
-                f"{self.empty:,} documents have no topic, because none of their words is in the "
-                "vocabulary"
+                f"{self.empty:,} documents have no topic, as they have no word of the vocabulary"
             )
         return told
 

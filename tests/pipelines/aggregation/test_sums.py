@@ -317,7 +317,7 @@ def test_workers_that_never_reach_one_another_end_the_update(store, shards, four
         raise exchange.SumsLost("tcp://10.0.0.7:1 does not answer")
 
     monkeypatch.setattr(ProcessSums, "rows", unreached)
-    with pytest.raises(WorkersLost, match=r"11 times in a row .*10.0.0.7:1 does not answer"):
+    with pytest.raises(WorkersLost, match=r"11 times in a row: .*10.0.0.7:1 does not answer"):
         update(store, list_shards([str(shards)]), Run(four))
     assert MomentStore.open(store.url).version == store.version
 

@@ -160,7 +160,7 @@ def test_models_are_kept_with_their_version(store, embedded):
     assert np.array_equal(again.topics, model.topics)
     assert again.attributes() == model.attributes()
     assert kept.models["three"].version == store.version
-    with pytest.raises(StoreError, match="'three' already"):
+    with pytest.raises(StoreError, match="already a model 'three'"):
         kept.save_model("three", model)
     with pytest.raises(StoreError, match="no model 'four'"):
         kept.load_model("four")

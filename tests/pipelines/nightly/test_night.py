@@ -114,7 +114,7 @@ def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, mo
     auto = {"topics": "auto", "alpha0": 1.0, "refine": "auto"}
     section = config_of({**night, "refit": auto}, "night.toml").refit
     if not halves:
-        with pytest.raises(InvalidInput, match="give a number to topics and refine in .refit."):
+        with pytest.raises(InvalidInput, match="give a number for topics and refine in .refit."):
             chosen_model(source, section, Run(embedded))
         return
     found = chosen_model(source, section, Run(embedded, tell=told.append)).model
