@@ -159,7 +159,7 @@ def test_what_cannot_be_polished_says_why():
 
 
 def test_a_sequence_that_no_path_explains_gives_each_place_one_state():
-    """States that never change: the second half of a sequence contradicts the first, to underflow."""
+    """States never change, but the second half of the sequence contradicts the first."""
     half = STRETCH // 2
     emission = np.zeros((2000, 2))
     emission[[0, 1], [0, 1]] = 1.0
