@@ -29,7 +29,7 @@ Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # values, mask of kno
 class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  # type: ignore[misc]
     """Tree of hidden states for categorical columns, from counts of pairs and triples.
 
-    Trees of several shapes are fitted, and the one is taken that predicts columns held out best:
+    Trees of several shapes are fitted. The model is the one that predicts columns held out best:
     `model_.shape` names it, `model_.shape_scores` has the scores of all.
 
     `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing. After

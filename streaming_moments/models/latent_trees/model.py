@@ -124,7 +124,7 @@ class LatentTree(StoredModel):
     """Tree that joins the columns of a table, mostly by inner nodes with hidden states.
 
     Given the state of a node, the subtrees beyond its edges are independent. A fit compares several
-    shapes of trees and takes the one that predicts best.
+    shapes of trees and keeps the one that predicts best.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class LatentTree(StoredModel):
         Mean log-probability, in nats, of a column given the two that tell most of it, in one half
         of the rows under a tree of the other half, of each shape.
     held_out : HeldOut, optional
-        That of the shape taken; None if the statistics have no halves.
+        That of the chosen shape; None if the statistics have no halves.
     vocabulary, basis : str
         Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional
@@ -284,7 +284,7 @@ class LatentTree(StoredModel):
         )
         found = fitted_shapes(measured, options)
         scored = {name: one.held_out(measured) for name, one in found.items()}
-        held_out = {name: one for name, one in scored.items() if one is not None}
+        held_out = {name: one for name, one in scored.items() if one and np.isfinite(one.mean)}
         taken = taken_of(held_out, found)
         one = found[taken]
         own = [tables.marginal(column) for column in range(tables.table.number)]

@@ -232,7 +232,7 @@ def _joint(
     known: Mapping[int, NodeStates],
     tables: PairTables,
 ) -> NDArray[np.float64]:
-    """Joint distribution of two adjacent nodes, of which each is a column or hidden."""
+    """Joint distribution of two adjacent nodes, columns or hidden ones."""
     one, other = edge
     if max(edge) < structure.leaves:
         return tables.joint(one, other)

@@ -70,7 +70,7 @@ class TreeReader:
 
 
 def improved(model: LatentTree, expected: ExpectedTables) -> LatentTree:
-    """Tree after a pass: likeliest given the expected sums, with a row of each node's own added."""
+    """Tree after a pass: maximum likelihood, with a row of each node's own distribution added."""
     sums = tuple(one / UNIT for one in expected.tables(model.tree))
     return replace(model, tree=with_tables(model.tree, sums))
 

@@ -28,14 +28,15 @@ def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -
 
 
 def with_tables(tree: DirectedTree, sums: tuple[NDArray[np.float64], ...]) -> DirectedTree:
-    """Likeliest tree of expected rows, to each state of which own rows are added.
+    """Tree of maximum likelihood of expected rows, with own rows added to each state.
 
-    A state without rows keeps its row of a table.
+    A state without rows keeps its row of a table. No probability is 0, as one more row is spread
+    over all states of a node.
     """
     made = []
     for cells, before in zip(sums, tree.tables, strict=True):
         rows, own = cells.sum(axis=1, keepdims=True), cells.sum(axis=0)
-        own = own / max(own.sum(), np.finfo(float).tiny)
+        own = (own + OWN_ROWS / own.size) / (own.sum() + OWN_ROWS)
         made.append(np.where(rows > 0, (cells + OWN_ROWS * own) / (rows + OWN_ROWS), before))
     return DirectedTree(tree.parents, tree.columns, tuple(made))
 
