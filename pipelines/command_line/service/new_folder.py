@@ -69,8 +69,9 @@ def write_folder(folder: Path, today: date) -> str:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{folder} exists and is not an empty folder; give another name")
-    hidden = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
-    made = folder if folder.exists() else hidden
+    made = folder
+    if not folder.exists():
+        made = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
     try:
         made.mkdir(parents=True, exist_ok=True)
         (made / "service.toml").write_text(_SERVICE, encoding="utf-8")
@@ -80,11 +81,13 @@ def write_folder(folder: Path, today: date) -> str:
             lines = "".join(json.dumps(document) + "\n" for document in documents)
             (made / "documents" / f"{day}.jsonl").write_text(lines, encoding="utf-8")
         token = add_token(made / "tokens.json", "admin", Role.ADMIN)
-        made.rename(folder)
+        if made != folder:
+            made.rename(folder)
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be written ({error.strerror})") from error
     finally:
-        shutil.rmtree(hidden, ignore_errors=True)
+        if made != folder:
+            shutil.rmtree(made, ignore_errors=True)
     return token
 
 

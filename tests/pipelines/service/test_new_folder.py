@@ -102,6 +102,13 @@ def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["shop"]
 
 
+def test_the_current_folder_may_be_that_of_a_service(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("serve", "--init", ".")[0] == 0
+    assert sorted(path.name for path in tmp_path.glob("[!.]*")) == FILES
+    assert read_service("service.toml").tokens == "tokens.json"
+
+
 def test_it_writes_over_nothing(run, tmp_path):
     (tmp_path / "empty").mkdir()
     assert run("serve", "--init", tmp_path / "empty")[0] == 0
