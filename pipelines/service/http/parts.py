@@ -127,8 +127,8 @@ async def over_time(service: Service, request: Request) -> Response:
 
 _NO_DAYS = (
     "The store has no shares over time: its documents have no dates, or it counted documents of "
-    "several months together. Documents that are sent to this service have the day of their date. A "
-    "shard from elsewhere needs a day in its name, as 2026-11-26.jsonl."
+    "several months together. Documents that are sent to this service have the day of their date. "
+    "A shard from elsewhere needs a day in its name, as 2026-11-26.jsonl."
 )
 
 
