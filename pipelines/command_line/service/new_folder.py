@@ -6,6 +6,7 @@ import json
 import random
 from datetime import date, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from streaming_moments.errors import InvalidInput
@@ -59,16 +60,23 @@ _SENTENCES = (
 def write_folder(folder: Path, today: date) -> str:
     """Write the files of a service into a new folder, and return the token of its admin.
 
-    The example documents are of the days before `today`. InvalidInput if the folder holds anything.
+    The example documents are of the days before `today`. If a file cannot be written, no file
+    remains. InvalidInput if the folder holds anything.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{folder} exists and is not an empty folder; give another name")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "service.toml").write_text(_SERVICE, encoding="utf-8")
-    (folder / "night.toml").write_text(_NIGHT, encoding="utf-8")
     lines = [json.dumps(document) + "\n" for document in _examples(today)]
-    (folder / "documents.jsonl").write_text("".join(lines), encoding="utf-8")
-    return add_token(folder / "tokens.json", "admin", Role.ADMIN)
+    # a full disk or Ctrl-C then leaves an empty folder, in which the same command runs again
+    with TemporaryDirectory(prefix=".new-", dir=folder) as name:
+        staged = Path(name)
+        (staged / "documents.jsonl").write_text("".join(lines), encoding="utf-8")
+        (staged / "night.toml").write_text(_NIGHT, encoding="utf-8")
+        (staged / "service.toml").write_text(_SERVICE, encoding="utf-8")
+        token = add_token(staged / "tokens.json", "admin", Role.ADMIN)
+        for path in staged.glob("[!.]*"):
+            path.rename(folder / path.name)
+    return token
 
 
 def _examples(today: date) -> list[dict[str, str]]:

@@ -1,6 +1,8 @@
 """serve --init: a folder in which a service runs as it is."""
 
+import errno
 import json
+import os
 import re
 import tomllib
 from datetime import date
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from streaming_moments.pipelines.command_line.service import new_folder
 from streaming_moments.pipelines.command_line.service.new_folder import write_folder
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.service.config import night_of, read_service
@@ -33,7 +36,7 @@ def test_from_the_folder_to_a_topic_page_and_the_next_night(run, shop, start):
     commands = re.findall(r"^  streaming-moments (.*?)(?:  +#.*)?$", shop, re.MULTILINE)
     assert commands == ["nightly night.toml", "serve service.toml"]
     code, out, _ = run(*commands[0].split())
-    assert (code, out) == (0, "published; 1 shards counted, model night-v1\n")
+    assert (code, out) == (0, "published; 1 shard counted, model night-v1\n")
     store = MomentStore.open("store")
     assert store.policy.languages == ("english",)
     [report] = Path("reports").glob("night-*.json")
@@ -88,6 +91,19 @@ def test_it_writes_over_nothing(run, tmp_path):
         assert "is not an empty folder; give another name" in err
     assert before == {path.name: path.read_bytes() for path in (tmp_path / "empty").iterdir()}
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_write_that_fails_leaves_no_file(run, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(new_folder, "add_token", full)  # the last file
+        code, out, err = run("serve", "--init", tmp_path / "new")
+    assert (code, out) == (2, "")
+    assert "No space left on device" in err
+    assert [*(tmp_path / "new").iterdir()] == []
+    assert run("serve", "--init", tmp_path / "new")[0] == 0
 
 
 @pytest.mark.parametrize("arguments", [(), ("service.toml", "--init", "new")])
