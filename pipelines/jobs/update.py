@@ -304,8 +304,8 @@ def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
     more = f"; and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
     return InvalidInput(
         f"{len(changed)} counted shards have new content: {lines}{more}. Put the old content "
-        "back, or give new content a new name. Or count it instead with --replace, and give "
-        "the old content with --old URL if no segment holds it alone"
+        "back or give new content a new name, or count it instead with `streaming-moments update "
+        "STORE SHARDS --replace`"
     )
 
 

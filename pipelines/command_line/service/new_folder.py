@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-import secrets
-import shutil
 from datetime import date, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from streaming_moments.errors import InvalidInput
@@ -64,30 +63,27 @@ _SENTENCES = (
 def write_folder(folder: Path, today: date) -> str:
     """Write the files of a service into a new folder, and return the token of its admin.
 
-    The example documents are of days up to `today`. A new folder appears as a whole. InvalidInput
-    if the folder holds anything.
+    The example documents are of days up to `today`. If a file cannot be written, no file remains.
+    InvalidInput if the folder holds anything or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{folder} exists and is not an empty folder; give another name")
-    made = folder
-    if not folder.exists():
-        made = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
     try:
-        made.mkdir(parents=True, exist_ok=True)
-        (made / "service.toml").write_text(_SERVICE, encoding="utf-8")
-        (made / "night.toml").write_text(_NIGHT, encoding="utf-8")
-        (made / "documents").mkdir()
-        for day, documents in _examples(today).items():
-            lines = "".join(json.dumps(document) + "\n" for document in documents)
-            (made / "documents" / f"{day}.jsonl").write_text(lines, encoding="utf-8")
-        token = add_token(made / "tokens.json", "admin", Role.ADMIN)
-        if made != folder:
-            made.rename(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        # a full disk or Ctrl-C then leaves an empty folder, in which the same command runs again
+        with TemporaryDirectory(prefix=".new-", dir=folder) as name:
+            staged = Path(name)
+            (staged / "service.toml").write_text(_SERVICE, encoding="utf-8")
+            (staged / "night.toml").write_text(_NIGHT, encoding="utf-8")
+            (staged / "documents").mkdir()
+            for day, documents in _examples(today).items():
+                lines = "".join(json.dumps(document) + "\n" for document in documents)
+                (staged / "documents" / f"{day}.jsonl").write_text(lines, encoding="utf-8")
+            token = add_token(staged / "tokens.json", "admin", Role.ADMIN)
+            for path in staged.glob("[!.]*"):
+                path.rename(folder / path.name)
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be written ({error.strerror})") from error
-    finally:
-        if made != folder:
-            shutil.rmtree(made, ignore_errors=True)
     return token
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from streaming_moments import create_store
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster.progress import StepLines
+from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
 from streaming_moments.pipelines.jobs.candidates import Candidate, HeldOut, Selection
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 
@@ -62,15 +62,17 @@ def test_jobs_report_their_steps(store, records, capsys):
 
 def test_steps_are_reported_as_they_first_end_and_now_and_then():
     lines = []
-    steps = StepLines(lines.append, every=1e9)
+    steps = ProgressLines(lines.append, every=1e9, ends=True)
     for _ in range(2):
         for done in range(1, 4):
             steps.advance("reading", done, 3)
     steps.advance("writing", 1, 2000)
     assert lines == ["reading: 3 of 3"]
-    often = StepLines(lines.append, every=0.0)
-    often.advance("writing", 1, 2000)
-    assert lines[-1] == "writing: 1 of 2,000"
+    seconds = iter([0.0, 0.0, 10.0])
+    often = ProgressLines(lines.append, every=10.0, clock=lambda: next(seconds), ends=True)
+    for done in (0, 500):
+        often.advance("writing", done, 2000)
+    assert lines[1:] == ["writing: 500 of 2,000 (25%) after 10 s, about 30 s left"]
 
 
 def test_a_selection_prints_a_line_and_is_a_frame(selection):

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.command_line.service import new_folder
 from streaming_moments.pipelines.command_line.service.new_folder import write_folder
 from streaming_moments.pipelines.nightly.config import read_config
@@ -89,19 +88,6 @@ def contents(folder):
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
-    def full(path, name, role):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(new_folder, "add_token", full)
-    with pytest.raises(InvalidInput, match="shop cannot be written .No space left"):
-        write_folder(tmp_path / "shop", date(2026, 3, 1))
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.undo()
-    assert write_folder(tmp_path / "shop", date(2026, 3, 1)).startswith("sm_")
-    assert [path.name for path in tmp_path.iterdir()] == ["shop"]
-
-
 def test_the_current_folder_may_be_that_of_a_service(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("serve", "--init", ".")[0] == 0
@@ -121,6 +107,19 @@ def test_it_writes_over_nothing(run, tmp_path):
         assert "is not an empty folder; give another name" in err
     assert before == contents(tmp_path / "empty")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_write_that_fails_leaves_no_file(run, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(new_folder, "add_token", full)  # the last file
+        code, out, err = run("serve", "--init", tmp_path / "new")
+    assert (code, out) == (2, "")
+    assert "new cannot be written (No space left on device)" in err
+    assert [*(tmp_path / "new").iterdir()] == []
+    assert run("serve", "--init", tmp_path / "new")[0] == 0
 
 
 @pytest.mark.parametrize("arguments", [(), ("service.toml", "--init", "new")])
