@@ -108,6 +108,16 @@ def _refuse_alpha(model: Any, alpha: bool) -> None:
         raise InvalidInput(f"model {model.name} has no alpha to learn; leave alpha out")
 
 
+def _require_one(model: Any, alpha: bool) -> None:
+    """Refuse models with several states in a record, or communities of a node, too."""
+    _refuse_alpha(model, alpha)
+    if model.alpha0:
+        raise InvalidInput(
+            f"model {model.name} has alpha0 {model.alpha0:g}, so several {model.numbered} at once; "
+            "polish one with alpha0 0"
+        )
+
+
 _OF_DOCUMENTS = Passes(
     polishing.ExpectedCounts,
     lambda model, foundation: polishing.Reader(model),
@@ -162,7 +172,7 @@ _OF_VIEWS = Passes(
     ("rows", "left", "right", "weights"),
     view_passes.RULES,
     lambda model: (sum(map(len, model.tables.values())), model.n_topics),
-    view_passes.require_one_state,
+    _require_one,
     OF_EM,
     begun=view_passes.begun,
 )
@@ -184,7 +194,7 @@ _OF_EDGES = Passes(
     ("memberships", "mixing"),
     edge_passes.RULES,
     lambda model: model.memberships.shape,
-    edge_passes.require_one_community,
+    _require_one,
     OF_EM,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(
