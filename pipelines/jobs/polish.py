@@ -174,7 +174,8 @@ def polish(
                 f"{len(total.bad)} that could not be; give shards with records like those of the "
                 "store"
             )
-        before, model = model, family.improved(model, total.expected, store.foundation, alpha)
+        sums, before = total.expected, model
+        model = family.after(number, before, sums, store.foundation, alpha)
         if passes == AUTO and family.settled(before, model):
             break
     assert total is not None
