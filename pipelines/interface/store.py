@@ -6,14 +6,15 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from distributed import Client
 
-from streaming_moments.arguments import checked, require_fitting
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.alpha0 import WITHOUT_HALVES
 from streaming_moments.models.base import Model
+from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import models_of
 from streaming_moments.models.stored import outcome_of
@@ -27,6 +28,7 @@ from streaming_moments.pipelines.interface.reading import (
     require_idle,
 )
 from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.pipelines.interface.remedies import store_door
 from streaming_moments.pipelines.interface.running import PACKAGE, running, warn_caller
 from streaming_moments.pipelines.interface.shares_view import SharesOverTime
 from streaming_moments.pipelines.interface.topics_view import Topics
@@ -36,6 +38,7 @@ from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
+from streaming_moments.pipelines.jobs.polish import polish_stored
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import select_states
@@ -50,13 +53,14 @@ from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.shards import PARTITIONS
 from streaming_moments.storage.store.store import MomentStore
 
 M = TypeVar("M", bound=Model)
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
 
 
-@checked
+@store_door
 @dataclass(frozen=True, repr=False)
 class Store:
     """A store at a version. Make one with `create_store` or `open_store`.
@@ -304,6 +308,74 @@ class Store:
         self._require_documents("select_as")
         with self._running(client, memory, verbose) as run:
             return select(self.snapshot, topics, alpha0, run, method, seed, refine)
+
+    def polish(
+        self,
+        documents: Any = None,
+        *,
+        source: str | None = None,
+        model: str | None = None,
+        passes: int | Literal["auto"] = PASSES,
+        alpha: bool = False,
+        name: str | None = None,
+        skip_bad_shards: bool = False,
+        client: Client | None = None,
+        memory: int | None = None,
+        verbose: int | bool = 0,
+    ) -> Topics | Model:
+        """Improve a stored model by passes over documents, which need not be counted.
+
+        Parameters
+        ----------
+        documents, source
+            As in `forget`; by default the shards that were counted, of the days of the model. A
+            collection is in no file, so it must be given.
+        model : str, optional
+            Name or tag of the model to start from; by default the latest.
+        passes, alpha, skip_bad_shards
+            As in `pipelines.polish`.
+        name : str, optional
+            Save the polished model in the store under this new name.
+        client, memory, verbose
+            As in `update`.
+
+        Returns
+        -------
+        Topics or Model
+            Topics of documents; a model of any other kind as it is.
+
+        Raises
+        ------
+        StoreError
+            There is no such model, or the new name exists.
+        InvalidInput, ShardError, BoundExceeded
+            As in `pipelines.polish`.
+        """
+        told: dict[str, object] = {"source": source, "model": model, "passes": passes}
+        require_fitting(Store.polish, alpha=alpha, name=name, **told)
+        at = self.snapshot.latest()
+        if documents is None and any(one.url.startswith(PARTITIONS) for one in at.ledger()):
+            raise InvalidInput(
+                "the store counted collections, which are in no file; give polish the documents "
+                "and their source, as to update"
+            )
+        with self._running(client, memory, verbose) as run:
+            on, shards = dataclasses.replace(run, tell=warn_caller), None
+            if documents is not None:
+                read = dataclasses.replace(self, snapshot=at)
+                given = Given.joined(read._given(documents, source, None, run))
+                on, shards = given.on(on), given.shards
+            done = polish_stored(
+                at, model, on, shards, passes, alpha, name, skip_bad_shards=skip_bad_shards
+            )
+            run.tell(outcome_of(done.model))
+        for error in done.result.bad:
+            warn_caller(f"left out {error}")
+        if not isinstance(done.model, TopicModel):
+            return cast("Model", done.model)
+        fitted = store_for(at, done.parent, done.model)
+        labels = (done.kept or at).models[name or done.parent].labels
+        return Topics(done.model, fitted.vocabulary, fitted.policy, labels)
 
     def refit_as(
         self,

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.arguments import checked
 from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import relevance, top_words
+from streaming_moments.pipelines.interface.remedies import store_door
 from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.html_table import html_table
@@ -31,7 +31,7 @@ _SHOWN = 10
 _RELEVANCE = 0.6
 
 
-@checked
+@store_door
 @dataclass(frozen=True, eq=False, repr=False)
 class Topics:
     """A model of topics with its words.

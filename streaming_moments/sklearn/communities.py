@@ -16,7 +16,7 @@ from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory
 from streaming_moments.quality.prediction import completion_perplexity
-from streaming_moments.sklearn.estimator import MomentTransformer
+from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -42,7 +42,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
         Sum of the Dirichlet parameters of the memberships; 0: each node has one community.
     refine : int
         Rounds of refinement by the pairs of neighbours.
-    random_state : int
+    random_state : int, RandomState or None
         Seed of the random directions of the basis.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that nodes can be added later; after
@@ -89,7 +89,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
         *,
         alpha0: float = 0.5,
         refine: int = ROUNDS,
-        random_state: int = 0,
+        random_state: RandomSeed = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
     ) -> None:
@@ -124,7 +124,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
             No node has two neighbours.
         """
         batch = self._read(X)
-        perplexity = completion_perplexity(self.model_, batch, seed=self.random_state)
+        perplexity = completion_perplexity(self.model_, batch, seed=self._seed)
         return -float(np.log(perplexity))
 
     def _begin(self, records: CountBatch) -> None:
@@ -135,7 +135,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
         _require_symmetric(records)
         k = self.n_components
         most = min(_MOST, records.n_words) if isinstance(k, str) else k
-        self._basis = Basis.from_pilot(records, most, self.random_state)
+        self._basis = Basis.from_pilot(records, most, self._seed)
 
     def _counted(self, records: CountBatch) -> MomentStatistics:
         return MomentStatistics.of(records, self._basis)

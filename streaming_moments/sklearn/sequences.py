@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel, MarkovOptions
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.estimator import MomentSampler
+from streaming_moments.sklearn.estimator import MomentSampler, RandomSeed
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
@@ -43,7 +43,7 @@ class MomentHMM(MomentSampler):
         does not have all sequences.
     sketch_columns : int, optional
         Columns of the sketch; as in `sketch_of`.
-    random_state : int
+    random_state : int, RandomState or None
         Seed of the random columns and starts.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that sequences can be added later;
@@ -88,7 +88,7 @@ class MomentHMM(MomentSampler):
         refine: int = 200,
         polish: int | Literal["auto"] = 0,
         sketch_columns: int | None = None,
-        random_state: int = 0,
+        random_state: RandomSeed = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
     ) -> None:
@@ -176,7 +176,7 @@ class MomentHMM(MomentSampler):
             raise InvalidInput(f"n_features is {n}; it must be at least 1")
         _require_known(records, n)
         words = Vocabulary(tuple(map(str, range(n))), core_of(n))
-        sketch = sketch_of(_bigrams(records, n), words, self.sketch_columns, self.random_state)
+        sketch = sketch_of(_bigrams(records, n), words, self.sketch_columns, self._seed)
         self._foundation = SequencesFoundation(words, sketch)
 
     def _counted(self, records: SymbolBatch) -> ViewStatistics:
@@ -184,7 +184,7 @@ class MomentHMM(MomentSampler):
         return self._foundation.of_sequences(records)
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
-        told: dict[str, Any] = {"refine": self.refine, "seed": self.random_state}
+        told: dict[str, Any] = {"refine": self.refine, "seed": self._seed}
         if isinstance(self.n_components, str) and statistics.totals.n_documents < 2:
             raise InvalidInput(
                 f'n_components is "{self.n_components}", which compares two halves of the '
@@ -203,7 +203,7 @@ class MomentHMM(MomentSampler):
         return self
 
     def _require_parameters(self) -> None:
-        for name in ("n_components", "refine", "random_state", "n_features"):
+        for name in ("n_components", "refine", "n_features"):
             value = getattr(self, name)
             if (name == "n_features" and value is None) or value in self._finds:
                 continue
