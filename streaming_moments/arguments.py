@@ -116,8 +116,10 @@ def _refusal(
     for name, value in given.items():
         hint = hints.get(name, Any)
         if not fits(value, hint):
-            what = type(value).__name__
-            return f"{name} is of type {what}; {_called(function)} takes {_said(hint)}"
+            what = f"of type {type(value).__name__}"
+            if isinstance(value, str) and _choices(hint):
+                what = repr(value)
+            return f"{name} is {what}; {_called(function)} takes {_said(hint)}"
     held = (one for value in given.values() for one in _each(value))
     return next(filter(None, map(_refused_field, held)), None)
 
@@ -158,7 +160,7 @@ def fits(value: object, hint: Any) -> bool:
     if isinstance(hint, TypeVar):
         hint = hint.__bound__
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, UnionType):
+    if _is_union(hint):
         return any(fits(value, one) for one in inner)
     if origin is typing.Annotated:
         return fits(value, inner[0])
@@ -189,10 +191,22 @@ def _members(protocol: type) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
+def _choices(hint: Any) -> bool:
+    """Whether a text can be of a type by its value only."""
+    parts = typing.get_args(hint) if _is_union(hint) else (hint,)
+    return any(typing.get_origin(one) is typing.Literal for one in parts) and str not in parts
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, UnionType)
+
+
 def _said(hint: Any) -> str:
     inner = typing.get_args(hint)
-    if typing.get_origin(hint) in (typing.Union, UnionType):
+    if _is_union(hint):
         return " or ".join(dict.fromkeys(map(_said, inner)))
+    if typing.get_origin(hint) is typing.Literal:
+        return " or ".join(map(repr, inner))
     if hint is NoneType:
         return "None"
     if isinstance(hint, type) and not inner:

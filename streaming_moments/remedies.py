@@ -54,8 +54,6 @@ class Remedies:
         >>> IN_MEMORY.said("split it, or raise --max-document-bytes")
         'split it, or raise --max-document-bytes of the command line'
         """
-        if "--" not in text and "`" not in text:
-            return text
         for phrase, instead in self.phrases.items():
             text = re.sub(phrase, instead, text)
         return _BARE.sub(self._of_option, _CALL.sub(self._of_call, text))
@@ -98,6 +96,12 @@ _PHRASES = MappingProxyType(
         "a larger --max-topics, or --sketch-columns": "more --sketch-columns",
         "create (?:the|a) store with ": "give ",
         "run `streaming-moments update` first": "give more",
+        r"all (\d+) rows of the pilot are equal; give .*": r"all \1 rows are equal; give others",
+        "^covariance is ": "covariance_type is ",
+        r" \(`create --passage-words`\)": "",
+        "none of the pilot's (.*) holds two vocabulary words; give .*": (
+            r"none of the \1 has two words that are counted; give documents with more words"
+        ),
     }
 )
 # of estimators, which have no store

@@ -104,7 +104,7 @@ def create_store(
             raise InvalidInput("there are no documents to sample; give some")
         made = create_kind(url, given.shards, shape, counting, options, given.on(run))
         if found := language_line(made):
-            report(found)
+            run.tell(found)
     return Store(made, storage_options)
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _METHODS = ("update", "forget", "refit", "select", "transform", "polish", "topics", "page", "label")
 
 _PHRASES = {
+    "open it with `streaming-moments update` or MomentStore.open": "open it with open_store",
+    r"write shards of one (\w+) each": r'count collections by `update(by="\1")`',
+    "give --language NAME": "give languages of CountingOptions",
     r"give --model (\w+)": r"give the class of model \1 to store.refit_as",
     r"\(`--model [^`]*`\)": "(`store.refit_as(...)`)",
     r"\bor --replace\b": "or replace=True",
@@ -50,11 +53,11 @@ def of_stores() -> Remedies:
                 options.setdefault(flag, f"{one.name} of {model.__name__}")
                 options.setdefault(f"create {flag}", said)
     for name in _METHODS:
-        for one in inspect.signature(getattr(Store, name)).parameters.values():
-            on = one.default is False
-            options[f"{name} {_flag(one.name)}"] = f"{name}({one.name}={'True' if on else '{}'})"
-            if one.name != "replace":  # `update` has one, too, which only commands have
-                options.setdefault(_flag(one.name), f"{one.name}=True" if on else one.name)
+        for given in inspect.signature(getattr(Store, name)).parameters.values():
+            flag, on = _flag(given.name), given.default is False
+            options[f"{name} {flag}"] = f"{name}({given.name}={'True' if on else '{}'})"
+            if given.name != "replace":  # `update` has one, too, which only commands have
+                options.setdefault(flag, f"{given.name}=True" if on else given.name)
     commands = {name: f"store.{name}(...)" for name in _METHODS}
     commands["create"] = "create_store(...)"
     return Remedies(options, commands, _PHRASES)

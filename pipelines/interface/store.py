@@ -17,11 +17,16 @@ from streaming_moments.models.base import Model
 from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import models_of
-from streaming_moments.models.stored import outcome_of
+from streaming_moments.models.stored import outcome_of, too_few_line
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.interface.inputs import Given, given_as, require_all_there
+from streaming_moments.pipelines.interface.inputs import (
+    Given,
+    given_as,
+    require_all_there,
+    require_same_cut,
+)
 from streaming_moments.pipelines.interface.reading import (
     options_of,
     read_by,
@@ -48,6 +53,7 @@ from streaming_moments.pipelines.reports.kinds.registry import advice_on
 from streaming_moments.pipelines.reports.outside_words import share_outside
 from streaming_moments.printing.html_table import html_table
 from streaming_moments.progress import reporter
+from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
@@ -122,6 +128,7 @@ class Store:
         documents: Any,
         *,
         source: str | None = None,
+        by: Period | None = None,
         client: Client | None = None,
         id_column: str | None = None,
         skip_bad_shards: bool = False,
@@ -139,6 +146,10 @@ class Store:
         ----------
         documents, source
             As in the class. An iterable above 128 MiB needs several commits.
+        by : {"day", "week", "month"}, optional
+            Cut an iterable with dates into these periods, each with a partition of its own, so that
+            shares over time and ranges of days have them. Later calls with more periods count
+            these only.
         client : distributed.Client, optional
             Where to count; by default threads of this process.
         id_column : str, optional
@@ -167,7 +178,7 @@ class Store:
             raise InvalidInput(f"compact_after is {compact_after}; give at least 0")
         at, there = dataclasses.replace(self, snapshot=self.snapshot.latest()), set[str]()
         with self._running(client, memory, verbose) as run:
-            for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
+            for given in at._given(documents, source, id_column, run, skip_bad_shards, True, by):
                 there.update(part.shard.url for part in given.parts)
                 shards = given.uncounted(at.snapshot.ledger())
                 if shards:
@@ -192,6 +203,7 @@ class Store:
         documents: Any,
         *,
         source: str | None = None,
+        by: Period | None = None,
         allow_again: bool = False,
         client: Client | None = None,
         memory: int | None = None,
@@ -203,7 +215,7 @@ class Store:
 
         Parameters
         ----------
-        documents, source, client, memory, verbose
+        documents, source, by, client, memory, verbose
             As in `update`; all partitions of an iterable are in memory at once.
         allow_again : bool
             Let updates count them again; also accepts documents that are forgotten already.
@@ -217,7 +229,7 @@ class Store:
         """
         at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         with self._running(client, memory, verbose) as run:
-            given = Given.joined(at._given(documents, source, None, run, apart=True))
+            given = Given.joined(at._given(documents, source, None, run, apart=True, by=by))
             left = forget(at.snapshot, given.shards, given.on(run), allow_again=allow_again)
             return dataclasses.replace(at, snapshot=left)
 
@@ -287,6 +299,8 @@ class Store:
             model = refit_by(self.snapshot, TopicModel, options, run)
             model = with_coherence(self.snapshot, model, run)
             run.tell(outcome_of(model, "documents"))
+        if few := too_few_line(model):
+            warn_caller(few)
         labels = self._kept(name, model)
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
@@ -546,9 +560,7 @@ class Store:
         stale, labels = staleness(latest, chosen), latest.models[chosen].labels
         return Topics(model, fitted.vocabulary, fitted.policy, labels, stale)
 
-    def shares_over_time(
-        self, by: Literal["day", "week", "month"] = "month", name: str | None = None
-    ) -> SharesOverTime:
+    def shares_over_time(self, by: Period = "month", name: str | None = None) -> SharesOverTime:
         """Return shares of the topics of a stored model over time, with error bars.
 
         They come from the counts of the store, without its documents.
@@ -660,8 +672,9 @@ class Store:
         id_column: str | None,
         run: Run,
         keep_going: bool = False,
-        named: bool = False,
         apart: bool = False,
+        by: Period | None = None,
+        named: bool = False,
     ) -> Iterator[Given]:
         fields = self._fields(id_column, named)
         kind, ledger = self.snapshot.form.kind, self.snapshot.ledger()
@@ -672,8 +685,10 @@ class Store:
         def uncounted(url: str) -> bool:
             return ledger.find(url) is None
 
+        if apart and isinstance(source, str) and by in (None, *PERIODS):
+            require_same_cut(source, by, ledger)
         each = uncounted if apart else None
-        return given_as(documents, source, fields, run, kind, counted, keep_going, each)
+        return given_as(documents, source, fields, run, kind, counted, keep_going, each, by)
 
     def _fields(self, id_column: str | None, named: bool = False) -> Fields:
         column, columns = self.snapshot.form.text_column, columns_of(self.snapshot)

@@ -134,6 +134,10 @@ class MomentCommunities(SparseInput, MomentTransformer):
             raise InvalidInput(f"node {node} is its own neighbour; set the diagonal to 0")
         _require_symmetric(records)
         k = self.n_components
+        if not isinstance(k, str) and k > records.n_words:
+            raise InvalidInput(
+                f"n_components is {k}, but the graph has {records.n_words} nodes; ask for fewer"
+            )
         most = min(_MOST, records.n_words) if isinstance(k, str) else k
         self._basis = Basis.from_pilot(records, most, self._seed)
 
@@ -163,8 +167,11 @@ class MomentCommunities(SparseInput, MomentTransformer):
         X = _adjacency(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
         checked = self._matrix(X, first, ensure_min_samples=2 if first else 1)
         if not np.isin(held_values(checked), (0, 1)).all():
+            what = "(X > 0)"
+            if checked.shape[1] == 2 < checked.shape[0]:
+                what = "for a list of edges a graph, such as by networkx.from_edgelist"
             raise InvalidInput(
-                "an adjacency matrix holds 0 and 1; weights of edges are not counted"
+                f"an adjacency matrix holds 0 and 1; weights of edges are not counted: give {what}"
             )
         return CountBatch.from_csr(checked)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Self, TypeAlias, cast
@@ -24,12 +26,13 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.numbers.number_search import NumberSearch, searched_by_fits
 from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.stored import outcome_of
+from streaming_moments.models.stored import outcome_of, too_few_line
 from streaming_moments.progress import Report, reporter
 from streaming_moments.remedies import IN_MEMORY
 
 RandomSeed: TypeAlias = int | np.random.RandomState | None
 
+_CALLER = 3  # frames between a warning in `fit` and its caller
 _COUNTED_BY = ("statistics_", "_basis", "_foundation")  # not needed for inference
 _SHAPE = ("n_features_in_", "feature_names_in_")
 
@@ -88,6 +91,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         """
         self._added, report = False, self._reporter()
         self._require_parameters()
+        require_records(X)
         records = self._records(X, first=True)
         self._draw_seed()
         self._begin(records)
@@ -95,6 +99,8 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         report(f"counted {self._seen}")
         self._fitted(found)
         report(self._outcome())
+        if few := too_few_line(cast("Any", self).model_, self._seen):
+            warnings.warn(few, stacklevel=_CALLER)
         self._finish(records)
         return self
 
@@ -108,6 +114,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             self._require_statistics()
         first, report = "statistics_" not in vars(self), self._reporter()
         self._require_parameters()
+        require_records(X)
         records = self._records(X, first)
         if first:
             self._draw_seed()
@@ -224,6 +231,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any) -> Any:
         check_is_fitted(self, "model_")
+        require_records(X)
         return self._records(X)
 
     def _require_statistics(self) -> None:
@@ -342,6 +350,14 @@ class MomentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Momen
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64"]
         return cast("Tags", tags)
+
+
+def require_records(X: Any) -> None:
+    """Raise InvalidInput for nothing, and for an iterator, which can be read only once."""
+    if X is None:
+        raise InvalidInput("X is None; give records")
+    if isinstance(X, Iterator):
+        raise InvalidInput(f"X is of type {type(X).__name__}; give list(X), or a matrix")
 
 
 def seed_of(random_state: RandomSeed) -> int:
