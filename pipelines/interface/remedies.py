@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING
+from types import MappingProxyType
 
 from streaming_moments.arguments import D, checked
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.remedies import Remedies
 
-if TYPE_CHECKING:
-    from streaming_moments.pipelines.interface.store import Store as Store
-
-# Methods of a store that are commands. `create` is a function, and others are commands only.
-_METHODS = ("update", "forget", "refit", "select", "transform", "polish", "topics", "page", "label")
-
+# Arguments of methods of a store that commands have as options; those of `_SWITCHES` are True.
+METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "update": ("id_column", "skip_bad_shards", "unique", "include_forgotten", "memory"),
+        "forget": ("allow_again", "memory"),
+        "refit": ("topics", "alpha0", "method", "seed", "refine", "alpha", "name", "memory"),
+        "select": ("topics", "alpha0", "method", "seed", "refine", "memory"),
+        "transform": (
+            "output",
+            "model",
+            "id_column",
+            "passages",
+            "top_documents",
+            "foreign_below",
+            "replace",
+            "memory",
+        ),
+        "polish": ("model", "passes", "alpha", "name", "skip_bad_shards", "memory"),
+        "topics": (),
+        "page": ("output", "model"),
+        "label": ("model",),
+    }
+)
+_SWITCHES = frozenset(
+    {"skip_bad_shards", "unique", "include_forgotten", "allow_again", "passages", "replace"}
+)
 _PHRASES = {
     "open it with `streaming-moments update` or MomentStore.open": "open it with open_store",
     r"write shards of one (\w+) each": r'count collections by `update(by="\1")`',
@@ -38,27 +58,25 @@ _OTHERS = {
 @cache
 def of_stores() -> Remedies:
     """Remedies of `create_store`, `open_store` and the methods of a store."""
-    from streaming_moments.pipelines.interface.store import Store
-
     options = dict(_OTHERS)
     for model in (CountingOptions, PilotOptions, KindOptions):
-        for one in fields(model):
-            flag = one.metadata.get("flag", _flag(one.name))
-            value = str(not one.default) if isinstance(one.default, bool) else "{}"
-            value = "({},)" if isinstance(one.default, tuple) else value
-            said = f"{model.__name__}({one.name}={value})"
-            if one.default is True:
+        for own in fields(model):
+            flag = own.metadata.get("flag", _flag(own.name))
+            value = str(not own.default) if isinstance(own.default, bool) else "{}"
+            value = "({},)" if isinstance(own.default, tuple) else value
+            said = f"{model.__name__}({own.name}={value})"
+            if own.default is True:
                 options[f"--no-{flag[2:]}"] = said
             else:
-                options.setdefault(flag, f"{one.name} of {model.__name__}")
+                options.setdefault(flag, f"{own.name} of {model.__name__}")
                 options.setdefault(f"create {flag}", said)
-    for name in _METHODS:
-        for given in inspect.signature(getattr(Store, name)).parameters.values():
-            flag, on = _flag(given.name), given.default is False
-            options[f"{name} {flag}"] = f"{name}({given.name}={'True' if on else '{}'})"
-            if given.name != "replace":  # `update` has one, too, which only commands have
-                options.setdefault(flag, f"{given.name}=True" if on else given.name)
-    commands = {name: f"store.{name}(...)" for name in _METHODS}
+    for name, arguments in METHODS.items():
+        for one in arguments:
+            flag, on = _flag(one), one in _SWITCHES
+            options[f"{name} {flag}"] = f"{name}({one}={'True' if on else '{}'})"
+            if one != "replace":  # `update` has one, too, which only commands have
+                options.setdefault(flag, f"{one}=True" if on else one)
+    commands = {name: f"store.{name}(...)" for name in METHODS}
     commands["create"] = "create_store(...)"
     return Remedies(options, commands, _PHRASES)
 

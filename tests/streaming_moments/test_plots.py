@@ -87,7 +87,7 @@ def test_a_chain_draws_its_transitions_and_the_symbols_of_its_states():
     names = [f"$s_{symbol}" for symbol in range(4)]
     moves, *states = model.plot(2, names, figure)
     assert np.allclose(moves.images[0].get_array(), model.transmat_)
-    assert [one.get_text() for one in moves.texts][0] == f"{model.transmat_[0, 0]:.2f}"
+    assert moves.texts[0].get_text() == f"{model.transmat_[0, 0]:.2f}"
     for state, panel in enumerate(states):
         top = model.emissionprob_[state].argsort()[::-1][:2]
         assert [one.get_text() for one in panel.get_yticklabels()] == [names[one] for one in top]

@@ -1,10 +1,12 @@
 """Messages of jobs name arguments and calls to callers in Python, and options to commands."""
 
+import inspect
+
 import pytest
 
-from streaming_moments import CountingOptions, PilotOptions, create_store
+from streaming_moments import CountingOptions, PilotOptions, Store, create_store
 from streaming_moments.errors import InvalidInput, NotIdentifiable, StoreError
-from streaming_moments.pipelines.interface.remedies import said_of_stores
+from streaming_moments.pipelines.interface.remedies import METHODS, said_of_stores
 from streaming_moments.remedies import IN_MEMORY, OF_STATISTICS
 
 TEXTS = ["the sea and a ship in the port", "a law of the tax on trade"] * 20
@@ -38,6 +40,11 @@ def test_options_become_arguments(of_command, of_python):
     assert said_of_stores(of_command) == of_python
     # an error can pass through two functions that users call
     assert said_of_stores(of_python) == of_python
+
+
+def test_arguments_that_messages_name_are_those_of_methods():
+    for name, arguments in METHODS.items():
+        assert {*arguments} <= {*inspect.signature(getattr(Store, name)).parameters}
 
 
 def test_what_has_no_store_gives_no_advice_on_stores():
