@@ -43,6 +43,6 @@ score, states = model.decode([sequences[0]])
 print("log-probability", round(float(score), 1), "states", states[:20])
 
 # %%
-# `plot` draws the transition matrix and the likeliest symbols of each state.
+# `plot` draws the transition matrix and the most likely symbols of each state.
 
 panels = model.plot(5)

@@ -276,7 +276,7 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas.NA, for which pandas is not imported."""
+    """Whether a value is missing, also by pandas.NA, for which pandas is not imported."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(value != value)

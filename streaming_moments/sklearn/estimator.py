@@ -355,7 +355,7 @@ class MomentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Momen
 def require_records(X: Any) -> None:
     """Raise InvalidInput for nothing, and for an iterator, which can be read only once."""
     if X is None:
-        raise InvalidInput("X is None; give records")
+        raise InvalidInput("X has no records; give some")
     if isinstance(X, Iterator):
         raise InvalidInput(f"X is of type {type(X).__name__}; give list(X), or a matrix")
 

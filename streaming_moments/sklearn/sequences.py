@@ -173,7 +173,7 @@ class MomentHMM(MomentSampler):
         names: Sequence[str] | None = None,
         figure: Figure | None = None,
     ) -> list[Axes]:
-        """Draw the transition matrix, and a panel for each state: its likeliest symbols.
+        """Draw the transition matrix, and a panel for each state: its most likely symbols.
 
         Parameters and errors as of `HiddenMarkovModel.plot`.
         """

@@ -35,7 +35,7 @@ def refused_basis():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: MomentTopics(3).fit(None), "X is None"),
+        (lambda: MomentTopics(3).fit(None), "X has no records"),
         (lambda: MomentTopics(3).fit(row for row in [[1, 2]]), r"generator; give list\(X\)"),
         (lambda: MomentHMM(2).fit(row for row in [[1, 2, 3]]), "generator"),
         (lambda: MomentHMM(2).fit([]), "no sequences"),

@@ -305,7 +305,7 @@ class HiddenMarkovModel(TripleModel):
         names: Sequence[str] | None = None,
         figure: Figure | None = None,
     ) -> list[Axes]:
-        """Draw the transition matrix, and a panel for each state: its likeliest symbols.
+        """Draw the transition matrix, and a panel for each state: its most likely symbols.
 
         Parameters
         ----------
