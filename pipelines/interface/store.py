@@ -385,7 +385,7 @@ class Store:
             run.tell(outcome_of(done.model))
         for error in done.result.bad:
             warn_caller(f"left out {error}")
-        if not isinstance(done.model, TopicModel):
+        if not done.model.finds_topics:
             return cast("Model", done.model)
         fitted = store_for(at, done.parent, done.model)
         labels = (done.kept or at).models[name or done.parent].labels
