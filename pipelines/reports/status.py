@@ -286,29 +286,6 @@ def _counting(store: MomentStore) -> str:
     return f"{store.basis.weights.sentence}; {kept}{new}"
 
 
-def too_few_line(model: Any) -> str:
-    """Return a warning if a model has too few documents; otherwise empty.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> import numpy as np
-    >>> from streaming_moments.models.topics import TopicModel
-    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
-    >>> too_few_line(replace(model, documents=4))
-    '4 documents are too few for 2 topics, so the result is mostly chance; count at least 100, \
-better some thousands'
-    """
-    fewest, each = model.fewest
-    least = max(fewest, each * model.n_topics) if each else fewest
-    if model.documents >= least:
-        return ""
-    return (
-        f"{model.documents:,} documents are too few for {model.n_topics} topics, so the result "
-        f"is mostly chance; count at least {least:,}, better some thousands"
-    )
-
-
 def _captured(store: MomentStore) -> float | None:
     return store.load_any_model().captured_share if store.models else None
 

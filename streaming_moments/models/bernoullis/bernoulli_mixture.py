@@ -83,6 +83,7 @@ class BernoulliMixture(StoredModel):
     kind: ClassVar[str] = SetsFoundation.kind
     Options: ClassVar[type[FitOptions]] = BernoulliOptions
     compares_halves: ClassVar[bool] = True
+    fewest: ClassVar[tuple[int, int]] = (50, 10)
     numbered: ClassVar[str] = "components"
     holds_out: ClassVar[str] = "pairs"
 
