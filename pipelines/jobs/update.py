@@ -317,7 +317,11 @@ def _committed(
         return result
     records = segment.shards if segment is not None else ()
     documents = sum(record.documents for record in records)
-    message = f"update: {len(records)} shards, {documents} documents"
+    told = [
+        f"{number} {what}{'' if number == 1 else 's'}"
+        for number, what in ((len(records), "shard"), (documents, "document"))
+    ]
+    message = f"update: {', '.join(told)}"
     if bad:
         message += f", {len(bad)} bad shards left out"
     skipped = [(error.url, error.reason) for error in bad]

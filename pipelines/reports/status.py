@@ -240,6 +240,9 @@ def stale_line(stale: Staleness) -> str:
 still are; refit'
     >>> stale_line(Staleness("may", 3, counted=0, forgotten=20))
     'model may is of version 3: 20 documents forgotten since still are in it; refit'
+    >>> stale_line(Staleness("may", 3, counted=1, forgotten=1))
+    'model may is of version 3: 1 document counted since is not in it, 1 forgotten since still is; \
+refit'
     >>> stale_line(Staleness("may", 3, counted=0, forgotten=0))
     ''
     """
@@ -250,11 +253,13 @@ still are; refit'
         return f"{told}; some versions since then are deleted, so the difference is unknown"
     parts = []
     if stale.counted:
-        parts.append(f"{stale.counted:,} documents counted since are not in it")
+        what = "document counted since is" if stale.counted == 1 else "documents counted since are"
+        parts.append(f"{stale.counted:,} {what} not in it")
     if stale.forgotten:
-        still = "still are" if parts else "still are in it"
-        what = "" if parts else "documents "
-        parts.append(f"{stale.forgotten:,} {what}forgotten since {still}")
+        what = "document" if stale.forgotten == 1 else "documents"
+        still = f"still {'is' if stale.forgotten == 1 else 'are'}"
+        shown = f"forgotten since {still}" if parts else f"{what} forgotten since {still} in it"
+        parts.append(f"{stale.forgotten:,} {shown}")
     return f"{told}: {', '.join(parts)}; refit"
 
 
