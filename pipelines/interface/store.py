@@ -44,7 +44,7 @@ from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
 from streaming_moments.pipelines.jobs.polish import polish_stored
-from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
+from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, scored_refit
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.update import update
@@ -296,8 +296,7 @@ class Store:
                 alpha=alpha,
             )
             options = chosen_options(self.snapshot, options, auto, run)
-            model = refit_by(self.snapshot, TopicModel, options, run)
-            model = with_coherence(self.snapshot, model, run)
+            model = scored_refit(self.snapshot, TopicModel, options, run)
             run.tell(outcome_of(model, "documents"))
         if few := too_few_line(model):
             warn_caller(few)
