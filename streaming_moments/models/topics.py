@@ -219,8 +219,7 @@ class TopicModel(StoredModel):
         made = cls._made(rows, form_of(alpha0), options, last)
         made = made_there(made, pairs, options.refine, halves, options.seed)
         if searched:
-            topics = [trial.topics for trial in trials]
-            made = rows.once(STEP, with_alpha0_search, made, search, *topics)
+            made = rows.once(STEP, with_alpha0_search, made, search, *trials)
         return cls._brought_with_alpha(rows, made, halves, options)
 
     @classmethod
@@ -436,6 +435,8 @@ class TopicModel(StoredModel):
         sentence += f"; alpha0 {self.alpha0:g}" if self.alpha0 and not self.alpha0_search else ""
         if self.alpha0_search is not None:
             sentence += f"; {self.alpha0_search.sentence}"
+            if self.alpha0 != self.alpha0_search.alpha0:
+                sentence += f"; documents are read with alpha {self.alpha0:g}"
             facts["alpha0_search"] = asdict(self.alpha0_search)
         if self.refined:
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}

@@ -12,13 +12,16 @@ from streaming_moments.models.alpha0 import (
     TOPS_TRIED,
     TRIED,
     Alpha0Search,
+    Alpha0Trial,
     with_alpha0_search,
 )
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.synthetic import lda_corpus, topic_error
+from streaming_moments.synthetic.corpora import single_topic_corpus
 
 TRUE = 0.1, 0.3, 1.0, 3.0
 
@@ -38,21 +41,40 @@ def planted():
 def test_the_planted_value_is_found_and_costs_no_accuracy(planted, alpha0):
     corpus, statistics = planted[alpha0]
     found, told = fit_by(statistics, 6, "auto"), fit_by(statistics, 6, alpha0)
-    assert abs(math.log(found.alpha0 / alpha0)) < 0.25
+    assert abs(math.log(found.alpha0_search.alpha0 / alpha0)) < 0.25
     error = topic_error(found.topics, corpus.topics)
     assert error < 1.1 * topic_error(told.topics, corpus.topics)
     if alpha0 >= 1:
         assert error < 0.6 * topic_error(fit_by(statistics, 6, 0.1).topics, corpus.topics)
 
 
-def test_documents_of_one_topic_each_have_none():
+def test_documents_of_one_topic_each_have_the_least():
     corpus, _ = counted(1.0)
     rng = np.random.default_rng(4)
     of = rng.integers(6, size=3000)
     rows = np.array([rng.multinomial(60, corpus.topics[:, topic]) for topic in of])
     batch = CountBatch.from_csr(rows)
     statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=8))
-    assert fit_by(statistics, 6, "auto").alpha0 <= 0.05
+    assert fit_by(statistics, 6, "auto").alpha0_search.alpha0 == TRIED[0] == 0.05
+
+
+def test_topics_that_are_alike_or_few_documents_call_for_no_larger_value():
+    # documents of one topic each; the topics are flat, so those of the halves are noisy
+    flat = single_topic_corpus(6000, 2000, 10, seed=1)
+    # a hundred documents of a few topics
+    few = lda_corpus(100, 600, 6, 0.1, 150, seed=1)
+    for corpus, k, most in (flat, 10, 0.3), (few, 6, 0.3):
+        basis = Basis.from_pilot(corpus.batch.select(0, 2000), max_topics=k)
+        statistics = MomentStatistics.of(corpus.batch, basis, codocuments=False)
+        search = TopicModel.likeliest_alpha0(InMemory((statistics,)), TopicOptions(topics=k))
+        assert search.alpha0 <= most
+
+
+def test_documents_are_read_with_a_larger_alpha_than_topics_are_fitted_with():
+    _, statistics = counted(0.1, documents=300)
+    model = fit_by(statistics, 6)
+    assert model.alpha0 > model.alpha0_search.alpha0
+    assert "documents are read with alpha" in model.described().sentence
 
 
 @pytest.mark.parametrize("number", [4, 9])
@@ -74,7 +96,7 @@ def test_the_model_says_what_was_tried_and_comes_back_with_it(planted):
     assert len(tops) <= TOPS_TRIED
     assert all(0.2 < top < 0.5 for top in tops)
     assert len(search.tried) == len(search.held_out) == len(search.noise)
-    assert 0.2 <= search.tried[search.best] <= 0.5
+    assert 0.2 <= search.alpha0 <= 0.5
     assert search.sentence in model.described().sentence
     assert model.described().facts["alpha0_search"]["tried"] == search.tried
     again = TopicModel.from_parts(*model.parts())
@@ -121,7 +143,7 @@ def test_without_halves_it_is_a_tenth_and_the_model_says_why():
 def test_a_given_value_changes_no_bit(planted):
     _, statistics = planted[0.1]
     found = fit_by(statistics, 6, "auto")
-    told = fit_by(statistics, 6, found.alpha0)
+    told = fit_by(statistics, 6, found.alpha0_search.alpha0)
     assert np.array_equal(found.topics, told.topics)
     assert np.array_equal(found.weights, told.weights)
     assert (found.topic_bars >= told.topic_bars).all()
@@ -146,14 +168,16 @@ def test_bars_hold_how_far_topics_move_within_the_noise():
     best = topics[:3] / topics[:3].sum(axis=0)
     moved = best.copy()
     moved[:2, 0] += 0.02, -0.02
-    found = with_alpha0_search(model, search, best, moved[:, ::-1])
+    nearest, other = (Alpha0Trial(HeldOut(-8.0, -8.0), 0.2, one) for one in (best, moved[:, ::-1]))
+    found = with_alpha0_search(model, search, nearest, other)
+    assert found.alpha0 == 0.2
     assert np.allclose(found.topic_bars, [np.hypot(0.03, 0.04), 0.04])
     assert np.allclose(found.word_bars[:, 1], 0.01)
     mass = topics[:3, 0].sum()
     expected = np.hypot(0.01, [0.02 * mass, 0.02 * mass, 0.0, 0.04 * topics[3, 0]])
     assert np.allclose(found.word_bars[:, 0], expected)
     # nothing is near: bars stay
-    alone = with_alpha0_search(model, search, best)
+    alone = with_alpha0_search(model, search, nearest)
     assert np.array_equal(alone.topic_bars, model.topic_bars)
     assert alone.alpha0_search == search
 
