@@ -96,7 +96,7 @@ def test_the_model_says_what_was_tried_and_comes_back_with_it(planted):
     assert len(tops) <= TOPS_TRIED
     assert all(0.2 < top < 0.5 for top in tops)
     assert len(search.tried) == len(search.held_out) == len(search.noise)
-    assert 0.2 <= search.alpha0 <= 0.5
+    assert 0.2 <= search.tried[search.best] <= 0.5
     assert search.sentence in model.described().sentence
     assert model.described().facts["alpha0_search"]["tried"] == search.tried
     again = TopicModel.from_parts(*model.parts())
