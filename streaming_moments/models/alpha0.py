@@ -45,7 +45,7 @@ TOPS_TRIED = 2
 AUTO: Literal["auto"] = "auto"
 WITHOUT_HALVES = 0.1
 # A search over them costs five fits. With larger ones all documents are alike. With 0 a document is
-# read with one topic only, which predicts passages badly, and topics err only 5% less where it is so.
+# read with one topic only, which predicts passages badly; where it is true, topics err 5% less.
 TRIED = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
 # With more rounds the best alpha0 is a step too high; with none a large alpha0 is estimated badly.
 TRIAL_ROUNDS = 2
