@@ -1,4 +1,4 @@
-"""Exit codes of the commands, as the README lists them."""
+"""Exit codes of the commands, as docs/reference/exit_codes.md lists them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """Outcome of a command."""
 
     DONE = 0
-    FAULT = 1  # ours
-    INPUT = 2  # wrong input, or a store that is unsound
+    FAULT = 1  # a fault of the package
+    INPUT = 2  # wrong input, or a damaged store
     BAD_SHARDS = 3
-    UNFINISHED = 4  # part of it is committed: the same command finishes it
+    UNFINISHED = 4  # part of it is committed, and the same command finishes it
     NOTHING_NEW = 10  # in a nightly run
     REFUSED = 11  # by a gate of a nightly run
     INTERRUPTED = 130

@@ -1,4 +1,4 @@
-"""Options of a refit, made of the options of all models, and the table of them."""
+"""Options of a refit, made from the options of all models, and their table."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _PLAIN: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, 
 
 @dataclass(frozen=True)
 class FitRequest:
-    """Which model of `MODELS` a refit fits, with its options.
+    """The model of `MODELS` that a refit fits, with its options.
 
-    `auto` has the options that are to be chosen from the data, and how: "auto" or "predict".
+    `auto` has the options to choose from the data, with the way: "auto" or "predict".
     """
 
     model: Any
@@ -39,14 +39,14 @@ class FitRequest:
 
     @property
     def label(self) -> str:
-        """What the model is called after, before the version."""
+        """First part of the name of the model, before the version."""
         name = self.model.name
         return self.options.label if name == DEFAULT_MODEL else f"{name}-{self.options.label}"
 
     def on(self, kind: str) -> FitRequest:
-        """Return the request for statistics of another kind, where the same name is another model.
+        """Return the request for statistics of another kind, where its name means another model.
 
-        An option that this model lacks raises a UsageError.
+        Raises UsageError for an option that this model lacks.
         """
         other = COUNTERPARTS.get((self.model.name, kind))
         if other is None:
@@ -60,24 +60,24 @@ class FitRequest:
         ]
         if idle:
             raise click.UsageError(
-                f"{_flag(idle[0])} is no option of model {self.model.name} of {kind}; it has "
-                f"{', '.join(map(_flag, sorted(own)))}."
+                f"{_flag(idle[0])} is not an option of model {self.model.name} for kind {kind}; "
+                f"it has {', '.join(map(_flag, sorted(own)))}."
             )
         options = other.Options(**{name: told[name] for name in told.keys() & own})
         return FitRequest(other, options, self.auto)
 
 
 class OptionOf(click.ParamType[Any]):
-    """Values of one field of the options of a model, or a word such as `auto` for one to find."""
+    """Values of one field of the options of a model, or a word such as `auto`."""
 
     def __init__(self, one: Field[Any], kind: type, auto: Sequence[str] = ()) -> None:
-        # of a number or "auto" the number
+        # the first part for a number, or "auto" for the number
         plain = next(iter(get_args(kind)), kind)
         self._plain, self._check, self._auto = _PLAIN[plain], one.metadata["check"], auto
         self.name = self._plain.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """What the field takes."""
+        """Return the type of the values of a field."""
         if value in self._auto:
             return value
         try:
@@ -96,7 +96,7 @@ class OptionOf(click.ParamType[Any]):
 def field_option(
     one: Field[Any], options: type[FitOptions] = FitOptions, auto: Sequence[str] = (), **shown: Any
 ) -> Callable[..., Any]:
-    """A field of options as one of a command line; `shown` as in `click.option`."""
+    """Make an option of the command line from a field; `shown` as in `click.option`."""
     if "choices" in one.metadata:
         kind: Any = click.Choice(one.metadata["choices"])
     else:
@@ -111,7 +111,7 @@ def field_option(
 
 
 def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which decomposition, and what it draws its random starts from."""
+    """Options of the decomposition, and the seed of its random starts."""
     for one in reversed(fields(FitOptions)):
         if one.default is not MISSING:
             command = field_option(one, default=one.default, show_default=True)(command)
@@ -119,7 +119,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How many rounds topics are refined; maybe auto."""
+    """Option of the rounds of refinement, possibly `auto`."""
     [one] = (one for one in fields(TopicOptions) if one.name == "refine")
     words = one.metadata[AUTO]
     shown = field_option(one, TopicOptions, words, default=one.default, show_default=True)
@@ -127,7 +127,7 @@ def refine_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which model, and the options of every one of them, given to the command as `asked`."""
+    """Add options of the model, and of every model's options, to a command as `asked`."""
     known = _every_option()
 
     @functools.wraps(command)
@@ -159,7 +159,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sections(holders: dict[str, Field[Any]]) -> dict[str, str | None]:
-    """Heading of each model that has an option, with its help and default there."""
+    """Heading of each model with an option, with its help and default there."""
     if len(holders) == len(MODELS):
         return {_MODEL: None}
     return {
@@ -171,7 +171,7 @@ def _sections(holders: dict[str, Field[Any]]) -> dict[str, str | None]:
 def requested(model: str, given: dict[str, Any]) -> FitRequest:
     """Return the fit of the model of that name with these options.
 
-    An option that the model does not have, or a missing one, raises a UsageError.
+    Raises UsageError for an option that the model lacks, and for a missing option.
     """
     chosen = model_named(model)
     own = {one.name: one for one in fields(chosen.Options)}
@@ -180,15 +180,16 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     for name in given:
         if name not in own:
             raise click.UsageError(
-                f"{_flag(name)} is no option of model {model}; it has {', '.join(map(_flag, own))}."
+                f"{_flag(name)} is not an option of model {model}; it has "
+                f"{', '.join(map(_flag, own))}."
             )
     for name, one in own.items():
         if one.default is MISSING and name not in given:
             raise click.UsageError(f"model {model} needs {_flag(name)}.")
-    # what the fit itself finds
+    # options that the fit itself finds
     found = {name: own[name].metadata[FOUND] for name in given if FOUND in own[name].metadata}
     given |= {name: value for name, value in found.items() if given[name] == AUTO}
-    # not one that is a choice of the fit itself
+    # not a choice of the fit itself
     auto = {
         name: str(value)
         for name, value in given.items()
@@ -198,19 +199,21 @@ def requested(model: str, given: dict[str, Any]) -> FitRequest:
     if idle:
         [name, *_] = idle
         known = [key for key, one in MODELS.items() if finds_number(one, name)]
-        raise click.UsageError(f"{_flag(name)} {auto[name]} is of models {', '.join(known)} alone.")
-    # until it is found
+        raise click.UsageError(
+            f"{_flag(name)} {auto[name]} works only for models {', '.join(known)}."
+        )
+    # placeholder until it is found
     given |= {name: own[name].default if name != "topics" else 1 for name in auto}
     return FitRequest(chosen, chosen.Options(**given), auto)
 
 
 def finds_number(model: Any, option: str) -> bool:
-    """Whether a refit finds an option of a model that is not given, by what halves say."""
+    """Whether a refit finds an option of a model by halves if it is not given."""
     return bool(model.finds_topics or (option == "topics" and compares_states(model)))
 
 
 def options_table() -> str:
-    """All options of all models as a table in Markdown, as the documentation has it."""
+    """Return all options of all models as a Markdown table for the documentation."""
     lines = ["| option of `refit` | default | of the models | |", "| --- | --- | --- | --- |"]
     for holders in _every_option().values():
         one = next(iter(holders.values()))
@@ -223,7 +226,7 @@ def options_table() -> str:
 
 
 def _every_option() -> dict[str, dict[str, Field[Any]]]:
-    """Of each name, the field of every model that has one."""
+    """For each name, the field of every model that has one."""
     known: dict[str, dict[str, Field[Any]]] = {}
     for model, one in MODELS.items():
         for own in fields(one.Options):
@@ -232,7 +235,7 @@ def _every_option() -> dict[str, dict[str, Field[Any]]]:
 
 
 def _default(holders: dict[str, Field[Any]]) -> str:
-    """The default of all models, or of each where it is not that of the first."""
+    """Describe the default of all models, with those that differ from the first."""
     known = {model: one.default for model, one in holders.items() if one.default is not MISSING}
     if not known:
         return f"{AUTO}, of {DEFAULT_MODEL}"
@@ -242,7 +245,7 @@ def _default(holders: dict[str, Field[Any]]) -> str:
 
 
 def _flags(one: Field[Any]) -> list[str]:
-    """All flags of an option, the first of them as the field is called."""
+    """Return all flags of an option; the first one has the name of the field."""
     return [_flag(name) for name in (one.name, *one.metadata.get("also", ()))]
 
 

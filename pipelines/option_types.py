@@ -1,4 +1,4 @@
-"""Types of options: what is none is refused where it is read."""
+"""Types of options: invalid values are refused where they are read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Value = TypeVar("_Value")
 
 
 class Parsed(click.ParamType[_Value]):
-    """What a function reads, or refuses by `InvalidInput`."""
+    """Type whose values a function parses; the function raises InvalidInput for invalid ones."""
 
     def __init__(self, name: str, parse: Callable[[Any], _Value]) -> None:
         self.name, self._parse = name, parse
@@ -39,7 +39,7 @@ class Parsed(click.ParamType[_Value]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> _Value:
-        """What the function makes of the value."""
+        """Return the parsed value."""
         try:
             return self._parse(value)
         except InvalidInput as error:
@@ -47,7 +47,7 @@ class Parsed(click.ParamType[_Value]):
 
 
 class Whole(click.ParamType[int]):
-    """Whole numbers of a range; help shows no bound, errors name the one that is exceeded."""
+    """Whole numbers in a range; help shows no bound, and errors name the exceeded one."""
 
     name = "number"
 
@@ -55,7 +55,7 @@ class Whole(click.ParamType[int]):
         self.least, self.most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number as it is."""
+        """Return the number."""
         try:
             number = int(value)
         except ValueError:
@@ -68,13 +68,13 @@ class Whole(click.ParamType[int]):
 
 
 class OrAuto(click.ParamType[Any]):
-    """What another type reads, or `auto`."""
+    """Values of another type, or `auto`."""
 
     def __init__(self, other: click.ParamType[Any]) -> None:
         self.name, self._other = f"{other.name}|auto", other
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The word, or what the other type makes of the value."""
+        """Return the word, or the value of the other type."""
         return value if value == "auto" else self._other.convert(value, param, ctx)
 
 
@@ -101,10 +101,10 @@ _BEHIND = "version "
 
 
 class VersionsCommand(GroupedCommand):
-    """A command whose arguments are versions, of which -1 is one and no option."""
+    """Command with versions as arguments; -1 is a version and not an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; a number behind an option that takes a value is its value."""
+        """Read the arguments; a number after an option that needs a value is its value."""
         taking = {
             name
             for param in self.params
@@ -132,7 +132,7 @@ class Share(click.ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The share as it is."""
+        """Return the share."""
         try:
             share = float(value)
         except ValueError:
@@ -144,7 +144,7 @@ class Share(click.ParamType[float]):
 
 
 def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
-    """The type of an option that is declared with a hint of `quantities`, or is one of some names.
+    """Return the type of an option with a hint of `quantities` or one of some names.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def type_of(hint: Any, choices: tuple[str, ...] = ()) -> Any:
 
 
 def options_given(*kinds: type[Any]) -> set[str]:
-    """Names of the options of some dataclasses that were given on the command line."""
+    """Return the names of options of some dataclasses that the command line contains."""
     source = click.get_current_context().get_parameter_source
     names = {one.name for kind in kinds for one in fields(kind)}
     return {name for name in names if source(name) is ParameterSource.COMMANDLINE}
@@ -175,13 +175,13 @@ NUMBER, COUNT, SEED = type_of(Number), type_of(Count), type_of(Seed)
 def declared_options(
     kind: type[Any], name: str, without: tuple[str, ...] = (), changes: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make command options of the fields of a frozen dataclass; the command gets an instance.
+    """Make command options from the fields of a frozen dataclass; the command gets an instance.
 
-    kind : its fields are made by `models.base.option`
-    name : the argument of the command
-    without : fields without an option, which stay at their defaults
-    changes : whether the options change an earlier choice. The command then gets a dictionary of
-        those that were given
+    kind : dataclass with fields by `models.base.option`
+    name : argument of the command
+    without : fields without an option, which have their defaults
+    changes : whether the options change an earlier choice; the command then gets a dictionary of
+        the given ones
     """
     hints = get_type_hints(kind, include_extras=True)
     declared = [one for one in fields(kind) if one.name not in without]
@@ -229,7 +229,7 @@ def _option(
 
 
 def long_choice(name: str, choices: Sequence[str]) -> str | None:
-    """The placeholder of an option of many choices, which its help names; None of few.
+    """Placeholder for an option of many choices, which its help lists; None for few choices.
 
     Examples
     --------

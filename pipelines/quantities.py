@@ -13,7 +13,7 @@ from streaming_moments.errors import InvalidInput
 
 _TOO_LARGE = 1 << 63  # bytes
 _LONGEST = timedelta(days=36_525)
-_MOST = 1 << 53  # up to there every integer is a float
+_MOST = 1 << 53  # up to this number every integer is a float
 
 Number = Annotated[int, Interval(ge=0, le=_MOST)]
 Count = Annotated[int, Interval(ge=1, le=_MOST)]
@@ -27,7 +27,7 @@ def size_of(value: Any) -> int:
     size = _read(_parse_size, value)
     if size is None or not 1 <= size < _TOO_LARGE:
         raise InvalidInput(
-            f"{_shown(value)} is no size above 0 and below 8 EiB; write for example 512MB "
+            f"{_shown(value)} is not a size above 0 and below 8 EiB; write for example 512MB "
             "(10^6 bytes each) or 2GiB (2^30)"
         )
     return int(size)
@@ -40,7 +40,8 @@ def time_of(value: Any) -> timedelta:
     seconds = _read(_parse_seconds, value) if isinstance(value, str) else None
     if seconds is None or not 0 <= seconds <= _LONGEST.total_seconds():
         raise InvalidInput(
-            f"{_shown(value)} is no time of up to 100 years; write for example 7d, 12h, 30m or 90s"
+            f"{_shown(value)} is not a time of up to 100 years; write for example 7d, 12h, 30m "
+            "or 90s"
         )
     return timedelta(seconds=seconds)
 
@@ -48,7 +49,7 @@ def time_of(value: Any) -> timedelta:
 def alpha0_of(value: Any) -> float | Literal["auto"]:
     """Parse the sum of the Dirichlet parameters, 0 to 10^6, or "auto".
 
-    0 means one topic a document, "auto" that a fit finds it.
+    0 means one topic for each document, and "auto" lets a fit find it.
     """
     if value == "auto":
         return "auto"
@@ -56,14 +57,14 @@ def alpha0_of(value: Any) -> float | Literal["auto"]:
         alpha0 = float(value)
     except (ValueError, OverflowError) as error:
         raise InvalidInput(
-            f"{_shown(value)} is no alpha0; write auto, or for example 0.1, or 0,0.1,1 where "
-            "several are asked for"
+            f"{_shown(value)} is not a value of alpha0; write auto, a number such as 0.1, or "
+            "0,0.1,1 to compare several"
         ) from error
     return form_of(alpha0).alpha0
 
 
 def size_text(nbytes: int) -> str:
-    """A size of up to 2^53 bytes as `size_of` reads it, to the byte.
+    """Format a size of up to 2^53 bytes so that `size_of` reads it to the byte.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def size_text(nbytes: int) -> str:
 
 
 def about(number: float) -> str:
-    """A large number as people read it, to two digits.
+    """Format a large number for people, to two digits.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def about(number: float) -> str:
 def _parse_size(value: int | str) -> int:
     if isinstance(value, int):
         return value
-    from dask.utils import parse_bytes  # not loaded where every size has its default
+    from dask.utils import parse_bytes  # not loaded if every size has its default
 
     return int(parse_bytes(value))
 
@@ -99,12 +100,12 @@ def _parse_size(value: int | str) -> int:
 def _parse_seconds(value: str) -> float:
     from dask.utils import parse_timedelta
 
-    # without a unit it may be meant as hours
+    # without a unit it could mean hours
     return float(parse_timedelta(value, default=False))
 
 
 def _read(parse: Callable[[Any], float], value: Any) -> float | None:
-    """What Dask makes of a size or a time; None of what is neither."""
+    """Let Dask parse a size or a time; None for other texts."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
     # Dask would put a 1 before a text that does not begin with a digit

@@ -1,4 +1,4 @@
-"""The terminal: lines that commands print, in which no name can pass for more than a name."""
+"""Lines that commands print in the terminal; names in them cannot act as control codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUIET, DETAILED = "streaming_moments.quiet", "streaming_moments.verbose"
 
 
 def shown(line: str) -> str:
-    r"""A line as people see it: control characters escaped, secrets of URLs blotted out.
+    r"""Return a line for the terminal: control characters escaped, secrets of URLs hidden.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def shown(line: str) -> str:
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines, on standard error if asked to."""
+    """Print lines, on standard error if requested."""
     for line in lines:
         click.echo(shown(line), err=err)
 
@@ -44,25 +44,25 @@ def tell(line: str) -> None:
 
 
 def asked_for(key: str) -> bool:
-    """Whether the command that runs was given `--quiet`, or `--verbose`."""
+    """Whether the running command has `--quiet`, or `--verbose`."""
     context = click.get_current_context(silent=True)
     return context is not None and key in context.meta
 
 
 def note(line: str) -> None:
-    """Print a line on standard error, unless the command was given `--quiet`."""
+    """Print a line on standard error, unless the command has `--quiet`."""
     if not asked_for(QUIET):
         tell(line)
 
 
 def detail(line: str) -> None:
-    """Print a line on standard error if the command was given `--verbose`."""
+    """Print a line on standard error if the command has `--verbose`."""
     if asked_for(DETAILED):
         tell(line)
 
 
 def unheard(line: str) -> None:
-    """Print nothing, in place of `tell`."""
+    """Print nothing; replaces `tell`."""
 
 
 def opened_in_browser(url: str) -> bool:
@@ -72,7 +72,7 @@ def opened_in_browser(url: str) -> bool:
 
 
 def event_logger() -> structlog.stdlib.BoundLogger:
-    """A logger of one line an event on standard error, JSON where nobody looks on."""
+    """Make a logger of one line for each event on standard error, as JSON without a terminal."""
     import structlog
 
     rendered: tuple[Any, ...] = (structlog.processors.JSONRenderer(ensure_ascii=False),)
@@ -90,7 +90,7 @@ def event_logger() -> structlog.stdlib.BoundLogger:
 
 
 def _shown_values(logger: Any, method: str, event: Any) -> Any:
-    """Values as a terminal may show them; JSON escapes them itself."""
+    """Return values that a terminal may show; JSON escapes them itself."""
     return {
         name: shown(value if isinstance(value, str) else repr(value))
         for name, value in event.items()

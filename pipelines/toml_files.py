@@ -1,4 +1,4 @@
-"""Files in TOML, read into a dataclass whose sections are dataclasses; each wrong key is named."""
+"""Read TOML files into dataclasses with sections; errors name each wrong key."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from streaming_moments.errors import InvalidInput
 T = TypeVar("T")
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _MISSING = ("missing", "missing_argument")
-_LONGEST = 40  # characters of a value
+_LONGEST = 40  # shown characters of a value
 
 
 class UnknownKeys(ValueError):
-    """Keys of a section that are not among the `known`; a validator of a section may raise it."""
+    """Unknown keys of a section; a validator of a section may raise it."""
 
     def __init__(self, keys: Iterable[str], known: Iterable[str]) -> None:
         known = list(known)
@@ -45,12 +45,12 @@ def read_toml(kind: type[T], path: str | Path) -> T:
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the path") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} is not TOML ({error}); mend it") from error
+        raise InvalidInput(f"{path} is not TOML ({error}); correct it") from error
     return from_toml(kind, content, str(path))
 
 
 def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
-    """Make a dataclass of the content of a TOML file called `where`; errors as `read_toml`."""
+    """Make a dataclass from the content of a TOML file called `where`; errors as in `read_toml`."""
     try:
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as refused:
@@ -59,13 +59,13 @@ def from_toml(kind: type[T], content: Mapping[str, Any], where: str) -> T:
 
 
 def problems_of(refused: ValidationError, kind: Any) -> list[str]:
-    """A line for each problem of a dataclass; unknown keys come first, as they are often typos."""
+    """Return a line for each problem of a dataclass; unknown keys first (often typos)."""
     errors = refused.errors(include_url=False)
     places = [error["loc"] for error in errors]
     unknown, others = [], []
     for error, place in zip(errors, places, strict=True):
         if any(other != place == other[: len(place)] for other in places):
-            continue  # a list lacks an item only because the item is wrong
+            continue  # a list has no item only because the item is wrong
         section, key, owner = _place(kind, place)
         inside = f"[{'.'.join(section)}]" if section else "the top level"
         cause = error.get("ctx", {}).get("error")
@@ -84,7 +84,7 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
 
 
 def _of_value(key: str, owner: Any, error: Any) -> str:
-    if error["type"] == "value_error":  # our own, which names the value where it is no secret
+    if error["type"] == "value_error":  # our own message, which names the value unless it is secret
         return f"{key}: {error['ctx']['error']}" if key else str(error["ctx"]["error"])
     told = re.sub(r"^\w+ should", "it should", error["msg"])
     secret = any(part.name == key and not part.repr for part in fields(owner))
@@ -94,7 +94,7 @@ def _of_value(key: str, owner: Any, error: Any) -> str:
 
 
 def _place(kind: Any, place: tuple[str | int, ...]) -> tuple[list[str], str, Any]:
-    """Sections, key and the dataclass of the key; a list adds its places, and a union its types."""
+    """Return sections, key and the dataclass of the key; lists add positions, and unions types."""
     section, names = [], [part for part in place if isinstance(part, str)]
     while names and (inner := _section(kind, names[0])) is not None:
         kind = inner

@@ -205,8 +205,9 @@ def test_every_link_of_the_papers_leads_somewhere():
 
 
 @pytest.mark.parametrize("beside_addresses", [ADDRESSES_OF_NIGHTS], indirect=True)
-def test_the_nightly_example_of_the_readme_runs(beside_addresses, capsys):
-    [example] = [text for text in blocks("toml") if "[refit]" in text]
+def test_the_nightly_example_of_the_site_runs(beside_addresses, capsys):
+    page = (ROOT / "docs" / "operation" / "night_details.md").read_text()
+    example = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]
     Path("night.toml").write_text(example)
     assert run_command("nightly", "night.toml") == 0, capsys.readouterr()
     capsys.readouterr()

@@ -48,8 +48,13 @@ OUTPUT = re.compile(
 )
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 RUN = {name for name, text in PAGES.items() if re.search(r"^```(python|sh)$", text, re.MULTILINE)}
+# tests/pipelines/service/test_readme.py runs the last one
+RUN_ELSEWHERE = {"guides/s3", "guides/service", "operation/service_details"}
 ADDRESSES = 4  # of a decade, so that pages take seconds
 MOST_WORDS = 30
+
+# a link to the glossary: {term}`shards <shard>`
+TERM = re.compile(r"\{term\}`([^`<]*?)(?: <([^`>]*)>)?`")
 
 # Words that pages and messages have given up, as patterns, and what to write in their place.
 GIVEN_UP = {
@@ -72,7 +77,8 @@ GIVEN_UP_IN_CODE = {
     r"\blikeliest\b|\bpairs held out\b": "'most likely', 'held-out'",
     r"\bfalling\b": "'decreasing'",
 }
-PLAIN = "streaming_moments", "storage"
+# Folders whose docstrings and errors are held to that.
+PLAIN = "streaming_moments", "storage", "pipelines"
 
 
 # Runs the blocks.
@@ -165,7 +171,7 @@ def run_block(language, text, names):
         assert language == "text", f"a block of {language} does not run; call it text"
 
 
-@pytest.mark.parametrize("name", sorted(RUN - {"guides/s3", "guides/service"}))
+@pytest.mark.parametrize("name", sorted(RUN - RUN_ELSEWHERE))
 def test_the_blocks_of_a_page_run(name, folder):
     names = {"__name__": "__main__"}
     for language, text in FENCE.findall(PAGES[name]):
@@ -226,6 +232,7 @@ def prose(page):
     page = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
     page = re.sub(r"^:::.*$", "", page, flags=re.MULTILINE)
     page = re.sub(r"\]\([^)]*\)", "]", page)
+    page = TERM.sub(r"\1", page)
     page = re.sub(r"`[^`]*`", "CODE", page)
     blocks = re.split(r"\n\s*\n|\n(?=[-#|]|\d\. )|\|", page)
     return [
@@ -383,6 +390,21 @@ def test_links_and_tables_of_contents_lead_to_pages(tmp_path):
             assert target in known, f"{name}: {link}"
     listed = {os.path.relpath(DOCS / name, DOCS) for name in generated}
     assert all(one.removeprefix("reference/") in PAGES["reference/index"] for one in listed)
+
+
+def test_links_to_terms_lead_to_the_glossary():
+    [glossary] = re.findall(r"```\{glossary\}\n(.*?)```", PAGES["concepts/glossary"], re.DOTALL)
+    terms = re.findall(r"^(\S.*)$", glossary, re.MULTILINE)
+    assert terms == sorted(set(terms), key=str.lower)
+    linked = [
+        (name, target or text)
+        for name, page in PAGES.items()
+        for text, target in TERM.findall(page)
+    ]
+    assert [one for one in linked if one[1] not in terms] == []
+    assert {*PAGES} - {name for name, _ in linked} <= {"index", "concepts/glossary"} | {
+        name for name in PAGES if name.endswith("/index")
+    }
 
 
 def test_each_exported_name_is_described_once():

@@ -171,7 +171,7 @@ def test_it_installs_and_works_in_a_fresh_environment(installed, source, tmp_pat
     ran(command, "kernels", cwd=tmp_path)
     ahead = compiled(python)
     assert any(name.startswith("token_kernels") for name in ahead)
-    page = (ROOT / "pipelines" / "README.md").read_text()
+    page = (ROOT / "docs" / "start" / "installation.md").read_text()
     [said] = re.findall(r"kernels` takes .* and leaves ([\d.]+) MB", page)
     assert sum(ahead.values()) / 1e6 == pytest.approx(float(said), rel=0.15)
     commands = json.dumps(list(commands_of_all_kinds(tmp_path)))

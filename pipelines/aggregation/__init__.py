@@ -1,4 +1,4 @@
-"""From shards to a segment: sums of shards on the workers, added up group by group."""
+"""Count shards on workers, add up the sums and write segments, one group of shards at a time."""
 
 from typing import TYPE_CHECKING
 

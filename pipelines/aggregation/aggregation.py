@@ -1,4 +1,4 @@
-"""Gathering: where and how shards are read on the cluster and added up."""
+"""Options of counting shards on the cluster and adding up their statistics."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
 _LEAST_SECONDS = 60.0
-_CLOSES = 20  # a group takes so many times as long as its close
+_CLOSES = 20  # Minimum ratio of the time between two closes to the duration of a close.
 
 
 @dataclass
 class Pace:
-    """When a group closes; times in seconds.
+    """Time after which a group closes, in seconds.
 
-    `close` is how long the last group took to be added up and written, in all its passes.
+    `close` is how long it took to add up and write the last group, in all its passes.
 
     Examples
     --------
@@ -49,23 +49,23 @@ class Pace:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the next group may be read."""
+        """Seconds of reading before the next group closes."""
         return max(self.commit_every, _LEAST_SECONDS, _CLOSES * self.close)
 
 
 @dataclass(frozen=True)
 class Gathering:
-    """Where and how shards are gathered. Make one with `gathering_on`.
+    """Options and addresses of a job that counts shards. Make one with `gathering_on`.
 
-    store : its foundation is that of the counts
-    context : of the `ReadingContext` of the tasks
-    owner : of the sums on the workers: the client's name, and a name of its own
-    numbers : of groups and of tasks
-    keep_going : whether shards that cannot be read are left out; else they are an error
+    store : defines the foundation of the counts
+    context : future of the `ReadingContext` that the tasks share
+    owner : owner of the sums on the workers: the name of the client and a unique name
+    numbers : counters of groups and tasks
+    keep_going : leave out unreadable shards; otherwise they are an error
     names : URL by which a shard is recorded, if it is read at another one
-    dates : days of the documents of a shard by its URL, where known; a group has one range
-    unique : as `Ledger.contents`. A shard with one of these contents is bad, and so is the second
-        shard with the same content; None counts duplicates
+    dates : known days of the documents of a shard, by its URL; a group has one range of days
+    unique : known contents, as `Ledger.contents`. A shard with one of these contents is bad, and so
+        is the second shard with the same content. None counts duplicates
     """
 
     store: MomentStore
@@ -82,16 +82,16 @@ class Gathering:
 
     @property
     def slots(self) -> int:
-        """Tasks that the cluster runs, or has waiting, at a time."""
+        """Most tasks that run or wait on the cluster at a time."""
         return self.run.cluster.workers * self.plan.reads_in_flight
 
     @property
     def least_limit(self) -> int:
-        """Bytes of the memory limit that a worker needs, of those that join later too."""
+        """Memory limit that every worker needs, in bytes; also for workers that join later."""
         return min(self.run.cluster.least_limit, limit_for(self.plan.peak_bytes))
 
     def bundles(self, shards: Sequence[Shard]) -> deque[Bundle]:
-        """Shards by the task, in their order."""
+        """Group the shards into bundles, one for each task."""
         threads = self.run.cluster.workers * self.run.cluster.threads
         most = max(1, self.plan.group_shards // self.slots)
         return deque(bundled(shards, self.dates, threads, most))
@@ -101,9 +101,9 @@ class Gathering:
 def gathering_on(
     store: MomentStore, run: Run, plan: UpdatePlan | None = None
 ) -> Iterator[Gathering]:
-    """Plan the memory and send the cluster what all tasks need; all sums are given up at the end.
+    """Plan the memory and send the shared context to the cluster; free all sums at the end.
 
-    A memory budget that cannot hold the work raises BoundExceeded.
+    Raises BoundExceeded if the work does not fit into the memory budget.
     """
     plan = plan or plan_of(store, run)
     if plan.passes > 1:
@@ -118,36 +118,36 @@ def gathering_on(
         yield Gathering(store, run, plan, context, owner, Pace(run.commit_every), count())
     finally:
         if client.status == "running":
-            # a scheduler that is gone has taken its workers with it; a worker that does not
-            # answer is told by the next job
+            # The workers of a dead scheduler are gone, too. The next job reports a worker that does
+            # not answer.
             with suppress(CommClosedError, WorkersLost):
                 ask_workers(client, release_here, owner)
 
 
 def plan_of(store: MomentStore, run: Run) -> UpdatePlan:
-    """Memory plan of gathering shards for this store on this cluster."""
+    """Plan the memory for counting shards into this store on this cluster."""
     cluster = run.cluster
     joining = joining_bytes(store.commit.segments, store.layout)
     return plan_update(store.layout, cluster.threads, cluster.memory, run.limits, joining)
 
 
 def _give_up_those_of_the_dead(client: Client) -> None:
-    """Free the sums of jobs that were killed: nobody told the workers."""
-    # a lambda goes by its value: a scheduler may be without this package
+    """Free the sums of jobs whose client was killed, because no one else frees them."""
+    # cloudpickle sends a lambda by value, because the scheduler may lack this package
     clients: Any = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.clients))
     ask_workers(client, keep_only_here, frozenset(clients))
 
 
 def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
-    """One error that names all shards of a group that cannot be read."""
+    """Return one error that names all unreadable shards of a group."""
     if len(bad) == 1:
         return ShardError(
             bad[0].url,
-            f"{bad[0].reason}. No shard of its group was counted: mend or remove this one, or "
-            "leave it out with `update --skip-bad-shards`",
+            f"{bad[0].reason}. No shard of its group was counted. Repair or remove this shard, "
+            "or leave it out with `update --skip-bad-shards`",
         )
     lines = "; ".join(sorted(map(str, bad)))
     return InvalidInput(
-        f"{len(bad)} shards cannot be read, no shard of their group was counted: {lines}; mend or "
-        "remove them, or leave them out with `update --skip-bad-shards`"
+        f"{len(bad)} shards cannot be read, and no shard of their group was counted: {lines}. "
+        "Repair or remove them, or leave them out with `update --skip-bad-shards`"
     )

@@ -1,4 +1,4 @@
-"""Bundles: the shards that one task counts, and the receipt that it gives for them."""
+"""Bundles of shards that one task counts, and the receipt that the task returns."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.shards import Shard
 
-# What one thread reads in a few seconds: a task costs the scheduler one or two milliseconds.
+# A thread reads this in a few seconds. A task costs the scheduler one or two milliseconds.
 _TASK_BYTES = 32 << 20
-_LEAST_TASKS = 4  # a thread has, where there are so many shards
+_LEAST_TASKS = 4  # tasks of each thread, if there are enough shards
 _MOST_SHARDS = 10_000
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """Shards that one task counts, in order and all of the same days.
+    """Shards that one task counts in order; all have the same days.
 
-    alone : whether no other task may run beside it, as workers died while they read it among others
-    taken : what the task subtracts instead, of the one shard of the bundle
+    alone : run no other task at the same time, because workers died while they read these shards
+    taken : part of the only shard of the bundle that the task subtracts instead of counting
     """
 
     shards: tuple[Shard, ...]
@@ -30,22 +30,22 @@ class Bundle:
     taken: Spoilt | None = None
 
     def halves(self) -> tuple[Bundle, ...]:
-        """Two bundles of the same shards, each to be read alone."""
+        """Split the bundle into two bundles, each to be read alone."""
         middle = len(self.shards) // 2
         parts = (self.shards[:middle], self.shards[middle:])
         return tuple(replace(self, shards=part, alone=True) for part in parts if part)
 
     def without(self, urls: Collection[str]) -> Bundle:
-        """The bundle but for some shards."""
+        """Return the bundle without some shards."""
         return replace(self, shards=tuple(part for part in self.shards if part.url not in urls))
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A shard that was counted to its end.
+    """Shard that was counted to its end.
 
-    `mark` is its fingerprint. `documents` and `tokens` are the records and what was counted in
-    them; `outside` is what lies outside the vocabulary.
+    `mark` is its fingerprint. `documents` and `tokens` count its records and counted tokens.
+    `outside` is the number of tokens outside the vocabulary.
     """
 
     url: str
@@ -57,12 +57,12 @@ class Counted:
 
 @dataclass(frozen=True)
 class Spoilt:
-    """A shard that cannot be counted, and the part of it that the sums hold nonetheless.
+    """Shard that cannot be counted, and the part of it that was already added to the sums.
 
-    error : may name a file of the shard, or the URL where that is read
-    batches : batches of its beginning that were added; None for all of them
-    mark : fingerprint of the content they were read from
-    numbers : records of these batches, and what was counted in them
+    error : reason; it may name a file of the shard, or the URL it is read from
+    batches : number of its first batches that were added; None for all
+    mark : fingerprint of the content of these batches
+    numbers : records and tokens of these batches
     """
 
     url: str
@@ -74,12 +74,12 @@ class Spoilt:
 
 @dataclass(frozen=True, eq=False)
 class Receipt:
-    """What one task has added to the sums of its process.
+    """Receipt of what one task has added to the sums of its process.
 
-    nonce : of the sums; the receipt is void once they are gone
+    nonce : identifies the sums; the receipt is void once they are deleted
     counted : a row for each shard
-    spoilt : shards that cannot be counted
-    totals : of all records that the task added
+    spoilt : shards that could not be counted
+    totals : totals of all records that the task added
     """
 
     nonce: str
@@ -96,12 +96,12 @@ class Receipt:
 def bundled(
     shards: Sequence[Shard], dates: Mapping[str, DateRange], threads: int, most: int = _MOST_SHARDS
 ) -> Iterator[Bundle]:
-    """Group shards into tasks, neighbours of the same days together.
+    """Group shards into tasks; neighbouring shards of the same days share a task.
 
-    shards : in the order in which they are to be read
-    dates : days of the documents of a shard by its URL, where they are known
-    threads : of the cluster; each thread gets several tasks if there are enough shards
-    most : shards of a task
+    shards : shards in reading order
+    dates : known days of the documents of a shard, by its URL
+    threads : threads of the cluster; each gets several tasks if there are enough shards
+    most : largest number of shards of a task
 
     Examples
     --------

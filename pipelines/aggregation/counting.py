@@ -1,4 +1,4 @@
-"""Counting on workers: the task that reads shards and adds them to the sums of its process."""
+"""Task that reads shards on a worker and adds their counts to the sums of its process."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def count_bundle(
 ) -> Receipt:
     """Count the shards of a bundle into the sums of this process, or subtract them.
 
-    Task `number` adds once, however often it runs in this process; it adds `lump_bytes` of batches
-    at a time. Shards that cannot be read are named in the receipt, and the others count. It raises
-    SumsAstray if the sums are closed, InvalidInput on a worker smaller than planned, ShardError if
-    what is to be subtracted is gone, and SumExceeded if a sum could pass 2^62.
+    Task `number` adds once, however often it runs in this process. It adds `lump_bytes` of batches
+    at a time. The receipt names unreadable shards, and the other shards count. Raises SumsAstray if
+    the sums are closed, and InvalidInput on a worker with less memory than planned. Raises
+    ShardError if a shard to subtract is gone, and SumExceeded if a sum could exceed 2^62.
     """
     _require_room(opening.least_limit)
     held = process_sums()
@@ -42,23 +42,25 @@ def count_bundle(
 
 
 def _require_room(least_limit: int) -> None:
-    """Refuse to count on a worker that joined later and has less memory than was planned with."""
+    """Refuse to count on a worker that joined later with less memory than planned."""
     worker = get_worker()
     limit = worker.memory_manager.memory_limit
     if limit and limit < least_limit:
         raise InvalidInput(
-            f"the worker {worker.address} joined with a memory limit of {limit:,} bytes, but the "
-            f"job was planned with {least_limit:,} bytes for each; every commit so far is kept: "
-            "stop that worker, or keep it, and run it again, planned with what the smallest has"
+            f"the worker {worker.address} joined with a memory limit of {limit:,} bytes, but "
+            f"the job was planned with {least_limit:,} bytes for each worker. Stop that worker, "
+            "or run the job again to plan with the smaller limit; all commits so far are "
+            "stored"
         )
 
 
 def count_shards(
     shards: Sequence[Shard], context: ReadingContext, sums: GroupSums, lump_bytes: int
 ) -> Receipt:
-    """Add shards to sums; a batch is added once its lump is full, those of several shards joined.
+    """Add shards to sums, one full lump of batches at a time.
 
-    A shard that fits in a lump is added once it was read to its end.
+    A lump joins batches of several shards. A shard that fits into a lump is added after it was read
+    to its end.
     """
     counted: list[Counted] = []
     spoilt: list[Spoilt] = []
@@ -82,7 +84,7 @@ def count_shards(
 
 
 class _Lump:
-    """Batches that are not yet added, and their bytes: of small shards there are thousands."""
+    """Batches that wait to be added, and their bytes; small shards make thousands of batches."""
 
     def __init__(self) -> None:
         self.batches: list[Prepared] = []
@@ -98,24 +100,24 @@ class _Lump:
 
 
 class _Reading:
-    """One shard on its way into the sums."""
+    """One shard while it is read and added."""
 
     def __init__(
         self, shard: Shard, context: ReadingContext, sums: GroupSums, lump_bytes: int
     ) -> None:
         self._shard, self._context = shard, context
         self._sums, self._lump_bytes = sums, lump_bytes
-        self.ready = _Lump()  # of shards before, not yet added
+        self.ready = _Lump()  # batches of earlier shards that are not added yet
         self.mark = ""
         self.totals: Any = context.store.foundation.totals({})
         self.added: Any = self.totals
         self.outside, self.batches = 0, 0
 
     def run(self, ready: _Lump) -> _Lump:
-        """Read it to its end; what is still to be added, of shards before and of this one."""
+        """Read the shard to its end, and return the batches that are not added yet."""
         context, shard, foundation = self._context, self._shard, self._context.store.foundation
         self.ready, own = ready, _Lump()
-        # hashing may read all of the shard: once is enough, what is read later is held to it
+        # Hashing may read the whole shard, so do it once; later reads are compared with this hash.
         content = content_of(shard, context.storage_options)
         self.mark = content.mark
         for number, (prepared, read) in enumerate(context.prepared(shard, content)):
@@ -131,7 +133,7 @@ class _Reading:
             self.totals = self.totals + prepared.totals if number else prepared.totals
             self.outside += read.outside
         reason = foundation.rejection_reason(self.totals)
-        # of many that are a document each, or what came by chance, some may have no known word
+        # in shards of one document each, or of random documents, some may have no known word
         if reason is not None and not shard.url.endswith((DOCUMENT, SEALED_NAME)):
             raise ShardError(shard.url, reason)
         self.ready.extend(own)
@@ -146,7 +148,7 @@ class _Reading:
 def _subtract(
     shard: Shard, taken: Spoilt, context: ReadingContext, sums: GroupSums, lump_bytes: int
 ) -> Receipt:
-    """Read once more what was added of a shard, which must be the same, and take it away."""
+    """Read the added part of a shard again and subtract it; its content must be the same."""
     totals: Any = context.store.foundation.totals({})
     lump = _Lump()
     content = content_of(shard, context.storage_options)
@@ -157,7 +159,7 @@ def _subtract(
         lump.append(prepared)
         totals = totals + prepared.totals
     sums.subtract(lump.batches, lump_bytes)
-    # the beginning alone was read: nobody has looked yet whether it changed meanwhile
+    # only the beginning was read, so no one has checked yet whether the shard changed meanwhile
     marks = {content.mark, content_of(shard, context.storage_options).mark}
     if marks != {taken.mark} or (totals.n_documents, totals.n_tokens) != taken.numbers:
         raise changed(shard.url)

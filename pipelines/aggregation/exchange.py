@@ -1,4 +1,4 @@
-"""Exchange: rows of sums that workers ask of one another, and add to their own."""
+"""Exchange of rows of sums between workers."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 
 TAKE = "streaming_moments_take"
 REDUCE = "streaming_moments_reduce"
-MESSAGE_BYTES = 16 << 20  # of the rows that one worker sends another at a time
-_SOON_SECONDS = 0.2  # who is there has answered by then, or where nobody listens the system
-_CONNECT_SECONDS = 4.0  # a peer that answers does so at once; dialling a dead one is waiting
+MESSAGE_BYTES = 16 << 20  # bytes of rows in one message
+_SOON_SECONDS = 0.2  # a live peer answers within this time, and the system reports a closed port
+_CONNECT_SECONDS = 4.0  # a live peer answers at once; longer waits are retries of a dead peer
 _MESSAGE_SECONDS = 120.0
 
-Source = tuple[str, str]  # address of a worker, token that its sums were given when frozen
+Source = tuple[str, str]  # address of a worker, token that its sums got when they were frozen
 
 
 class SumsLost(Exception):
-    """Sums that were to be added up are gone with the worker that held them."""
+    """The sums to add up are gone, together with the worker that held them."""
 
 
 def ring_from(sources: Sequence[Source], address: str) -> tuple[Source | None, list[Source]]:
-    """The source at an address, if there is one, and the others round the ring from there.
+    """Return the source at an address, if there is one, and the others in ring order after it.
 
     Examples
     --------
@@ -50,19 +50,19 @@ async def add_theirs(
     sums: Mapping[str, NDArray[np.int64]],
     patience: int = 1,
 ) -> None:
-    """Fetch rows from another worker, and add them to `sums`; one message at a time.
+    """Fetch rows from another worker and add them to `sums`, one message at a time.
 
     asked : the message (`op` and its arguments) without `start` and `stop`
-    first : row of the block that is row 0 of `sums`, and the first that is fetched
-    patience : answers of others for which an answer may have to wait
+    first : row of the block that is row 0 of `sums`, and the first row to fetch
+    patience : number of other answers that may have to finish before this one
 
-    SumsLost if the other worker, or its sums, are gone.
+    Raises SumsLost if the other worker, or its sums, are gone.
     """
     rows = max(len(array) for array in sums.values())
     nbytes = sum(array.nbytes for array in sums.values())
     step = max(1, rows * MESSAGE_BYTES // max(nbytes, 1))
     try:
-        # Dask bounds the dialling, not the words that are exchanged after it
+        # Dask limits the time to connect, not the time of the messages after it
         comm = await asyncio.wait_for(_dialled(worker, address), _MESSAGE_SECONDS)
         try:
             for begin in range(0, rows, step):
@@ -83,7 +83,7 @@ async def add_theirs(
 
 
 async def _dialled(worker: Worker, address: str) -> Comm:
-    """A connection to another worker; Dask would dial again and again where nobody listens."""
+    """Connect to another worker; fail at once if its port is closed, where Dask would retry."""
     security: Any = worker.security.get_connection_args("worker")
     try:
         comm: Comm = await connect(address, timeout=_SOON_SECONDS, **security)
@@ -95,7 +95,7 @@ async def _dialled(worker: Worker, address: str) -> Comm:
 
 
 async def _refuses(address: str) -> bool:
-    """Whether the system answers that nobody listens there, as where a process has died."""
+    """Whether the system reports a closed port, as after the death of a process."""
     if not address.startswith(("tcp://", "tls://")):
         return False
     try:

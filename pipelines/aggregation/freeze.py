@@ -1,4 +1,4 @@
-"""Settling: which sums on the workers are whole, once nothing is added any more."""
+"""Freeze the sums on the workers and find out which of them are complete."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
 
 @dataclass(frozen=True)
 class Settled:
-    """The frozen sums that can be reduced.
+    """Frozen sums that can be added up.
 
-    sources : address of a worker, and the token of this freeze of its sums
+    sources : address of each worker, with the token of this freeze of its sums
     void : tasks whose shards are no longer in any sums
     bound : largest possible entry of all sums together
     """
@@ -28,10 +28,10 @@ class Settled:
 
 
 def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) -> Settled:
-    """Freeze all sums, and compare what they include with the receipts (by the number of the task).
+    """Freeze all sums, and compare the tasks in them with the receipts (by the number of the task).
 
-    Sums that include a task without a receipt, because it ran twice, are given up. Tasks sent from
-    now on have a later epoch.
+    Deletes sums that include a task without a receipt, which happens if the task ran twice. Tasks
+    sent from now on have a later epoch.
     """
     answers = ask_workers(client, freeze_here, opening.owner, opening.group, opening.epoch + 1)
     given: dict[str, set[int]] = {}
@@ -55,20 +55,20 @@ def settle(client: Client, opening: Opening, receipts: Mapping[int, Receipt]) ->
 
 
 def freeze_here(owner: str, group: int, epoch: int, dask_worker: Worker) -> Any:
-    """`ProcessSums.freeze` in this process."""
+    """Call `ProcessSums.freeze` in this process."""
     return process_sums(dask_worker).freeze(owner, group, epoch)
 
 
 def discard_here(owner: str, nonce: str, dask_worker: Worker) -> None:
-    """`ProcessSums.discard` in this process."""
+    """Call `ProcessSums.discard` in this process."""
     process_sums(dask_worker).discard(owner, nonce)
 
 
 def release_here(owner: str, dask_worker: Worker) -> None:
-    """`ProcessSums.release` in this process."""
+    """Call `ProcessSums.release` in this process."""
     process_sums(dask_worker).release(owner)
 
 
 def keep_only_here(owners: Set[str], dask_worker: Worker) -> None:
-    """`ProcessSums.keep_only` in this process."""
+    """Call `ProcessSums.keep_only` in this process."""
     process_sums(dask_worker).keep_only(owners)

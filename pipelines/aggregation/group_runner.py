@@ -1,4 +1,4 @@
-"""Groups: shards read on the cluster and added up into one segment, not yet committed."""
+"""Read groups of shards on the cluster and add each group up into one uncommitted segment."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from streaming_moments.pipelines.cluster.tasks import FinishedTasks, cancel, out
 from streaming_moments.storage.segments.segments import Segment
 from streaming_moments.storage.shards import Shard
 
-_LOOK = 5.0  # seconds between two looks whether workers have joined
+_LOOK = 5.0  # seconds between two checks for new workers
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """One group of shards.
+    """Result of one group of shards.
 
     Parameters
     ----------
     segment : Segment or None
-        With the records of the shards; None if none could be read.
+        Segment with the counts of the shards; None if no shard could be read.
     shards : tuple of Shard
-        Those of the segment.
+        Shards of the segment.
     bad : tuple of ShardError
         Shards left out.
     """
@@ -53,32 +53,32 @@ class Gathered:
 
 
 def gather_group(gathering: Gathering, waiting: deque[Bundle], before: int, total: int) -> Gathered:
-    """Read shards until the group is to close, and add them up in a segment.
+    """Read shards until the group closes, and add them up in a segment.
 
-    Each worker process adds what it reads to sums of its own, shared by its threads. At the end
-    they are frozen and held to the receipts of the tasks: what a worker held that died is counted
-    again by the others. Then each row block is added up over the workers, and written. Where a
-    worker cannot hold all row blocks, the shards are read once for every share of them.
+    Each worker process adds counts to sums of its own, which its threads share. At the end the sums
+    are frozen and compared with the receipts of the tasks. The counts of a dead worker are counted
+    again by the others. Then the workers add up each row block and write it. If a worker cannot
+    hold all row blocks, the shards are read once for every share of them.
 
-    A worker that dies takes blame for all that it was doing. So shards whose readers died go to
-    the end of `waiting`, to be read alone in a group of their own, and halved until it is one; only
-    one that kills its workers there too is a bad one.
+    A dead worker casts suspicion on all shards that it was reading. These shards move to the end of
+    `waiting`, to be read alone in a group of their own. They are halved until one shard is left.
+    Only a shard that kills its workers when it is alone is bad.
 
     Parameters
     ----------
     gathering : Gathering
-        Where and how.
+        Options of the job.
     waiting : deque of Bundle
-        What is still to be read; those of the group are taken from its front.
+        Bundles to read; the group removes its bundles from the front.
     before, total : int
-        Shards finished before and in all, for the progress.
+        Shards finished before, and all shards, for the progress.
 
     Raises
     ------
     ShardError, InvalidInput
-        Shards that cannot be read: all of the group.
+        Names all unreadable shards of the group.
     SumExceeded
-        A sum could pass 2^62.
+        A sum could exceed 2^62.
     StoreError
         The store cannot be written.
     """
@@ -129,7 +129,7 @@ def _gather_group(
             group.closed = True
             group.void(settled.void)
             if group.again:
-                # what was lost is counted once more
+                # count the lost part once more
                 reduction.fruitless = 0
                 continue
             store.foundation.require_bounded(settled.bound)
@@ -143,27 +143,27 @@ def _gather_group(
 
 
 def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
-    """Count what the group is to count again, and new shards while it may take some.
+    """Count shards that must be counted again, and new shards while the group is open.
 
-    After a bad shard that is an error it reads on, so that all bad ones are named at once.
+    If a bad shard is an error, the task reads on, so that the error names all bad shards.
     """
     gathering = group.gathering
     cluster, client = gathering.run.cluster, gathering.run.cluster.client
     running: dict[Future[Any], tuple[Bundle, int]] = {}
     finished = FinishedTasks(cluster)
-    # workers may have joined, and more of them do meanwhile
+    # workers may have joined since the last check, and more may join meanwhile
     known, each, looked = cluster.addresses(), gathering.plan.reads_in_flight, time.monotonic()
     slots = max(gathering.slots, len(known) * each)
-    # Dask sends a task where the context lies already, which is one worker at first
+    # Dask prefers the worker that already has the context, which is only one at first
     turns: Iterator[str] = islice(cycle(known), slots)
-    # once frozen, the group takes no more
+    # a frozen group accepts no more shards
     open_to_new = not group.closed
     try:
         while True:
             bundle = None
             if time.monotonic() - looked > _LOOK:
                 looked = time.monotonic()
-                with suppress(OSError):  # of a scheduler that is gone the client knows in a moment
+                with suppress(OSError):  # the client notices a dead scheduler within a moment
                     there = cluster.addresses()
                     joined = [address for address in there if address not in known]
                     slots, known = max(slots, len(there) * each), there
@@ -205,13 +205,13 @@ def _read(group: Group, waiting: deque[Bundle]) -> Generator[None, None, None]:
 def _take_in(
     group: Group, waiting: deque[Bundle], bundle: Bundle, number: int, outcome: Any
 ) -> None:
-    """What came of a task: a receipt, deaths of its workers, or sums that were closed to it."""
+    """Return the outcome of a task: a receipt, deaths of its workers, or closed sums."""
     if isinstance(outcome, SumsAstray):
         group.again.append(bundle)
     elif isinstance(outcome, KilledWorker):
         suspect(group, waiting, bundle, outcome)
     elif isinstance(outcome, ShardError):
-        # what is to be taken away is there no longer
+        # the shard to subtract no longer exists
         raise WithoutShard(bundle.shards[0].url, outcome)
     elif isinstance(outcome, BaseException):
         raise outcome

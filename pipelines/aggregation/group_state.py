@@ -1,4 +1,4 @@
-"""A group of shards on its way to one commit: what is counted of it, and what is still to be."""
+"""State of a group of shards before its commit: what is counted, and what remains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streaming_moments.storage.shards import Shard
 
 
 class WithoutShard(Exception):
-    """A shard that was counted cannot be counted, or taken away, once more as it was."""
+    """A shard gave other counts when it was counted or subtracted a second time."""
 
     def __init__(self, url: str, error: ShardError) -> None:
         super().__init__(url, error)
@@ -29,10 +29,10 @@ class WithoutShard(Exception):
 
 @dataclass(eq=False)
 class Group:
-    """Shards on their way to one commit, in one or more passes over the row blocks.
+    """Shards of one commit, read in one or more passes over the row blocks.
 
-    `receipts` are those of this pass, by the number of the task; `again` is what this pass is
-    still to count, or to take away.
+    `receipts` are those of this pass, by the number of the task. `again` lists what this pass must
+    still count or subtract.
     """
 
     gathering: Gathering
@@ -40,19 +40,19 @@ class Group:
     opening: Opening
     contents: dict[tuple[str, int], str] | None
     begun: float = field(default_factory=time.monotonic)
-    closed: bool = False  # to shards that it has not counted yet
+    closed: bool = False  # seconds after which it counts no further new shards
     rows: dict[str, Counted] = field(default_factory=dict)
     shards: dict[str, Shard] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
     receipts: dict[int, tuple[Bundle, Receipt]] = field(default_factory=dict)
     again: deque[Bundle] = field(default_factory=deque)
-    taken: int = 0  # shards
-    alone: bool = False  # it holds shards suspected of killing workers, and no others
+    taken: int = 0  # number of shards
+    alone: bool = False  # holds only shards suspected of killing workers
     dates: DateRange | None = None
     context_deaths: int = 0
 
     def may_take(self, bundle: Bundle, running: Sized) -> bool:
-        """Whether the group may take this next, while it is read for the first time."""
+        """Whether the group may accept this bundle in its first pass."""
         if not self.taken:
             return not running
         plan, pace = self.gathering.plan, self.gathering.pace
@@ -67,7 +67,7 @@ class Group:
         self.taken += len(bundle.shards)
 
     def note(self, number: int, bundle: Bundle, receipt: Receipt) -> None:
-        """Rows of a receipt; what was counted before must be the same again."""
+        """Check the rows of a receipt against earlier passes; the counts must be the same."""
         self.receipts[number] = (bundle, receipt)
         shards = {shard.url: shard for shard in bundle.shards}
         for row in receipt.counted:
@@ -98,13 +98,13 @@ class Group:
             self.again.append(Bundle((shard,), taken=spoilt))
 
     def void(self, numbers: Collection[int]) -> None:
-        """Count again what these tasks have counted, and take away again what they took away."""
+        """Count again what these tasks counted, and subtract again what they subtracted."""
         bundles = {number: bundle for number, (bundle, _) in self.receipts.items()}
         taken = {number: one.taken.url for number, one in bundles.items() if one.taken is not None}
         added = set(numbers) - taken.keys()
         lost = {shard.url for number in added for shard in bundles[number].shards}
         if any(url in lost for number, url in taken.items() if number not in numbers):
-            # it was taken from what is gone: all of it anew
+            # it was subtracted from lost sums, so count the shard again
             numbers, lost = list(bundles), {*lost, *taken.values()}
             self._open(self.opening.blocks)
         for number in numbers:
@@ -116,7 +116,7 @@ class Group:
                 self.again.append(bundle)
 
     def next_pass(self, blocks: range) -> None:
-        """Begin with other row blocks, with the shards that were counted."""
+        """Start a pass over other row blocks, with the shards that were counted."""
         bundles = [bundle for bundle, _ in self.receipts.values() if bundle.taken is None]
         kept = (bundle.without(self.left_out) for bundle in bundles)
         self.again.extend(bundle for bundle in kept if bundle.shards)
@@ -128,7 +128,7 @@ class Group:
         self.opening = replace(self.opening, group=group, epoch=0, blocks=blocks)
 
     def totals(self) -> Any:
-        """Of all that the sums of this pass hold."""
+        """Totals of all records in the sums of this pass."""
         total: Any = self.gathering.store.foundation.totals({})
         for bundle, receipt in self.receipts.values():
             if bundle.taken is None:
@@ -139,7 +139,7 @@ class Group:
         return total
 
     def records(self) -> list[ShardRecord]:
-        """Of the shards counted."""
+        """Number of counted shards."""
         names = self.gathering.names
         return [
             ShardRecord(

@@ -1,7 +1,7 @@
-"""Divisions: shards that no group may mix, as their documents or their vocabularies differ.
+"""Divide shards that one group must not mix, by days and by vocabulary.
 
-New ones are divided by the days of their documents; counted ones also by the vocabulary that they
-were counted with.
+New shards are divided by the days of their documents. Counted shards are also divided by the
+vocabulary that counted them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from streaming_moments.storage.store.store import MomentStore
 def with_days(
     gathering: Gathering, shards: Sequence[Shard]
 ) -> tuple[Gathering, tuple[ShardError, ...]]:
-    """Add the days of more shards to a gathering; a column of dates is read on the cluster.
+    """Add the days of more shards to a job; tasks on the cluster read columns of dates.
 
-    Also returns the shards whose dates cannot be read. Unless the gathering leaves bad shards out,
-    these raise a ShardError instead.
+    Also returns the shards whose dates are unreadable. They raise a ShardError unless the job
+    leaves out bad shards.
     """
     store, run = gathering.store, gathering.run
     source = store.dates
@@ -54,7 +54,7 @@ def with_days(
 
 
 def by_days(shards: Sequence[Shard], dates: Mapping[str, DateRange]) -> list[Shard]:
-    """Shards without dates first, then the others by their days; else in their order."""
+    """Sort shards: those without dates first, then by their days, otherwise in their order."""
     undated = [shard for shard in shards if shard.url not in dates]
     dated = [shard for shard in shards if shard.url in dates]
     return undated + sorted(dated, key=lambda shard: dates[shard.url])
@@ -63,7 +63,7 @@ def by_days(shards: Sequence[Shard], dates: Mapping[str, DateRange]) -> list[Sha
 def as_counted(
     gathering: Gathering, shards: Sequence[Shard]
 ) -> Iterator[tuple[Gathering, list[Shard]]]:
-    """Yield counted shards by the vocabulary of their counts, each with its gathering."""
+    """Yield counted shards by the vocabulary of their counts, each with the options of its job."""
     store = gathering.store
     if not store.commit.lineage.eras:
         yield gathering, list(shards)

@@ -1,4 +1,4 @@
-"""Reading on workers: what every task needs to read shards and make their records ready."""
+"""Context that every task on a worker needs to read shards and prepare their records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True, eq=False)
 class ReadingContext:
-    """All a read task needs beside its shards, loaded once on the cluster."""
+    """All that a read task needs besides its shards; loaded once on the cluster."""
 
     store: MomentStore
     reader: ShardReader
@@ -34,11 +34,11 @@ class ReadingContext:
         limits: ReadLimits,
         storage_options: Mapping[str, object] | None,
     ) -> ReadingContext:
-        """The context, made by a task so that it outlives any worker."""
+        """Return the context; a task makes it, so that it outlives any worker."""
         return cls(store, reader_of(store, limits, storage_options), limits, storage_options)
 
     def __sizeof__(self) -> int:
-        # what travels, the arrays of the reader among it
+        # the content that travels, including the arrays of the reader
         buffers: list[pickle.PickleBuffer] = []
         shell = pickle.dumps(self, protocol=5, buffer_callback=buffers.append)
         return len(shell) + sum(buffer.raw().nbytes for buffer in buffers)
@@ -46,18 +46,18 @@ class ReadingContext:
     def read(
         self, shard: Shard, start: Position = START, content: ShardContent | None = None
     ) -> Iterator[ReadBatch[Any]]:
-        """Batches of a shard from a position on; errors as `ShardReader.read`."""
+        """Yield the batches of a shard from a position on; errors as in `ShardReader.read`."""
         return self.reader.read(shard, start, content)
 
     def prepared(
         self, shard: Shard, content: ShardContent | None = None
     ) -> Iterator[tuple[Prepared, ReadBatch[Any]]]:
-        """All batches of a shard made ready to be added, and as they were read.
+        """Yield all batches of a shard, prepared for the sums and as they were read.
 
         Raises
         ------
         ShardError
-            The shard cannot be read or changed meanwhile, or a record is too large to be added.
+            The shard is unreadable or changed meanwhile, or a record is too large to add.
         """
         seen = 0
         for read in self.read(shard, START, content):

@@ -1,4 +1,4 @@
-"""Reduction: row blocks added up over the workers that hold sums of them, and written."""
+"""Add up row blocks over the workers that hold sums of them, and write them."""
 
 from __future__ import annotations
 
@@ -42,31 +42,31 @@ from streaming_moments.storage.store.store import MomentStore
 
 STEP = "adding up row blocks"
 
-_LOSSES = 10  # that are borne: one after another where nobody died, or of one row block
-_DEATHS = 20  # of any blocks, none of which was written before
-_UNEVEN = 1.05  # times its share of the rows that a worker adds up at most
+_LOSSES = 10  # tolerated losses: in a row without a death, or for one row block
+_DEATHS = 20  # tolerated deaths at any blocks while no further block was written
+_UNEVEN = 1.05  # bound on the rows that a worker adds up, relative to its even share
 
 
 @dataclass
 class Reduction:
-    """Row blocks of one segment on their way to the storage.
+    """Row blocks of one segment while they are added up and written.
 
-    A run that loses sums is given up, with the segment it wrote to: the next run writes to its own
-    segment. For a worker that Dask takes for dead may live, and may still write sums to which
-    others have added since. Only files of a run that lost nothing are sealed. Any writer of these
-    files writes the same content, as no sums change after such a run.
+    If a run loses sums, it stops and its segment is dropped. The next run writes to its own
+    segment, because a worker that Dask considers dead may live. Such a worker may still write sums
+    to which others have added since. Only files of a run without losses are sealed. Every writer of
+    these files writes the same content, because no sums change after such a run.
 
-    Workers also die for outside reasons. Other workers then recount what they held, so one death
-    ends nothing. It is charged to the row blocks that the dead worker was writing: a block that
-    takes too much memory would kill each of its writers. Closing any block may take too much
-    memory, over another block each time. So the number of all such deaths is bounded, too, while no
-    run gets further.
+    Workers also die for outside reasons. Other workers then recount their part, so one death ends
+    nothing. It is charged to the row blocks that the dead worker was writing, because a block that
+    needs too much memory kills each of its writers. Closing any block may need too much memory, at
+    another block each time. So the number of all such deaths is bounded, too, while no run gets
+    further.
 
-    written : segment and files of each row block that is done
-    fruitless : runs in a row that lost sums, none of which was to be recounted
-    charged : losses by row block
-    reached : row blocks that any run has written
-    deaths : losses in which workers died while writing, since a run got further than all before it
+    written : segment and files of each finished row block
+    fruitless : consecutive runs that lost sums without anything to recount
+    charged : losses for each row block
+    reached : number of row blocks that the best run has written
+    deaths : losses with workers that died while writing, since the last run that got further
     """
 
     store: MomentStore
@@ -81,10 +81,10 @@ class Reduction:
         self.writer = self.store.new_segment()
 
     def run(self, gathering: Gathering, opening: Opening, sources: Sequence[Source]) -> bool:
-        """Add up and write the blocks of a pass; False where sums were lost, and none is written.
+        """Add up and write the blocks of a pass; False if sums were lost and nothing is written.
 
-        Raises WorkersLost if workers die of one row block, or one after the other, or repeatedly
-        cannot reach one another.
+        Raises WorkersLost if one row block kills workers, if workers die one after the other, or if
+        they repeatedly cannot connect to each other.
         """
         cluster, progress = gathering.run.cluster, gathering.run.progress
         all_blocks = self.writer.layout.row_blocks
@@ -118,7 +118,8 @@ class Reduction:
                 future = finished.next()
                 outcome = outcome_of(cluster, future)
                 if isinstance(outcome, SumsLost):
-                    # the others may dial the dead for seconds: whatever they write is given up
+                    # other workers may try to reach the dead one for seconds, so drop what they
+                    # write
                     self._give_up(opening.blocks, outcome)
                     self._charge(cluster, running, running[future], outcome)
                     return False
@@ -135,8 +136,9 @@ class Reduction:
         self.fruitless += 1
         if self.fruitless > _LOSSES:
             raise WorkersLost(
-                f"{self.fruitless} times in a row sums were not to be had where they lay: {loss}; "
-                "see that each worker may connect to every other one, and run it again"
+                f"workers could not fetch sums from each other {self.fruitless} times in a row: "
+                f"{loss}. Make sure that each worker can connect to every other one, and run it "
+                "again"
             ) from loss
         for index in blocks:
             self.written.pop(index, None)
@@ -147,22 +149,23 @@ class Reduction:
     ) -> None:
         deaths = deaths_of(cluster.client, running)
         died_of = Counter({index: deaths.get(future.key, 0) for future, index in running.items()})
-        # who died was writing none: of what the block that failed asked of it
+        # if the dead worker was writing no block, charge the block that needed its sums
         self.charged.update(+died_of or {failed: 1})
         self.deaths += bool(+died_of)
         (index, losses), beside = self.charged.most_common(1)[0], ""
         if losses <= _LOSSES:
-            losses, beside = self.deaths, " or of blocks beside it"
+            losses, beside = self.deaths, " or of other blocks"
         if losses > (_DEATHS if beside else _LOSSES):
             raise WorkersLost(
-                f"the workers died {losses} times while {STEP}, of row block {index}{beside} it "
-                "seems; give them more memory, or a smaller --memory budget, and run it again"
+                f"the workers died {losses} times while {STEP}, apparently because of row block "
+                f"{index}{beside}. Give them more memory, or a smaller --memory budget, and run "
+                "it again"
             ) from loss
 
     def seal(
         self, run: Run, totals: Any, shards: Sequence[ShardRecord], dates: DateRange | None
     ) -> Segment:
-        """Seal the segment, with the blocks of earlier passes; errors as `SegmentWriter.seal`."""
+        """Seal the segment with the blocks of earlier passes; errors as in `SegmentWriter.seal`."""
         elsewhere = [part for part in self.written.values() if part[0] != self.writer.id]
         calls = [(self.writer, *part) for part in elsewhere]
         run.calls("copying row blocks", SegmentWriter.take_over, calls, run.cluster.threads)
@@ -173,9 +176,9 @@ class Reduction:
 def pieces_of(place: int, blocks: int, workers: int) -> int:
     """Return the number of pieces in which row block `place` of `blocks` is added up.
 
-    Each piece is added up by another worker. Blocks that all workers get in equal numbers are added
-    up whole. The others are in as few pieces as share them evenly: of eight blocks or more, no
-    worker receives a fifth more than the others send on average, or a block more.
+    Another worker adds up each piece. Blocks that divide evenly among the workers stay whole. The
+    others get as few pieces as share them evenly. With eight blocks or more, no worker receives a
+    fifth more than the others send on average, or one block more.
 
     Examples
     --------
@@ -202,8 +205,8 @@ def write_block(
 ) -> tuple[FileRecord, ...]:
     """Add up a row block over the workers that hold sums of it, and write it to the segment.
 
-    With several pieces, each is added up by another worker and collected here. SumsLost if a worker
-    or its sums are gone.
+    With several pieces, another worker adds up each piece, and this one collects them. Raises
+    SumsLost if a worker or its sums are gone.
     """
     worker, foundation, block = get_worker(), writer.layout.foundation, writer.layout.block(index)
     here, others = ring_from(sources, worker.address)
@@ -223,7 +226,7 @@ def write_block(
             sync(worker.loop, add_theirs, worker, address, asked, 0, sums)
     else:
         sync(worker.loop, _collect, worker, owner, index, sources, pieces, sums)
-    # views, as what is written is for reading only; totals, maybe large, are no part of a block
+    # views, because written arrays are read-only; totals may be large and are no part of a block
     arrays = {name: array[:] for name, array in sums.items()}
     return writer.write_block(foundation.statistics(block, foundation.totals({}), arrays))
 
@@ -236,7 +239,7 @@ async def _collect(
     pieces: int,
     sums: Mapping[str, NDArray[np.int64]],
 ) -> None:
-    """Have rows of a block added up by as many workers as there are pieces, and take them."""
+    """Let several workers add up rows of a block, one piece each, and collect the pieces."""
     rows = max(len(array) for array in sums.values())
     edges = [rows * piece // pieces for piece in range(pieces + 1)]
     asked = {"op": REDUCE, "owner": owner, "index": index, "sources": sources}
@@ -252,7 +255,7 @@ async def _collect(
         for piece, (start, stop) in enumerate(pairwise(edges))
         if start < stop
     ]
-    # none may still write into the sums when one fails
+    # none may still write into the sums if another one fails
     for outcome in await asyncio.gather(*collected, return_exceptions=True):
         if outcome is not None:
             raise outcome

@@ -1,4 +1,4 @@
-"""Sums: what a worker process has added up of the open group, shared by its threads."""
+"""Sums that a worker process has added up for the open group; its threads share them."""
 
 from __future__ import annotations
 
@@ -30,23 +30,22 @@ from streaming_moments.storage.log.layout import SegmentLayout
 
 NAME = "streaming-moments-sums"
 _INT32 = np.iinfo(np.int32)
-_ROWS = 1024  # that are looked at together
+_ROWS = 1024  # entries that are examined together
 
 
 class SumsAstray(Exception):
-    """The sums that a task was to add to are gone, or closed: another task counts its shards."""
+    """The sums for this task are deleted or closed, so another task counts its shards."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """Which sums a task adds to.
+    """Address of the sums to which a task adds.
 
-    owner : the job
-    group : its group, or a pass of one; later ones have larger numbers
-    epoch : how often the sums of the group were frozen before; a task of an earlier epoch is too
-        late
-    blocks : row blocks that are added up
-    least_limit : bytes that the memory limit of a worker must have, by the plan
+    owner : job that owns the sums
+    group : number of a group, or of a pass of one; later ones have larger numbers
+    epoch : how often the sums of the group were frozen; a task of an earlier epoch is too late
+    blocks : row blocks to add up
+    least_limit : smallest memory limit of a worker in the plan, in bytes
     """
 
     owner: str
@@ -58,10 +57,10 @@ class Opening:
 
 @dataclass(frozen=True)
 class Frozen:
-    """A description of sums that are frozen: nothing more is added to them.
+    """Description of frozen sums, to which nothing more is added.
 
-    nonce : of the sums
-    token : of this freeze; requests for rows must name it
+    nonce : identifies the sums
+    token : identifies this freeze; requests for rows must name it
     included : tasks whose shards are added
     bound : largest possible entry of the sums
     """
@@ -74,10 +73,10 @@ class Frozen:
 
 @dataclass(eq=False)
 class GroupSums:
-    """Sums of one group, or pass of one, in one process.
+    """Sums of one group, or one pass of a group, in one process.
 
-    The nonce names them: where they are gone, whatever was added is counted again elsewhere. The
-    token names them as they were frozen last; while tasks may add they have none.
+    The nonce identifies the sums. If they are lost, their shards are counted again elsewhere. The
+    token identifies the last freeze. Sums that are open to tasks have no token.
     """
 
     layout: SegmentLayout
@@ -87,9 +86,9 @@ class GroupSums:
     included: dict[int, Receipt] = field(default_factory=dict)
     running: set[int] = field(default_factory=set)
     token: str = ""
-    bound: float = 0.0  # no entry is larger, once all that is being added is there
+    bound: float = 0.0  # bound on every entry after all current additions
     blocks: dict[int, Sums] = field(init=False)
-    _adding: float = 0.0  # bounds of what is being added
+    _adding: float = 0.0  # bounds of current additions
     _locks: dict[int, Lock] = field(init=False)
     _bound_lock: Lock = field(default_factory=Lock)
 
@@ -99,19 +98,19 @@ class GroupSums:
         self._locks = {index: Lock() for index in self.opening.blocks}
 
     def add(self, batches: Sequence[Prepared], most_bytes: int) -> None:
-        """Add batches to every block, joined while they have fewer than `most_bytes` together.
+        """Add batches to every block, joined as long as they have fewer than `most_bytes` together.
 
-        Raises SumsAstray if the sums are given up, and SumExceeded if a sum could pass 2^62; then
-        nothing of the batches is added.
+        Raises SumsAstray if the sums are deleted, and SumExceeded if a sum could exceed 2^62. In
+        that case nothing is added.
         """
         self._each_lump(batches, most_bytes, lambda block, lump: block.add([lump]))
 
     def subtract(self, batches: Sequence[Prepared], most_bytes: int) -> None:
-        """Take batches away again, exactly; other errors as `add`."""
+        """Subtract batches exactly; other errors as in `add`."""
         self._each_lump(batches, most_bytes, lambda block, lump: block.subtract([lump]))
 
     def give_up(self) -> None:
-        """Hold nothing any more, so that others may be held: who adds to a block is waited for."""
+        """Free the arrays to make room; waits for tasks that are adding to a block."""
         for index in self.opening.blocks:
             with self._locks[index]:
                 self.blocks.pop(index, None)
@@ -128,33 +127,35 @@ class GroupSums:
         except SumExceeded:
             if len(batches) < 2:
                 raise
-            # what was added of the first ones is looked at before the others are
+            # the second half sees the true sums after the first, which are below the bounds
             middle = len(batches) // 2
             for part in (batches[:middle], batches[middle:]):
                 self._each_lump(part, most_bytes, work)
             return
         for lump in self.layout.foundation.joined(batches, most_bytes):
             self._each_block(lump, work)
-            del lump  # before the next is made: of some kinds one is the sums of all blocks
+            # delete it before making the next one: for some kinds it holds sums of all blocks
+            del lump
         with self._bound_lock:
             self._adding -= own
 
     def _make_room(self, gain: float) -> None:
-        """Note what is to be added; errors as `add`."""
+        """Record what is going to be added; errors as in `add`."""
         foundation = self.layout.foundation
         with self._bound_lock:
             try:
                 foundation.require_bounded(self.bound + gain)
             except SumExceeded:
                 foundation.require_bounded(gain)
-                # bounds add up to far more than the sums do: words share the tokens of documents
+                # the bounds add up to much more than the sums, because words share the tokens of
+                # documents
                 self.bound = self._adding + self._largest()
                 foundation.require_bounded(self.bound + gain)
             self.bound += gain
             self._adding += gain
 
     def _largest(self) -> float:
-        """The largest magnitude of an entry of any block, read a few rows at a time."""
+        """Return the largest absolute entry of any block, read a few rows at a time."""
         foundation, most = self.layout.foundation, 0
         for index in self.opening.blocks:
             rows = max(shape[0] for shape in foundation.shapes(self.layout.block(index)).values())
@@ -167,7 +168,7 @@ class GroupSums:
         return float(most)
 
     def _each_block(self, lump: Prepared, work: Callable[[Sums, Prepared], None]) -> None:
-        """Work on every block once, those first that no other thread is adding to."""
+        """Yield every block once, first those that no other thread is using."""
         waiting = list(self.opening.blocks)
         while waiting:
             index = next((i for i in waiting if self._locks[i].acquire(blocking=False)), None)
@@ -184,13 +185,13 @@ class GroupSums:
 
 
 class ProcessSums(WorkerPlugin):
-    """The sums that a worker process holds, by the job that owns them."""
+    """All sums of a worker process, by the job that owns them."""
 
     name = NAME
     idempotent = True  # a second job of the cluster finds it there
 
     def setup(self, worker: Worker) -> None:
-        """Begin with none, and let the other workers take rows of them, and have some added up."""
+        """Start without sums, and let other workers fetch rows and request additions."""
         self._worker = worker
         self._reducing = asyncio.Lock()
         self._held: dict[str, GroupSums] = {}
@@ -200,12 +201,12 @@ class ProcessSums(WorkerPlugin):
         worker.handlers[REDUCE] = self.reduce
 
     def teardown(self, worker: Worker) -> None:
-        """Give them up."""
+        """Delete the sums."""
         self._held.clear()
 
     @contextmanager
     def counting(self, opening: Opening, layout: SegmentLayout, number: int) -> Iterator[GroupSums]:
-        """Yield the sums that task `number` may add to; they are given up if it fails on the way.
+        """Yield the sums to which task `number` may add; delete them if the task fails meanwhile.
 
         Raises SumsAstray if the group is closed, or was frozen after the task was sent.
         """
@@ -217,7 +218,7 @@ class ProcessSums(WorkerPlugin):
             raise
 
     def finished(self, sums: GroupSums, opening: Opening, number: int, receipt: Receipt) -> None:
-        """Record what a task has added; SumsAstray if the sums were frozen or given up before."""
+        """Record what a task added; raises SumsAstray if the sums were frozen or deleted."""
         with self._lock:
             if self._held.get(opening.owner) is not sums or sums.epoch != opening.epoch:
                 raise SumsAstray(number)
@@ -225,10 +226,10 @@ class ProcessSums(WorkerPlugin):
             sums.included[number] = receipt
 
     def freeze(self, owner: str, group: int, epoch: int) -> Frozen | None:
-        """Refuse all tasks before `epoch`, and whoever was to read what was frozen before.
+        """Freeze the sums: refuse tasks before `epoch`, and readers of an earlier freeze.
 
-        None where there are no sums of the group. Sums to which a task adds just now, which
-        nobody waits for, are given up.
+        Returns None if the group has no sums. Deletes sums to which an abandoned task is
+        adding at this moment.
         """
         with self._lock:
             sums = self._held.get(owner)
@@ -242,19 +243,19 @@ class ProcessSums(WorkerPlugin):
             return Frozen(sums.nonce, sums.token, tuple(sums.included), sums.bound)
 
     def discard(self, owner: str, nonce: str) -> None:
-        """Give up the sums of that nonce."""
+        """Delete the sums with that nonce."""
         with self._lock:
             if owner in self._held and self._held[owner].nonce == nonce:
                 self._give_up(owner)
 
     def release(self, owner: str) -> None:
-        """Give up what a job holds, for ever."""
+        """Delete all sums of a job, for ever."""
         with self._lock:
             self._give_up(owner)
             self._released.add(owner)
 
     def keep_only(self, owners: Set[str]) -> None:
-        """Give up what jobs hold whose client is gone; an owner begins with its client's name."""
+        """Delete the sums of jobs without a client; an owner begins with the name of its client."""
         with self._lock:
             for owner in list(self._held):
                 if owner.partition("/")[0] not in owners:
@@ -263,7 +264,7 @@ class ProcessSums(WorkerPlugin):
     def rows(
         self, owner: str, token: str, index: int, rows: slice
     ) -> dict[str, NDArray[np.int64]] | None:
-        """Some rows of a block of frozen sums; None where they are gone, or were not left so."""
+        """Return some rows of a block of frozen sums; None if these were lost or frozen again."""
         sums = self._held.get(owner)
         if sums is None or not token or sums.token != token:
             return None
@@ -273,16 +274,16 @@ class ProcessSums(WorkerPlugin):
     async def take(
         self, owner: str, token: str, index: int, start: int, stop: int
     ) -> dict[str, Any] | None:
-        """`rows` for another worker, with 4 bytes an entry where they fit."""
+        """Return `rows` for another worker, with 4 bytes an entry if they fit."""
         found = self.rows(owner, token, index, slice(start, stop))
         return None if found is None else _sent(found)
 
     async def reduce(
         self, owner: str, sources: Sequence[Source], index: int, start: int, stop: int
     ) -> dict[str, Any] | None:
-        """Rows added up over the workers that hold some, for the one that writes the block.
+        """Return rows added up over the workers, for the worker that writes the block.
 
-        One message's at a time, which bounds the memory. None where sums are gone.
+        Adds up one message at a time, which bounds the memory. Returns None if sums are gone.
         """
         here, others = ring_from(sources, self._worker.address)
         async with self._reducing:
@@ -299,7 +300,7 @@ class ProcessSums(WorkerPlugin):
             return _sent(sums)
 
     def _give_up(self, owner: str) -> None:
-        """Forget sums and what they hold: a task that still runs would keep it beside the next."""
+        """Delete sums with their arrays, so that no running task holds them beside new ones."""
         sums = self._held.pop(owner, None)
         if sums is not None:
             sums.give_up()
@@ -313,7 +314,7 @@ class ProcessSums(WorkerPlugin):
             if owner in self._released or late:
                 raise SumsAstray(number)
             if sums is not None and number in sums.running:
-                # the same task a second time: the first is not waited for
+                # the same task a second time: do not wait for the first one
                 sums = None
             if sums is None or sums.opening.group != opening.group:
                 self._give_up(owner)
@@ -325,14 +326,14 @@ class ProcessSums(WorkerPlugin):
 
 
 def process_sums(worker: Worker | None = None) -> ProcessSums:
-    """The sums of the process that the task runs in."""
+    """Return the sums of the process in which the task runs."""
     plugin: Any = (worker or get_worker()).plugins[NAME]
     held: ProcessSums = plugin
     return held
 
 
 def own(arrays: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]]:
-    """The arrays to be changed: copies of those that are views."""
+    """Return the arrays to change; copies those that are views."""
     return {name: np.require(array, requirements="O") for name, array in arrays.items()}
 
 

@@ -1,7 +1,7 @@
-"""Worker deaths: what becomes of the shards that were read where a worker died.
+"""Decide what happens to shards whose worker died while it read them.
 
-A worker that dies takes blame for all that it was doing: these shards are read alone, halved until
-it is one, and only one that kills its workers there too is a bad one.
+A dead worker casts suspicion on all shards that it was reading. They are read alone, and halved
+until one is left. Only a shard that kills its workers when it is alone is bad.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from streaming_moments.pipelines.aggregation.bundles import Bundle
 from streaming_moments.pipelines.aggregation.group_state import Group, WithoutShard
 from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
 
-_CONTEXT_DEATHS = 3  # of workers that were making what all tasks need, each time again
+_CONTEXT_DEATHS = 3  # deaths of workers while they made the shared context, made again each time
 
 
 class Suspected(Exception):
-    """Shards that kill their workers, though they were counted once."""
+    """Shards that kill their workers, although they were counted once."""
 
     def __init__(self, urls: frozenset[str]) -> None:
         super().__init__(urls)
@@ -29,7 +29,7 @@ class Suspected(Exception):
 
 
 def suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledWorker) -> None:
-    """Have shards whose readers died read alone; one that was alone is a bad one."""
+    """Let suspected shards be read alone; a shard that was alone already is bad."""
     if bundle.taken is not None:
         raise WithoutShard(bundle.taken.url, bundle.taken.error) from death
     counted = frozenset(shard.url for shard in bundle.shards if shard.url in group.rows)
@@ -41,8 +41,8 @@ def suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledW
         waiting.extend(bundle.halves())
     else:
         reason = (
-            "killed every worker that read it, though nothing else ran there; give workers more "
-            "memory, or cut it into smaller shards"
+            "killed every worker that read it, although nothing else ran there. Give workers "
+            "more memory, or split it into smaller shards"
         )
         error = KillsWorkers(bundle.shards[0].url, reason)
         if counted:
@@ -53,9 +53,9 @@ def suspect(group: Group, waiting: deque[Bundle], bundle: Bundle, death: KilledW
 def begin_again(
     waiting: deque[Bundle], bundles: Sequence[Bundle], leave: set[str], apart: frozenset[str]
 ) -> None:
-    """Put back what a group has taken, but for shards left out; those apart are read alone.
+    """Put back the bundles of a group, except shards to leave out; suspects will be read alone.
 
-    Of those that were alone, halves.
+    Bundles that were alone already come back as halves.
     """
     known = {shard.url for bundle in waiting if bundle.alone for shard in bundle.shards}
     alone: list[Bundle] = []
@@ -75,14 +75,14 @@ def begin_again(
 
 
 def make_context_again(group: Group, death: KilledWorker) -> None:
-    """Have what all tasks need made again, of whichever part of it workers died."""
+    """Make the shared context again, whichever part of it lost its workers."""
     context = group.gathering.context
-    # a worker may have died of what it read beside it, once the other copies were gone
+    # once the other copies were gone, a worker may have died from a shard beside it
     if context.status == "error":
         group.context_deaths += 1
         if group.context_deaths > _CONTEXT_DEATHS:
             raise WorkersLost(
-                "the workers died time and again before they read a shard; see their logs, and "
-                "run it again"
+                "the workers died repeatedly before they read a shard; see their logs, and run "
+                "it again"
             ) from death
         context.retry()

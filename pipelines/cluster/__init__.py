@@ -1,4 +1,4 @@
-"""Where jobs run: the cluster, its tasks and memory, and the rows of a store as tasks take them."""
+"""Where jobs run: the cluster, its tasks and memory, and the rows of a store as tasks read them."""
 
 from typing import TYPE_CHECKING
 

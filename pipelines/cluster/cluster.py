@@ -1,4 +1,4 @@
-"""The Dask cluster a job runs on: embedded threads, local processes, or one by address."""
+"""The Dask cluster of a job: threads of this process, local processes, or a running scheduler."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
 from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
 
-# Ctrl-C on a terminal reaches the children too: it is the parent that ends them.
+# Ctrl-C on a terminal reaches the children, too; only the parent may end them.
 _UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 
 _PACKAGE = "streaming-moments"
 
-_CLOSING = 30.0  # seconds, a worker's own end takes a few
+_CLOSING = 30.0  # seconds; a worker ends itself within a few
 
 
 class _SilentScheduler(Scheduler):
-    """One without an HTTP server, which Dask starts whether pages are wanted or not."""
+    """Worker without an HTTP server, which Dask always starts."""
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """Start none."""
+        """Start no HTTP server."""
 
 
 class _SilentWorker(Worker):
-    """One without an HTTP server."""
+    """Scheduler without an HTTP server."""
 
     def start_http_server(self, *_: object, **__: object) -> None:
-        """Start none."""
+        """Start no HTTP server."""
 
 
 def budget_of(limit: int) -> int:
-    """What a job takes of a worker's memory: 60%; the rest is left to the system and its caches.
+    """Return the default budget of a job: 60% of the memory of a worker; caches need the rest.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def budget_of(limit: int) -> int:
 
 
 def limit_for(budget: int) -> int:
-    """The least memory limit of a worker, in whole MiB, of which a job takes the budget.
+    """Return the smallest memory limit of a worker, in whole MiB, whose default budget is this.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def limit_for(budget: int) -> int:
 
 
 def most_of(limit: int) -> int:
-    """What a job may be told to take of a worker's memory: 75%; Dask pauses workers at 80%.
+    """Return the largest budget of a job: 75% of the memory of a worker; Dask pauses at 80%.
 
     Examples
     --------
@@ -78,12 +78,12 @@ def most_of(limit: int) -> int:
 
 
 class SchedulerLost(StreamingMomentsError):
-    """The scheduler died, or was restarted, while a job ran.
+    """The scheduler died or restarted while a job ran.
 
     Parameters
     ----------
     address : str
-        Where it was.
+        Address of the scheduler.
     """
 
     def __init__(self, address: str) -> None:
@@ -92,31 +92,31 @@ class SchedulerLost(StreamingMomentsError):
 
     def __str__(self) -> str:
         return (
-            f"the scheduler at {self.address} died, or was restarted, while the job ran; every "
-            "commit so far is kept; start the scheduler and run it again"
+            f"the scheduler at {self.address} died or restarted while the job ran. Start the "
+            "scheduler and run the job again; all commits so far are stored"
         )
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A running cluster, its size and the memory a worker may use.
+    """A running cluster, its size, and the memory budget of a worker.
 
     Parameters
     ----------
     client : distributed.Client
-        Connected.
+        Connected client.
     workers : int
-        Worker processes.
+        Number of worker processes.
     threads : int
-        Threads of a worker, those of the largest.
+        Threads of the largest worker.
     memory : int
         Budget of a worker process, in bytes.
     worker_timeout : float
-        Seconds without any worker after which a job gives up.
+        A job fails after this many seconds without a worker.
     address : str
-        Of the scheduler.
+        Address of the scheduler.
     least_limit : int
-        Memory limit of the smallest worker that there was, in bytes; 0 where none has one.
+        Memory limit of the smallest worker so far, in bytes; 0 if no worker has a limit.
     """
 
     client: Client
@@ -128,24 +128,24 @@ class Cluster:
     least_limit: int = 0
 
     def addresses(self) -> list[str]:
-        """Of the workers that there are just now."""
+        """Number of workers at this moment."""
         return list(identity_of(self.client)["workers"])
 
     def now(self, memory: int | None) -> Cluster:
-        """As it is now, for the next of several jobs; `memory` and errors as of `connect`."""
+        """Return the cluster as it is now, for the next of several jobs; errors as in `connect`."""
         identity = identity_of(self.client)
         if not identity["workers"]:
-            return self  # the job waits for some
+            return self  # the job waits for a worker
         _require_same_version(self.client, self.address)
         return _described(self.client, identity, memory, self.worker_timeout)
 
 
 def identity_of(client: Client) -> dict[str, Any]:
-    """Return what the scheduler says now of itself, and under `workers` of each, by address.
+    """Ask the scheduler for its identity; `workers` has one of each worker, by address.
 
-    An OSError if the scheduler is gone.
+    Raises OSError if the scheduler is gone.
     """
-    # what the client remembers of it is overwritten every 2 seconds, without the workers
+    # every 2 seconds the client overwrites its own copy, without the workers
     scheduler: Any = client.scheduler
     identity: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)
     return identity
@@ -160,32 +160,32 @@ def connect(
     on_wait: Callable[[str], None] | None = None,
     dashboard: bool = False,
 ) -> Iterator[Cluster]:
-    """Start a cluster or join one, and leave it as it was found.
+    """Start or join a cluster for the block, and restore its earlier state at the end.
 
     Parameters
     ----------
     scheduler : str, optional
         Address of a running scheduler, such as tcp://host:8786.
     workers : int
-        Without a scheduler: so many local worker processes; 0 runs threads in this process.
+        Number of local worker processes if there is no scheduler; 0 runs threads in this process.
     memory : int, optional
         Budget of a worker process in bytes; by default 60% of what the worker may use.
     worker_timeout : float
         Seconds to wait for the first worker of a running scheduler, and later for another one.
     on_wait : callable, optional
-        Told, in a line, that there is no worker yet.
+        Called with a line if there is no worker yet.
     dashboard : bool
-        Whether a cluster that is started serves Dask's pages, on the loopback interface; else it
-        has no HTTP server at all.
+        Whether a new cluster serves the pages of Dask on the loopback interface; otherwise it has
+        no HTTP server.
 
     Raises
     ------
     InvalidInput
-        Both a scheduler and workers, a negative number, an address nobody answers, no worker in
-        time or workers of another version of this package, or a budget above 75% of the memory
-        limit of a worker.
+        Both a scheduler and workers are given, the number is negative, no one answers at the
+        address, no worker comes in time, workers have another version of this package, or the
+        budget is above 75% of the memory limit of a worker.
     SchedulerLost
-        The scheduler that was joined is gone before the work is done.
+        The scheduler died before the work was done.
     """
     require_fitting(
         connect,
@@ -207,18 +207,18 @@ def connect(
             yield _described(client, identity_of(client), memory, worker_timeout)
         return
     cores = CPU_COUNT
-    # a failing task is reported by us in one line; the worker's own account would repeat it
+    # we report a failing task in one line; the report of the worker would repeat it
     quiet = {
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.limit": "1 hour",
-        # a death is blamed on all that waited on the worker too
+        # Dask blames a death on all tasks that waited on the worker, too
         "distributed.scheduler.allowed-failures": 10,
-        # one that was killed may take long to come back; Dask would close it for ever
+        # a killed worker may take long to come back; Dask would close it for ever
         "distributed.deploy.lost-worker-timeout": f"{WORKER_TIMEOUT}s",
-        # on the loopback interface who does not answer at once is dead
+        # on the loopback interface a process that does not answer at once is dead
         "distributed.comm.timeouts.connect": "5s",
     }
-    # what Dask's pages show of a server and its machine; each look takes time of a core
+    # statistics of server and machine for the pages of Dask; each sample costs CPU time
     unseen = {
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.system-monitor.interval": "5s",
@@ -231,13 +231,13 @@ def connect(
                     client, identity_of(client), memory, worker_timeout, machine_workers=workers
                 )
             return
-        # Dask fills the cores with threads of its own; those of BLAS would fight with them
+        # Dask runs a thread on each core, and threads of BLAS would compete with them
         with threadpool_limits(1), local, Client(local) as client:
             yield _described(client, identity_of(client), memory, worker_timeout, 1)
 
 
 def _started(workers: int, threads: int, dashboard: bool) -> SpecCluster:
-    """Processes that listen on the loopback interface, or threads that nobody can reach."""
+    """Return worker processes on the loopback interface, or threads that no one can reach."""
     common = {
         "protocol": "tcp://" if workers else "inproc://",
         "host": "127.0.0.1" if workers else None,
@@ -261,11 +261,11 @@ def _started(workers: int, threads: int, dashboard: bool) -> SpecCluster:
 
 @contextmanager
 def closed_in_time(local: SpecCluster, seconds: float = _CLOSING) -> Iterator[None]:
-    """Close the cluster at the end, though not for ever."""
+    """Close the cluster at the end, but do not wait for ever."""
     try:
         yield
     finally:
-        # Dask waits without an end for a worker that died and comes back just then; what is left
+        # Dask waits without end for a worker that died and restarts at this moment; what remains
         # ends with this process
         with suppress(TimeoutError):
             local.close(timeout=seconds)
@@ -275,18 +275,18 @@ def closed_in_time(local: SpecCluster, seconds: float = _CLOSING) -> Iterator[No
 def connect_by(
     client: Client, memory: int | None = None, worker_timeout: float = WORKER_TIMEOUT
 ) -> Iterator[Cluster]:
-    """Yield the cluster of the caller's client, which stays open; arguments as of `connect`.
+    """Yield a cluster on the client of the caller, which stays open; arguments as in `connect`.
 
-    A client that is closed or asynchronous raises InvalidInput.
+    Raises InvalidInput if the client is closed or asynchronous.
     """
     if not isinstance(client, Client):
         raise InvalidInput(
             f"the client is of type {type(client).__name__}; give a distributed.Client, or none "
-            "for threads of this process"
+            "to use threads of this process"
         )
     if client.asynchronous or client.status != "running":
         what = "asynchronous" if client.asynchronous else client.status
-        raise InvalidInput(f"the client is {what}; give a distributed.Client that is connected")
+        raise InvalidInput(f"the client is {what}; give a connected distributed.Client")
     address = str(identity_of(client)["address"])
     with _watched(client, address):
         _wait_for_worker(client, address, worker_timeout, None)
@@ -309,22 +309,22 @@ def _joined(scheduler: str) -> Iterator[Client]:
 
 @contextmanager
 def _watched(client: Client, scheduler: str) -> Iterator[None]:
-    """Say of a scheduler that is lost while a job runs that it is."""
+    """Raise SchedulerLost if the scheduler is lost while a job runs."""
     try:
         yield
     except StreamingMomentsError:
         raise
     except Exception as error:
-        # one that was restarted answers again, though what was asked of it is gone
+        # a restarted scheduler answers again, but its tasks are gone
         if client.status == "running" and not isinstance(error, CommClosedError):
             raise
-        # what a client says that has lost its scheduler depends on what it was doing
+        # a client without its scheduler raises different errors, by what it was doing
         raise SchedulerLost(scheduler) from error
 
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
-    # Dask gives its client a level of its own
+    # Dask gives its client a log level of its own
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -342,25 +342,25 @@ def _wait_for_worker(
     if identity_of(client)["workers"]:
         return
     if on_wait:
-        on_wait(f"no worker at {address} yet: waiting for one, up to {timeout:g} seconds")
+        on_wait(f"no worker at {address} yet; waiting up to {timeout:g} seconds")
     deadline = time.monotonic() + timeout
     while (left := deadline - time.monotonic()) > 0:
         with suppress(TimeoutError):
-            # a cluster that scales from zero starts workers for tasks only
+            # a cluster that scales from zero starts workers only for tasks
             client.submit(int, pure=False).result(timeout=left)
         if identity_of(client)["workers"]:
             return
     raise InvalidInput(
-        f"the cluster at {address} has had no workers for {timeout:g} seconds; start some "
-        "with `dask worker` (--worker-timeout waits longer)"
+        f"the cluster at {address} has had no workers for {timeout:g} seconds; start some with "
+        "`dask worker`, or wait longer with --worker-timeout"
     )
 
 
 def _require_same_version(client: Client, address: str) -> None:
-    """Refuse workers that would count by other rules than this process knows of."""
+    """Refuse workers that have another version of this package, and so may count differently."""
     ours = get_versions([_PACKAGE])["packages"].get(_PACKAGE)
     answers = ask_workers(client, get_versions, [_PACKAGE])
-    # one that died meanwhile has given none
+    # a worker that died meanwhile returned nothing
     theirs = {
         worker: found["packages"].get(_PACKAGE)
         for worker, found in answers.items()
@@ -389,9 +389,9 @@ def _described(
     least = min(limits, default=MEMORY_LIMIT // max(machine_workers, 1))
     if memory is not None and limits and memory > most_of(least):
         raise InvalidInput(
-            f"--memory is {memory:,} bytes, above 75% of the memory limit of a worker, "
-            f"{most_of(least):,} of {least:,} bytes: Dask pauses workers at 80%; lower it, or "
-            "start workers with a higher --memory-limit"
+            f"--memory is {memory:,} bytes, above 75% of the memory limit of a worker "
+            f"({most_of(least):,} of {least:,} bytes), and Dask pauses workers at 80%. Lower "
+            "it, or start workers with a higher --memory-limit"
         )
     budget = budget_of(least) if memory is None else memory
     address = identity["address"]

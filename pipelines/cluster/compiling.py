@@ -1,4 +1,4 @@
-"""Compiling: the line that says that kernels are compiled, which a new installation waits for."""
+"""The line that says that kernels are being compiled, because a new installation waits for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming_moments.compiling import LOGGER
 
 @contextmanager
 def telling_of_kernels(tell: Callable[[str], None]) -> Iterator[None]:
-    """Say in a line, to who sits before it, that kernels are compiled in this process."""
+    """Print a line, on a terminal only, when kernels are compiled in this process."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,4 +1,4 @@
-"""A cluster that is started when it is first asked for: a job with nothing to do starts none."""
+"""A cluster that starts at its first use, so a job without work starts none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _LateCluster:
-    """What it is asked for, it asks of the cluster."""
+    """Forwards every use to the real cluster."""
 
     def __init__(self, started: Callable[[], Cluster]) -> None:
         self._started = started
@@ -25,9 +25,9 @@ class _LateCluster:
 
 @contextmanager
 def late_cluster(start: Callable[[], AbstractContextManager[Cluster]]) -> Iterator[Cluster]:
-    """Yield a cluster that is started only when it is first used.
+    """Yield a cluster that starts at its first use.
 
-    `start` gives a context such as `connect`; its errors are raised at the first use.
+    `start` returns a context such as `connect`; its errors are raised at the first use.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a worker holds at most, computed before the run."""
+"""Memory that a worker needs at most, computed before the run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout
 
 MEBIBYTE = 1 << 20
-# Resident size of a process that has updated, on one thread and with next to no arrays, where
-# kernels had to be compiled, measured: 415 MiB. A read task takes less than is planned for it: with
-# long texts such a process held 542 MiB of a budget of 572, and 467 with kernels compiled before.
+# Resident size of a process that has updated on one thread, almost without arrays, and compiled
+# kernels: measured 415 MiB. A read task needs less than planned. With long texts such a process
+# held 542 MiB of a budget of 572, and 467 if the kernels were compiled before.
 PROCESS_BYTES = 416 * MEBIBYTE
 # A read task holds the text of a batch, its tokens and their sort keys: measured 9 times the text.
 READ_FACTOR = 12
@@ -23,22 +23,22 @@ DECODE_FACTOR = 3
 _LEAST_ROW_GROUP = 4 * MEBIBYTE
 _MOST_ROW_GROUP = 256 * MEBIBYTE
 LIMITS = ReadLimits(document_bytes=BATCH_BYTES)
-# What allocators keep back, measured up to 3% of the arrays.
+# Memory that allocators do not return: measured up to 3% of the arrays.
 SLACK = 1.1
 _LEAST_LUMP = 4 * MEBIBYTE
-_MOST_LUMP = 32 * MEBIBYTE  # some 32,768 documents of 100 tokens
-_BATCH_COUNTS = 32 * MEBIBYTE  # of one batch of text
-# What is made of a pilot, for each byte of its documents as they are stored in memory.
+_MOST_LUMP = 32 * MEBIBYTE  # about 32,768 documents of 100 tokens
+_BATCH_COUNTS = 32 * MEBIBYTE  # text of one batch
+# Memory of a pilot, for each byte of its documents in memory.
 PILOT_FACTOR = 16
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 PIECES = "pieces of sequences"
-_MORE_PIECES = "raise --memory, or count longer pieces of sequences, in a store of their own"
+_MORE_PIECES = "raise --memory, or count longer pieces of sequences in a store of their own"
 _SMALLER_READS = "raise --memory, or lower --max-document-bytes or --max-row-group-bytes"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes that a worker holds at once at most, by purpose, beside its process.
+    """Memory that a worker needs at most, by purpose, in addition to its process.
 
     `job` begins the message of a refusal, and `remedy` ends it.
     """
@@ -49,11 +49,11 @@ class Budget:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all, and of the process."""
+        """Bytes of all items and of the process."""
         return PROCESS_BYTES + sum(self.items.values())
 
     def require(self, memory: int) -> None:
-        """Refuse a worker memory (bytes) that is too small; the BoundExceeded names the items.
+        """Raise BoundExceeded if a worker has less memory (bytes); the message names the items.
 
         Examples
         --------
@@ -73,7 +73,7 @@ the process, 100 MiB for counts) but the budget is 512 MiB; raise --memory
 
 
 def largest(memory: int, *budgets: Budget) -> int:
-    """Bytes of the largest of the steps of a job, which follow one another; errors as `require`."""
+    """Return the bytes of the largest step of a job, whose steps run one after another."""
     most = max(budgets, key=lambda budget: budget.nbytes)
     most.require(memory)
     return most.nbytes
@@ -88,9 +88,9 @@ class UpdatePlan:
     reads_in_flight : tasks of one worker that run or wait for a thread
     peak_bytes : largest memory of a worker process
     row_group_bytes : largest row group, or page of a larger one, that a task decodes
-    passes : how often the shards of a group are read: once where a worker holds the sums of all row
-        blocks, else once for each share of them that it holds
-    group_shards : shards of one commit, at most or a few more
+    passes : how often the shards of a group are read: once if a worker holds the sums of all row
+        blocks, otherwise once for each share of them
+    group_shards : largest number of shards of one commit, or a few more
     """
 
     lump_bytes: int
@@ -113,17 +113,18 @@ class UpdatePlan:
         return [range(i, min(i + each, row_blocks)) for i in range(0, row_blocks, each)]
 
     def in_passes(self, layout: SegmentLayout) -> str:
-        """A line on what it costs that a worker cannot hold the sums of all row blocks."""
+        """Return a line about the cost of several passes."""
         return (
-            f"a worker does not hold the sums of all row blocks ({mebibytes(layout.state_bytes)}): "
-            f"the shards are read {self.passes} times, once for each share of them; a larger "
-            "--memory, or fewer threads a worker, would spare that"
+            "a worker cannot hold the sums of all row blocks "
+            f"({mebibytes(layout.state_bytes)}), so the shards are read {self.passes} times, "
+            "once for each share of them. A larger --memory, or fewer threads for each worker, "
+            "avoids that"
         )
 
 
 @dataclass(frozen=True)
 class ReadingPlan:
-    """Bounds of a job that only reads shards, on one worker.
+    """Bounds on one worker of a job that only reads shards.
 
     batch_bytes : text read at a time
     in_flight : read tasks of one worker at a time
@@ -145,7 +146,7 @@ def plan_reading(
     held: Mapping[str, int] = _NOTHING,
     beside: Mapping[str, int] = _NOTHING,
 ) -> ReadingPlan:
-    """Divide a worker's memory for a job that reads shards one task each.
+    """Divide the memory of a worker for a job that reads one shard in each task.
 
     Parameters
     ----------
@@ -154,17 +155,18 @@ def plan_reading(
     memory : int
         Budget in bytes.
     limits : ReadLimits
-        Of documents and row groups; without one of row groups, what half of the memory left allows.
+        Limits of documents and row groups; without a limit of row groups, half of the remaining
+        memory bounds them.
     job : str
-        What it is called.
+        Name of the job in messages.
     held, beside : mapping
-        Bytes of arrays that the worker holds, and that a task makes beside what it reads, by what
-        they are for.
+        Bytes of arrays by purpose: those of the worker, and those of a task in addition to its
+        input.
 
     Raises
     ------
     BoundExceeded
-        The budget cannot hold one task: names the parts.
+        One task does not fit into the budget; the message names the parts.
 
     Examples
     --------
@@ -176,7 +178,9 @@ def plan_reading(
     free = memory - PROCESS_BYTES - sum(held.values())
     decoded = limits.row_group_bytes or row_group_room(free // threads - text - made)
     reading = text + DECODE_FACTOR * decoded
-    Budget(job, {**held, **beside, "what is read": reading}, _SMALLER_READS).require(memory)
+    Budget(job, {**held, **beside, "the input of the tasks": reading}, _SMALLER_READS).require(
+        memory
+    )
     in_flight = min(threads, free // (reading + made))
     peak = memory - free + in_flight * (reading + made)
     return ReadingPlan(BATCH_BYTES, in_flight, decoded, peak)
@@ -189,25 +193,26 @@ def plan_update(
     limits: ReadLimits = LIMITS,
     joining: int = 0,
 ) -> UpdatePlan:
-    """Divide a worker's memory for an update.
+    """Divide the memory of a worker for an update.
 
     Parameters
     ----------
     layout : SegmentLayout
-        Of the store.
+        Layout of the store.
     threads : int
         Threads of the worker.
     memory : int
         Budget in bytes.
     limits : ReadLimits
-        Of documents and row groups; without one of row groups, what half of the memory left allows.
+        Limits of documents and row groups; without a limit of row groups, half of the remaining
+        memory bounds them.
     joining : int
-        Bytes that a commit takes to join what is counted, once the tasks are done.
+        Bytes that a commit needs to join the counts after the tasks.
 
     Raises
     ------
     BoundExceeded
-        The budget cannot hold the least: names the parts.
+        The smallest plan does not fit into the budget; the message names the parts.
 
     Examples
     --------
@@ -220,15 +225,16 @@ def plan_update(
     1
     """
     text = reading_bytes(limits.document_bytes)
-    # a row block added up over the workers; the same again twice while it is written. Beside all
-    # threads others have a piece added up, at most half a block: what is, what comes and what goes
+    # A row block that is added up over the workers, and twice the same again while it is written.
+    # At the same time other threads have a piece added up, at most half a block: the sum, what
+    # arrives and what leaves.
     adding = int(SLACK * (3 + 1.5 / threads) * layout.block_bytes)
-    # sums of one group at a time, whatever tasks that nobody waits for still do
+    # sums of one group at a time, whatever abandoned tasks still do
     whole, block = int(SLACK * layout.state_bytes), int(SLACK * layout.block_bytes)
 
     def task(lump: int, decoded: int) -> int:
-        # what waits for its lump to be full, one batch more, and the lump joined for all blocks; to
-        # take it away again is an addition in place. Of some kinds it is sums of all blocks
+        # Batches that wait for a full lump, one more batch, and the lump joined for all blocks.
+        # Subtraction is an addition in place. For some kinds a lump holds sums of all blocks.
         lumps = int(SLACK * (2 * lump + _BATCH_COUNTS + layout.foundation.joined_bytes))
         return max(text + DECODE_FACTOR * decoded + lumps, adding)
 
@@ -237,7 +243,7 @@ def plan_update(
     Budget(
         "an update",
         {tasks: threads * least, **sums_of_a_block},
-        "raise --memory, or use fewer threads a worker, or lower --max-document-bytes or "
+        "raise --memory, use fewer threads for each worker, or lower --max-document-bytes or "
         "--max-row-group-bytes",
     ).require(memory)
     Budget("a commit", {PIECES: joining, **sums_of_a_block}, _MORE_PIECES).require(memory)
@@ -245,7 +251,7 @@ def plan_update(
     held = layout.row_blocks if free >= whole else min(layout.row_blocks, free // block)
     passes = -(-layout.row_blocks // held)
     sums = whole if passes == 1 else -(-layout.row_blocks // passes) * block
-    # what the sums leave goes to the lumps first, then to larger row groups
+    # memory without the sums goes to the lumps first, then to larger row groups
     spare = max(0, free - sums) // threads
     lump = min(_MOST_LUMP, _LEAST_LUMP + int(spare / 2 / SLACK / 2))
     left = max(0, (memory - PROCESS_BYTES - sums) // threads - task(lump, 0))
@@ -271,12 +277,12 @@ def longest_batch(document_bytes: int) -> int:
 
 
 def pilot_room(memory: int) -> int:
-    """Bytes of documents that a pilot may hold, so that what is made of them fits a budget."""
+    """Return the bytes of documents that a pilot may hold within a memory budget."""
     return max(1, (memory - PROCESS_BYTES) // PILOT_FACTOR)
 
 
 def row_group_room(free: int) -> int:
-    """Largest row group accepted where a task has so much memory left: it may take half of it."""
+    """Return the largest row group for a task with this much memory left: half of it."""
     return min(max(free // 2 // DECODE_FACTOR, _LEAST_ROW_GROUP), _MOST_ROW_GROUP)
 
 
@@ -285,8 +291,8 @@ def blocks_in_flight(
 ) -> int:
     """Return how many tasks of one row block a worker of `memory` bytes may run at a time.
 
-    Each task holds `copies` of the block, and `joining` bytes to join the segments. A budget that
-    cannot hold one task raises BoundExceeded.
+    Each task holds `copies` of the block, and `joining` bytes to join the segments. Raises
+    BoundExceeded if one task does not fit.
 
     Examples
     --------
@@ -305,7 +311,7 @@ def blocks_in_flight(
 
 
 def mebibytes(nbytes: float) -> str:
-    """Bytes as people read them.
+    """Format bytes as people read them.
 
     Examples
     --------

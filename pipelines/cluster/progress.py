@@ -17,29 +17,29 @@ from streaming_moments.progress import Report
 
 
 class StepProgress(Protocol):
-    """Told how far each step has come."""
+    """Receives how far each step has come."""
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """`done` of `total` units of `step` are finished; the step ends when they are equal."""
+        """Report `done` of `total` units of `step`; the step ends when both are equal."""
 
 
 @dataclass(frozen=True)
 class Silent:
-    """No progress shown."""
+    """Shows no progress."""
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 @dataclass(frozen=True)
 class Bars:
-    """A bar for each step."""
+    """Shows a bar for each step."""
 
     progress: Progress
     tasks: dict[str, object] = field(default_factory=dict)
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Move the step's bar."""
+        """Update the bar of the step."""
         if step not in self.tasks:
             self.tasks[step] = self.progress.add_task(step, total=total)
         self.progress.update(self.tasks[step], completed=done, total=total)  # type: ignore[arg-type]
@@ -47,7 +47,7 @@ class Bars:
 
 @dataclass
 class StepLines:
-    """A line as each step first ends, and one now and then of steps that take longer."""
+    """Prints a line when each step first ends, and sometimes one during longer steps."""
 
     report: Report
     every: float = 10.0  # seconds
@@ -55,7 +55,7 @@ class StepLines:
     last: float = field(default_factory=monotonic)
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Report a step that ended, or a step that began long ago."""
+        """Print a line for a step that ended or that began long ago."""
         now = monotonic()
         new = done == total and step not in self.ended
         if new or now - self.last >= self.every:
@@ -67,7 +67,7 @@ class StepLines:
 
 @contextmanager
 def step_progress(tell: Callable[[str], None], quiet: bool = False) -> Iterator[StepProgress]:
-    """Bars on standard error when it is a terminal, else lines by `tell`; nothing if `quiet`."""
+    """Return bars if standard error is a terminal, otherwise lines by `tell`; none if `quiet`."""
     if quiet or not sys.stderr.isatty():
         yield Silent() if quiet else ProgressLines(tell)
         return

@@ -1,4 +1,4 @@
-"""Progress of long steps as lines, for logs and pipes: one line a minute."""
+"""Progress of long steps as lines for logs and pipes: one line a minute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MINUTE, _HOUR = 60.0, 3600.0
 
 @dataclass
 class ProgressLines:
-    """Prints how far a step has come, once it has run for `every` seconds, and then as often.
+    """Prints the progress of a step that takes longer than `every` seconds, at that interval.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class ProgressLines:
         self.last = self.clock()
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Print a line if the last one is long enough ago; a step that ends needs none."""
+        """Print a line if the last one is old enough; a finished step needs none."""
         now = self.clock()
         begun = self.begun.setdefault(step, now)
         if done >= total:

@@ -1,4 +1,4 @@
-"""What a worker holds at most in a refit, computed before the run."""
+"""Memory that a worker needs at most for a refit, computed before the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.log.layout import SegmentLayout
 
-# Sums of a strip while they are added up: so far, of a block, and both.
+# Sums of a strip during the addition: the sum so far, the sum of a block, and the new sum.
 _SUMS_COPIES = 3
 _FEWER = "raise --memory or ask for fewer"
 
@@ -32,14 +32,15 @@ class RefitPlan:
     """Bounds of a refit on one worker.
 
     keep_blocks : whether row blocks stay in memory between steps; otherwise they are read again
-    kept_pairs : how many arrays of pair counts, as refinement reads them, stay in memory between
-        its rounds: of all documents, then of each half; the rest are made from the row blocks again
+    kept_pairs : number of arrays of pair counts for refinement that stay in memory between rounds:
+        all documents first, then each half; the others are made from the row blocks again
     in_flight : block tasks of one worker at a time
-    solves_in_flight : decompositions of one worker at a time, where there are many
+    solves_in_flight : decompositions of one worker at a time, if there are many
     peak_bytes : largest memory of a worker process
-    whole_core : whether it holds the pair counts of all core words; otherwise all workers share
-        them
-    workers, share_bytes : workers, and what each of them keeps between steps, its share of the rows
+    whole_core : whether a worker holds the pair counts of all core words; otherwise all workers
+        share them
+    workers, share_bytes : number of workers, and bytes that each holds between steps, its share of
+        the rows
     """
 
     keep_blocks: bool
@@ -53,12 +54,12 @@ class RefitPlan:
 
     @property
     def work_bytes(self) -> int:
-        """What one process would hold beside itself, with the shares of all workers."""
+        """Bytes of one process in addition to itself, with the shares of all workers."""
         return self.peak_bytes - PROCESS_BYTES + (self.workers - 1) * self.share_bytes
 
     @property
     def keep_pairs(self) -> bool:
-        """Whether those of all documents stay in memory."""
+        """Whether the pair counts of all documents stay in memory."""
         return self.kept_pairs > 0
 
 
@@ -72,29 +73,29 @@ def plan_refit(
     held: int = 2,
     joining: int = 0,
 ) -> RefitPlan:
-    """Divide a worker's memory for a refit.
+    """Divide the memory of a worker for a refit.
 
     Parameters
     ----------
     layout : SegmentLayout
-        Of the store.
+        Layout of the store.
     model : type
         A class of `MODELS`.
     options : FitOptions
-        Of its `Options`.
+        Its `Options`.
     workers, threads : int
-        Worker processes, and threads of each.
+        Number of worker processes, and of threads in each.
     memory : int
         Budget of a worker in bytes.
     held : int
-        Row blocks that reading one holds, of documents.
+        For documents: number of row blocks in memory while one is read.
     joining : int
-        Bytes that reading a row block takes to join the segments, of other kinds.
+        For other kinds: bytes to join the segments of a row block while it is read.
 
     Raises
     ------
     BoundExceeded
-        The budget cannot hold the least: names the parts.
+        The smallest plan does not fit into the budget; the message names the parts.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def _of_documents(
     memory: int,
     held: int,
 ) -> RefitPlan:
-    """A plan of a refit of documents, whose last step holds `fitting` bytes beside its evidence."""
+    """Plan a refit of documents, whose last step holds `fitting` bytes besides its evidence."""
     foundation: Any = layout.foundation
     basis, halves, n_topics = foundation.basis, foundation.halves, options.topics
     pairs = packed_size(n_topics)
@@ -139,23 +140,23 @@ def _of_documents(
     whitening = int(SLACK * (3 * core_bytes + 24 * basis.core * basis.columns))
     whole_core = PROCESS_BYTES + whitening <= memory
     if not whole_core:
-        # its strips of P, gathered and joined, one more than its share; what is multiplied, and the
-        # Krylov space where the coordinator is the worker
+        # Its strips of P, gathered and joined, one more than its share; the factors of a product,
+        # and the Krylov space if the coordinator is the worker.
         share = min(1.0, 1 / workers + 1 / FEWEST_STRIPS)
         several = 24 * basis.core * basis.columns + 64 * basis.core * n_topics
         whitening = int(SLACK * (2 * share * core_bytes + several))
     sums = tensor_sums_bytes(basis.columns, n_topics)
     part_rows = min(256, -(-basis.n_words // layout.row_blocks))
     row = 8 * (basis.core + basis.packed + 4 * n_topics)
-    # the sketch turned by k directions
+    # the sketch projected to k directions
     turning = 8 * n_topics * (2 * basis.columns**2 + 2 * basis.packed) + part_rows * row
     adding = _SUMS_COPIES * sums + part_rows * (row + 8 * 2 * n_topics**2)
     if decomposition.needs_slices:
         adding = turning + 8 * (basis.core * (pairs + n_topics**2) + 4 * n_topics * pairs)
         adding += part_rows * 8 * (3 * basis.columns**2 + 8 * n_topics**2)
-    # pair counts in half of their bytes at most; all topics, and both sides of the likelihood
+    # pair counts in at most half of their bytes; all topics, and both sides of the likelihood
     pairs_bytes = 4 * basis.core * -(-basis.n_words // layout.row_blocks)
-    # of the odd half a difference of integers
+    # the other half is a difference of integers
     refining = (3 if halves else 1) * pairs_bytes + 8 * n_topics * (basis.n_words + 3 * basis.core)
     slicing = int(SLACK * (held * layout.block_bytes + max(adding, turning, refining)))
     finishing = fitting + decomposition.copies * evidence
@@ -177,11 +178,11 @@ def _of_documents(
 
 
 def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPlan:
-    """A plan of a fit of the moments of all rows, in one place."""
-    # as they are read, their sum, of all rows, and of a half
+    """Plan a fit of the moments of all rows in one process."""
+    # moments as they are read, their sum, those of all rows, and those of a half
     items = {
         "the sums": int(SLACK * 4 * layout.state_bytes),
-        "tensors of them": int(SLACK * finishing),
+        "tensors of the moments": int(SLACK * finishing),
     }
     remedy = "raise --memory, or create the store with fewer --sketch-columns"
     peak = largest(memory, Budget("a fit of the moments of all rows", items, remedy))
@@ -191,7 +192,7 @@ def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPl
 def _of_row_blocks(
     layout: SegmentLayout, k: int, finishing: int, threads: int, memory: int, joining: int
 ) -> RefitPlan:
-    """A plan of a refit of k states whose steps hold a row block and small sums."""
+    """Plan a refit of k states whose steps hold a row block and small sums."""
     foundation = layout.foundation
     # a row contracted for each state
     sums = 8 * k * max(prod(shape[1:]) for shape in foundation.shapes(RowBlock()).values())
@@ -207,12 +208,12 @@ def _of_row_blocks(
 
 
 def _gathered(layout: SegmentLayout, sums: int) -> int:
-    """Sums of strips, of so many bytes each, that wait to be added up, and one more."""
+    """Bytes of the sums of strips that wait for addition, and one more."""
     return int(SLACK * (strip_sums_held(layout.row_blocks, sums) + 1) * sums)
 
 
 def _with_blocks(plan: RefitPlan, layout: SegmentLayout, workers: int, memory: int) -> RefitPlan:
-    """The plan where a worker keeps its share of the row blocks as well, if it has room for it."""
+    """Return the plan with a worker's share of the row blocks in memory, if it fits."""
     share = -(-layout.row_blocks // workers) * layout.block_bytes
     if plan.peak_bytes + share > memory:
         return plan
@@ -220,7 +221,7 @@ def _with_blocks(plan: RefitPlan, layout: SegmentLayout, workers: int, memory: i
 
 
 def _keeping(plan: RefitPlan, workers: int, share: int) -> RefitPlan:
-    """The plan where each worker keeps so many bytes more between steps."""
+    """Return the plan with this many more bytes on each worker between steps."""
     return replace(
         plan,
         peak_bytes=plan.peak_bytes + share,

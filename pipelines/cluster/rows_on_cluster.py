@@ -1,6 +1,6 @@
-"""Rows of a version of a store: a Dask task for each row block, few of them in flight.
+"""Rows of a version of a store: a Dask task for each row block, and few at a time.
 
-Of a small one the steps run in the process of the job.
+For a small version the steps run in the process of the job.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.storage.operations.windows import StatisticsSource
 
-# Bytes that a job holds beside its process, up to which it is small. A task of Dask costs some
-# milliseconds, which is more than a step on so little does, and a fit has a thousand of them.
+# Largest bytes of a small job in addition to its process. A task of Dask costs some milliseconds,
+# more than a step on so little data, and a fit has a thousand steps.
 SMALL = 512 << 20
-# Threads that wait for storage, and bytes of row blocks that they read at a time, each of them
-# twice: a plan knows of one.
+# Threads that wait for storage, and the bytes of row blocks that they read at a time. Each block
+# takes twice its bytes, and a plan includes one.
 _READERS, _READ_BYTES = 8, 32 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class BlockAddress:
-    """A row block of a version of a store, for tasks that read it themselves.
+    """Row block of a version of a store, for tasks that read it themselves.
 
-    `halves` says whether the statistics of half of the documents are read as well.
+    `halves` decides whether the statistics of one half of the documents are read as well.
     """
 
     store: StatisticsSource
@@ -49,7 +49,7 @@ class BlockAddress:
 
 
 def load_block(address: BlockAddress) -> Statistics:
-    """Sum of a row block over the segments of the version."""
+    """Return the sum of a row block over the segments of the version."""
     return address.store.load_block(address.index, address.halves)
 
 
@@ -58,9 +58,9 @@ BlockSource = BlockAddress | Statistics
 
 @dataclass(frozen=True, eq=False)
 class OnCluster:
-    """`Rows` of a version of a store on a cluster; what a step keeps stays on the workers.
+    """`Rows` of a version of a store on a cluster; results of a step stay on the workers.
 
-    totals : of the records; for documents, which of them count a row
+    totals : totals of the records; for documents, which of them count a row
     blocks : all row blocks, as addresses that each step reads or as statistics in memory
     in_flight : tasks of all workers at a time
     whole_core : whether a worker can hold the pair counts of all core words
@@ -94,9 +94,9 @@ class OnCluster:
         keeps_halves: bool = False,
         halves: bool = True,
     ) -> OnCluster:
-        """Rows of a version: with `keep` read once, at most so many tasks a worker at a time.
+        """Return the rows of a version; `keep` reads them once, at most `in_flight` tasks a worker.
 
-        Without `halves` they are as of a store that keeps none.
+        Without `halves` they equal those of a store without halves.
         """
         halves = halves and store.halves
         places = range(store.row_blocks)
@@ -119,12 +119,12 @@ class OnCluster:
 
     @staticmethod
     def loaded(blocks: Sequence[BlockAddress], run: Run) -> list[Any]:
-        """Each read by a worker, where it stays."""
+        """Read each block on a worker, where it stays."""
         return [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
 
     @property
     def basis(self) -> Basis:
-        """Q, of counts."""
+        """The matrix Q of document counts."""
         basis: Basis = self.foundation.basis
         return basis
 
@@ -135,14 +135,14 @@ class OnCluster:
         return lengths
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Futures."""
+        """Futures of the results."""
         blocks = [([block], *shared) for block in self.blocks]
         return self.calls(step, OnBlocks(function, self.preparing), blocks, keep=True)
 
     def prepared(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> OnCluster:
-        """Left on the workers that made it."""
+        """The result on the worker that made it."""
         rows = replace(self, blocks=self._read_with(halves))
         if not self.keep_prepared:
             return replace(rows, preparing=function)
@@ -151,27 +151,27 @@ class OnCluster:
     def brought(
         self, step: str, function: Callable[[Statistics], Any], halves: bool = False
     ) -> OnCluster:
-        """In the process of the job."""
+        """Call it in the process of the job."""
         parts = replace(self, blocks=self._read_with(halves)).gathered(step, function)
         here = {one.name: getattr(self, one.name) for one in fields(self)}
         return RowsHere(**here | {"blocks": parts, "preparing": None, "keeps_halves": True})
 
     def _read_with(self, halves: bool) -> list[Any]:
-        """The blocks; those that are read come with `halves`."""
+        """Return the blocks; those that are read include `halves`."""
         return [
             replace(one, halves=halves) if isinstance(one, BlockAddress) else one
             for one in self.blocks
         ]
 
     def gathered(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """Results, as they finish."""
+        """Yield results as they finish."""
         blocks = [([block], *shared) for block in self.blocks]
         return self.calls(step, OnBlocks(function, self.preparing), blocks)
 
     def summed(
         self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int
     ) -> Future[Any]:
-        """A task adds up the blocks of a strip, others two sums each as soon as there are two."""
+        """Add up results: one task adds the blocks of a strip, further tasks add two sums each."""
         each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
         run, call = self.run, OnBlocks(function, self.preparing)
         in_turn = run_in_turn(
@@ -182,30 +182,30 @@ class OnCluster:
             return total
 
     def _added(self, left: Future[Any], right: Future[Any]) -> Future[Any]:
-        # before further strips: it leaves one sum of two
+        # before further strips: one sum of two is left
         return self.run.cluster.client.submit(operator.add, left, right, pure=False, priority=1)
 
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> list[Any]:
-        """Futures."""
+        """Futures of the results."""
         each = [(function, part, *shared) for part in parts]
         return self.calls(step, on_aligned, each, keep=True)
 
     def shared(self, value: Any) -> Future[Any]:
-        """On one worker, from which the others have it."""
+        """Send it to one worker, from which the others get it."""
         placed: Future[Any] = self.run.cluster.client.scatter(value, hash=False)
         return placed
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Future[Any]:
-        """A task with all threads of a worker."""
+        """Run a task with all threads of a worker."""
         threads = self.run.cluster.threads
         future = self.run.cluster.client.submit(alone, threads, function, *values, pure=False)
         finished: Future[Any] = result_of(self.run.cluster, future, step, keep=True)
         return finished
 
     def value(self, handle: Future[Any]) -> Any:
-        """Brought here."""
+        """Fetch the result to this process."""
         return result_of(self.run.cluster, handle, "reading a result")
 
     def calls(
@@ -216,43 +216,43 @@ class OnCluster:
         keep: bool = False,
         in_flight: int | None = None,
     ) -> list[Any]:
-        """Results of `function(*call)`, or futures, as of `run_bounded`."""
+        """Return results of `function(*call)`, or futures; as in `run_bounded`."""
         at_a_time, run = in_flight or self.in_flight, self.run
         return run_bounded(run.cluster, function, calls, at_a_time, run.progress, step, keep)
 
 
 @dataclass(frozen=True, eq=False)
 class RowsHere(OnCluster):
-    """`Rows` of a small version: no step is a task, and each has the bits that tasks give.
+    """`Rows` of a small version: no step is a task, and the results have the same bits.
 
     Handles are the values themselves.
     """
 
     @staticmethod
     def loaded(blocks: Sequence[BlockAddress], run: Run) -> list[Any]:
-        """Read at once, several at a time."""
+        """Read all blocks at once, several at a time."""
         nbytes = max(one.store.layout.block_bytes for one in blocks)
         with ThreadPoolExecutor(max(1, min(_READERS, _READ_BYTES // (2 * nbytes)))) as readers:
             return list(readers.map(load_block, blocks))
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
-        """In the order in which a cluster adds up."""
+        """Add up in the same order as a cluster."""
         call = OnBlocks(function, self.preparing)
         each = [(strip, *shared) for strip in strips(self.blocks, nbytes)]
         with _one_thread():
             return tree_sum(enumerate(self._in_turn(step, call, each)), len(each))
 
     def shared(self, value: Any) -> Any:
-        """The value."""
+        """Return the value."""
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
-        """At once."""
+        """Call it at once."""
         with _one_thread():
             return function(*values)
 
     def value(self, handle: Any) -> Any:
-        """The handle."""
+        """Return the handle."""
         return handle
 
     def calls(
@@ -263,7 +263,7 @@ class RowsHere(OnCluster):
         keep: bool = False,
         in_flight: int | None = None,
     ) -> list[Any]:
-        """One after another."""
+        """Call one after another."""
         with _one_thread():
             return list(self._in_turn(step, function, calls))
 
@@ -274,19 +274,20 @@ class RowsHere(OnCluster):
             result = function(*call)
             self.run.progress.advance(step, number, len(calls))
             yield result
-            del result  # who took it says how long it is kept
+            del result  # the caller decides how long the result lives
 
 
 def rows_for(nbytes: int) -> type[OnCluster]:
-    """Who runs the steps of a job that holds so many bytes beside its process."""
+    """Choose who runs the steps of a job that holds this many bytes in addition to its process."""
     return RowsHere if nbytes <= SMALL else OnCluster
 
 
 @dataclass(frozen=True)
 class OnBlocks:
-    """A function of statistics, summed over blocks, as a task that bears its name.
+    """Sum a function of statistics over blocks, in a task that has the name of the function.
 
-    A block is read when its turn comes, unless it was kept, and prepared if anything does.
+    Reads a block when its turn comes, unless it is in memory, and prepares it if a preparation is
+    set.
     """
 
     function: Callable[..., Any]
@@ -306,27 +307,27 @@ class OnBlocks:
 
 
 def alone(threads: int, function: Callable[..., Any], *values: Any) -> Any:
-    """Call a function with all threads of a worker: no other task runs beside it."""
+    """Call a function with all threads of a worker, while no other task runs there."""
     with _libraries(len(sys.modules)).limit(limits=threads):
         return on_aligned(function, *values)
 
 
 @lru_cache(maxsize=1)
 def _libraries(modules: int) -> ThreadpoolController:
-    """Those of BLAS that are loaded; looked for anew once a module came, with which one may."""
+    """Return the loaded BLAS libraries; search again after an import, which may load one."""
     return ThreadpoolController()
 
 
 def on_aligned(function: Callable[..., Any], *values: Any) -> Any:
-    """Call a function with values whose arrays lie as they did where they were made."""
+    """Call a function with values whose arrays have the same alignment as where they were made."""
     return function(*map(aligned, values))
 
 
 def aligned(value: Any) -> Any:
-    """A value whose arrays, in lists and dataclasses too, all begin at a multiple of 8 bytes.
+    """Return a value whose arrays all begin at a multiple of 8 bytes, in containers as well.
 
-    Out of a message from another worker they begin anywhere, and NumPy multiplies such arrays
-    without BLAS: with other last bits.
+    Arrays from a message of another worker begin anywhere. NumPy multiplies such arrays without
+    BLAS, so the last bits differ.
 
     Examples
     --------
@@ -346,7 +347,7 @@ def aligned(value: Any) -> Any:
         return value
     found = copy.copy(value)
     for name, array in moved.items():
-        object.__setattr__(found, name, array)  # frozen, and checked when it was made
+        object.__setattr__(found, name, array)  # frozen, and validated when it was made
     return found
 
 
@@ -355,6 +356,6 @@ def _loaded(source: BlockSource) -> Statistics:
 
 
 def _one_thread() -> AbstractContextManager[Any]:
-    """BLAS with one thread, as tasks have it: bits of a product depend on the threads."""
+    """Limit BLAS to one thread, as in tasks: the bits of a product depend on the threads."""
     limited: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=1)
     return limited

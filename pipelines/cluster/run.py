@@ -1,4 +1,4 @@
-"""Run: where a job runs, and what all of its steps are told."""
+"""Run: where a job runs, and the options that all of its steps share."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from streaming_moments.storage.formats import ReadLimits
 if TYPE_CHECKING:
     from streaming_moments.pipelines.cluster.cluster import Cluster
 
-_AT_ONCE = 100  # shards that a task looks at
+_AT_ONCE = 100  # shards that one task examines
 _TURNS = 4
 COMMIT_EVERY = 600.0
 
 
 def _untold(line: str) -> None:
-    """Tell nobody."""
+    """Print nothing."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A cluster, and what every job on it is told.
+    """A cluster, and the options that every job on it shares.
 
     Parameters
     ----------
     cluster : Cluster
         Where to run.
     progress : StepProgress
-        Told of each shard and row block.
+        Receives each finished shard and row block.
     limits : ReadLimits
-        Bounds on documents; how much is read at a time follows from the memory.
+        Bounds on documents; the memory bounds how much is read at a time.
     storage_options : mapping, optional
-        fsspec options of the shards' file systems, and of a store that is made; never stored.
+        fsspec options of the file systems of the shards and of a new store; never stored.
     commit_every : float
-        Seconds that shards are counted between two commits; never less than a minute, nor than
-        20 times what a commit takes.
+        Seconds of counting between two commits; at least a minute, and at least 20 times the
+        duration of a commit.
     tell : callable
         Prints a line that users should know before the job ends.
     detail : callable
@@ -60,8 +60,8 @@ class Run:
         calls: Sequence[tuple[Any, ...]],
         per_worker: int,
     ) -> list[Any]:
-        """Results of `function(*call)`, so many at a time on a worker; errors as `run_bounded`."""
-        # Dask is loaded by who has something to compute
+        """Return results of `function(*call)`, bounded for each worker; see `run_bounded`."""
+        # imported here so that jobs without computation start faster
         from streaming_moments.pipelines.cluster.tasks import run_bounded
 
         cluster = self.cluster
@@ -71,12 +71,12 @@ class Run:
     def looked_at(
         self, step: str, function: Callable[..., Any], shards: Sequence[object]
     ) -> list[Any]:
-        """Results of `function(shard, storage_options)`, which reads little of each shard.
+        """Return results of `function(shard, storage_options)`, which reads little of each shard.
 
-        A task looks at several, so that a million shards are no million tasks.
+        A task examines several shards, so that a million shards need fewer tasks.
         """
         per_worker = 2 * self.cluster.threads
-        # a few tasks for each that runs at once, so that none is left with much
+        # a few tasks for each thread, so that no thread is left with many
         tasks = _TURNS * per_worker * max(1, self.cluster.workers)
         each = max(1, min(_AT_ONCE, len(shards) // tasks))
         starts = range(0, len(shards), each)
@@ -88,7 +88,7 @@ class Run:
 
 @dataclass(frozen=True)
 class _InShards:
-    """Progress of tasks of several shards, told in shards."""
+    """Progress of tasks of several shards, reported in shards."""
 
     progress: StepProgress
     each: int

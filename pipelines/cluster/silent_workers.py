@@ -14,10 +14,10 @@ ANSWER_SECONDS = 120.0
 
 
 def restart_silent(client: Client) -> None:
-    """Do to workers not heard of for long what Dask does after `worker-ttl`, 5 minutes.
+    """Restart workers that were silent for long, as Dask does after `worker-ttl`, 5 minutes.
 
-    The scheduler tells by its own clock when it heard of each: that of the client may differ. Who
-    was heard of in the future was so before the scheduler's clock was set back.
+    The scheduler uses its own clock, because that of the client may differ. A worker with a contact
+    in the future was heard before the clock of the scheduler was set back.
     """
     seconds = ANSWER_SECONDS / 2
 
@@ -47,6 +47,7 @@ def answered(client: Client, ask: Callable[..., Any], *asked: Any, **named: Any)
             if last:
                 raise  # else a worker died meanwhile
     raise WorkersLost(
-        f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds; see the logs "
-        "of the workers, stop the one that hangs, and run it again: every commit so far is kept"
+        f"a worker is alive, but has not answered for {2 * ANSWER_SECONDS:g} seconds. See the "
+        "logs of the workers, stop the one that hangs, and run it again; all commits so far "
+        "are stored"
     )

@@ -1,4 +1,4 @@
-"""Running many tasks with few in flight."""
+"""Run many tasks on the cluster, with few at a time."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from streaming_moments.pipelines.cluster.progress import StepProgress
 from streaming_moments.pipelines.cluster.worker_loss import WorkersLost, why_nobody_works
 from streaming_moments.pipelines.cluster.worker_rpc import place_stranded
 
-_BEGUN = ("waiting", "fetch", "flight", "ready")  # states of a worker's tasks
+_BEGUN = ("waiting", "fetch", "flight", "ready")  # states of the tasks of a worker
 
 
 @dataclass(frozen=True)
 class FinishedTasks:
-    """Futures in the order in which they finish; without workers it does not wait for ever."""
+    """Futures in the order in which they finish; fails if the cluster loses its workers."""
 
     cluster: Cluster
     _finished: SimpleQueue[Future[Any]] = field(default_factory=SimpleQueue)
 
     def add(self, future: Future[Any]) -> None:
-        """One more to wait for."""
+        """Add a future."""
 
-        # Dask's own callbacks take a turn of another thread
+        # callbacks of Dask need a turn of another thread
         async def wait() -> None:
             with suppress(CancelledError):
                 await future.exception()
@@ -44,8 +44,8 @@ class FinishedTasks:
     def next(self) -> Future[Any]:
         """Return the next future that finishes or fails.
 
-        WorkersLost if no worker ran anything for the cluster's timeout (there was none, or Dask
-        paused them), and SchedulerLost if the scheduler is gone.
+        Raises WorkersLost if no worker ran anything within the timeout of the cluster, because
+        there was none or Dask paused all. Raises SchedulerLost if the scheduler is gone.
         """
         patience = _Patience(self.cluster)
         while True:
@@ -57,14 +57,14 @@ class FinishedTasks:
 
 @dataclass
 class _Patience:
-    """How long no worker has been at work."""
+    """Seconds since a worker last ran a task."""
 
     cluster: Cluster
     seen: float = field(default_factory=time.monotonic)
 
     @property
     def step(self) -> float:
-        """Seconds between two looks."""
+        """Seconds between two checks."""
         return min(1.0, self.cluster.worker_timeout)
 
     def look(self) -> None:
@@ -75,7 +75,7 @@ class _Patience:
             workers = identity_of(client)["workers"]
             place_stranded(client)
         except OSError:
-            return  # the client knows of it in a moment
+            return  # the client notices it within a moment
         paused = sum(worker["status"] == "paused" for worker in workers.values())
         if any(_at_work(worker, bool(paused)) for worker in workers.values()):
             self.seen = time.monotonic()
@@ -84,25 +84,25 @@ class _Patience:
 
 
 def _at_work(worker: Mapping[str, Any], some_paused: bool) -> bool:
-    """Whether a worker, as the scheduler knows it, runs tasks, or is there to run some."""
+    """Whether a worker, as the scheduler sees it, runs tasks or is ready to run some."""
     tasks = worker["metrics"].get("task_counts", {})
     if tasks.get("executing"):
-        return True  # one that is paused ends what it has begun
-    # beside a paused one it may be idle because that one holds what is left
+        return True  # a paused worker finishes its running tasks
+    # it may be idle because a paused worker holds the remaining tasks
     there = not some_paused or any(tasks.get(state) for state in _BEGUN)
     return bool(there and worker["status"] == "running")
 
 
 def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any:
-    """Return a task's result, or with `keep` its future; or the exception that it raised.
+    """Return the result of a task, or with `keep` its future; raise its exception.
 
-    Raises WorkersLost and SchedulerLost as `FinishedTasks.next`.
+    Raises WorkersLost and SchedulerLost as in `FinishedTasks.next`.
     """
     patience = _Patience(cluster)
     begun, wait = time.monotonic(), patience.step
     while True:
         try:
-            # one that has ended well needs no turn of the client's loop to say so
+            # a successful future needs no turn of the client's loop to report it
             if future.status != "finished":
                 failure = _asked(cluster, future.exception, wait)
                 if failure is not None:
@@ -111,26 +111,26 @@ def outcome_of(cluster: Cluster, future: Future[Any], keep: bool = False) -> Any
                 return future
             return _asked(cluster, future.result, wait)
         except CancelledError as error:
-            # nobody waits for a task that we cancelled
+            # no one waits for a task that we cancelled
             raise SchedulerLost(cluster.address) from error
         except TimeoutError:
             patience.look()
             wait *= 2  # a large result needs a longer turn
             if future.done() and time.monotonic() - begun >= silent_workers.ANSWER_SECONDS:
-                # who has made it and hangs will not send it: another makes it again
+                # the worker that made it hangs, so let another one make it again
                 silent_workers.restart_silent(cluster.client)
                 begun = time.monotonic()
         except Exception:
-            # it had ended: its result went with its worker, and it failed when made again
+            # it had finished, its result went with its worker, and it failed when made again
             if future.status != "error":
                 raise
 
 
 def _asked(cluster: Cluster, ask: Callable[[], Any], seconds: float) -> Any:
-    """What a future says within so many seconds.
+    """Return what a future reports within this many seconds.
 
-    It is asked in the client's own loop: Dask would make the coroutine before it begins to wait for
-    it, and Ctrl-C in between would print that it was never awaited.
+    The coroutine runs in the loop of the client. Dask would create it before waiting for it, and
+    Ctrl-C in between would print that it was never awaited.
     """
 
     async def answer() -> Any:
@@ -140,7 +140,7 @@ def _asked(cluster: Cluster, ask: Callable[[], Any], seconds: float) -> Any:
 
 
 def result_of(cluster: Cluster, future: Future[Any], step: str, keep: bool = False) -> Any:
-    """Result of a task that runs alone, or with `keep` its future; errors as `run_bounded`."""
+    """Return the result of a task that runs alone, or with `keep` its future."""
     return required(outcome_of(cluster, future, keep), step)
 
 
@@ -153,14 +153,14 @@ def run_bounded(
     step: str,
     keep: bool = False,
 ) -> list[Any]:
-    """Results of `function(*call)` for all calls, in order, at most `in_flight` at a time.
+    """Return results of `function(*call)` for all calls, in order, `in_flight` at a time.
 
     With `keep` the results stay on the workers and their futures are returned.
 
     Raises
     ------
     Exception
-        What the first failing task raised; the tasks still waiting are cancelled.
+        The exception of the first failing task; the other tasks are cancelled.
     WorkersLost
         The cluster has no workers, or the task kills them.
     SchedulerLost
@@ -184,14 +184,14 @@ def run_in_turn(
     step: str,
     keep: bool = False,
 ) -> Generator[tuple[int, Any], None, None]:
-    """(index, result) of each call, as they finish; otherwise as `run_bounded`."""
+    """Yield (index, result) of each call as it finishes; otherwise as in `run_bounded`."""
     with closing(completed(cluster, function, calls, in_flight, keep)) as finished:
         done = count(1)
         for index, value in finished:
             result = required(value, step)
             progress.advance(step, next(done), len(calls))
             yield index, result
-            del value, result  # who took it says how long it is kept
+            del value, result  # the caller decides how long the result lives
 
 
 def completed(
@@ -201,9 +201,9 @@ def completed(
     in_flight: int,
     keep: bool = False,
 ) -> Generator[tuple[int, Any], None, None]:
-    """(index, result or exception) of each call, as they finish; the next starts when one ends.
+    """Yield (index, result or exception) of each call as it finishes; the next call then starts.
 
-    With `keep` a future stands for each result.
+    With `keep` each result is a future.
     """
     waiting = iter(enumerate(calls))
     places: dict[Future[Any], int] = {}
@@ -223,24 +223,24 @@ def completed(
             result = outcome_of(cluster, future, keep)
             start(1)
             yield index, result
-            del future, result  # who took it says how long it is kept
+            del future, result  # the caller decides how long the result lives
     finally:
         cancel(cluster, places)
 
 
 def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
-    """Give up tasks; a scheduler that is gone has given them up."""
+    """Cancel tasks; those of a dead scheduler are cancelled already."""
     given_up = list(futures)
     if given_up and cluster.client.status == "running":
         cluster.client.cancel(given_up)
 
 
 def required(outcome: Any, step: str) -> Any:
-    """What a task gave, as `outcome_of` says it; its exception is raised."""
+    """Return the result in an outcome of `outcome_of`, or raise its exception."""
     if isinstance(outcome, KilledWorker):
         raise WorkersLost(
-            f"the workers died time and again while {step}; give them more memory, or a "
-            "smaller --memory budget, and run it again"
+            f"the workers died repeatedly while {step}. Give them more memory, or a smaller "
+            "--memory budget, and run it again"
         ) from outcome
     if isinstance(outcome, BaseException):
         raise outcome

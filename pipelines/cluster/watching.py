@@ -1,4 +1,4 @@
-"""Dask's own views of a run: the dashboard while it works, and a report of it."""
+"""Dask's own views of a run: its dashboard, and a report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def dashboard_link(cluster: Cluster) -> str:
     """Return the URL of the dashboard of a cluster's scheduler.
 
-    InvalidInput if there is none, or the package that draws it is not installed.
+    Raises InvalidInput without a dashboard, or if the package that draws it is missing.
     """
     _require_bokeh("--dashboard")
     link: str = cluster.client.dashboard_link
@@ -28,20 +28,20 @@ def dashboard_link(cluster: Cluster) -> str:
 
 
 def require_report(path: str | None) -> None:
-    """Refuse to start a run whose report cannot be written, or for which a package is missing."""
+    """Refuse to start a run if its report cannot be written, or if a package is missing."""
     if path is None:
         return
     _require_bokeh("--performance-report")
     folder = Path(path).absolute().parent
     if not os.access(folder, os.W_OK):
-        raise InvalidInput(f"{folder} is no folder that can be written; make it, or give another")
+        raise InvalidInput(f"{folder} is not a writable folder; create it, or give another one")
 
 
 @contextmanager
 def reported(path: str | None) -> Iterator[None]:
-    """Write Dask's account of what runs inside to a file, as HTML; None writes nothing.
+    """Write Dask's report of the tasks of the block to an HTML file; None writes nothing.
 
-    The scheduler draws it, so bokeh must be installed there as well.
+    The scheduler draws the report, so bokeh must be installed there as well.
     """
     if path is None:
         yield

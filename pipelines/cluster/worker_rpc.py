@@ -1,4 +1,4 @@
-"""Asking workers and the scheduler beside their tasks."""
+"""Calls to workers and the scheduler outside their tasks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def ask_workers(
 ) -> dict[str, Any]:
     """Run a function on each worker, and return its result or exception by worker address.
 
-    A worker that has not been heard of meanwhile is restarted, and so taken for dead: others run
-    its tasks again. The rest are asked again, so the function may run twice. It gets `dask_worker`
-    if it names it. A worker that is alive but does not answer raises WorkersLost.
+    Restarts a worker that the scheduler has not heard from meanwhile, and treats it as dead: others
+    run its tasks again. The remaining workers are asked again, so the function may run twice. It
+    gets `dask_worker` if it has such an argument. Raises WorkersLost if a live worker does not
+    answer.
     """
     answers: dict[str, Any] = answered(
         client, client.run, function, *asked, workers=workers, on_error="return"
@@ -31,7 +32,7 @@ def ask_workers(
 def give_plugin(client: Client, plugin: WorkerPlugin) -> None:
     """Set up an idempotent plugin on all workers, and on those that join later."""
 
-    # in the client's own loop it is awaited, and so may be given up
+    # awaited in the loop of the client, so that it can be cancelled
     async def register() -> Any:
         return await client.register_plugin(plugin)
 
@@ -39,10 +40,10 @@ def give_plugin(client: Client, plugin: WorkerPlugin) -> None:
 
 
 def place_stranded(client: Client) -> None:
-    """Have tasks run elsewhere, where they may, that were placed on workers which are gone.
+    """Let tasks that were placed on dead workers run elsewhere, if they may.
 
-    Where no worker is left Dask keeps a task for the one it was placed on, `allow_other_workers`
-    or not, and does not offer it to those that join: they have other addresses.
+    Without any worker, Dask reserves a task for the address it was placed on, even with
+    `allow_other_workers`. It does not offer the task to new workers, which have other addresses.
     """
 
     # nested, so that it goes by its value: a scheduler may be without this package
@@ -56,7 +57,7 @@ def place_stranded(client: Client) -> None:
 
 
 def deaths_of(client: Client, futures: Iterable[Future[Any]]) -> dict[Any, int]:
-    """How many workers have died that were to run each task, by its key."""
+    """Return how many workers have died that were assigned each task, by its key."""
     keys = [future.key for future in futures]
 
     # nested, as above

@@ -46,7 +46,7 @@ def choose(data: str | None, want: str | None, json_output: bool) -> None:
 
 
 def _asked(question: str, answers: Mapping[str, str], flag: str) -> str:
-    """The answer of who sits at the terminal; InvalidInput where nobody does."""
+    """Return the answer of a user at the terminal; InvalidInput without one."""
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Give {flag} {', '.join(answers)}")
     say(question, *(f"  {name:12} {told}" for name, told in answers.items()))

@@ -131,7 +131,7 @@ class LateGroup(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands, none of which is imported."""
+        """Write the list of commands without importing any."""
         for folder, own in _COMMANDS.items():
             with formatter.section(_HEADINGS[folder]):
                 formatter.write_dl(sorted(own.items()), col_max=14)
@@ -147,7 +147,7 @@ class LateGroup(click.Group):
 
 
 def _loaded(name: str) -> ModuleType:
-    """A module, in nine tenths of the time: what is loaded stays, and is no garbage."""
+    """Import a module with garbage collection off: loaded modules stay, so this saves a tenth."""
     if name in sys.modules or not gc.isenabled():
         return import_module(name)
     gc.disable()

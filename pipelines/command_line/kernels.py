@@ -82,7 +82,7 @@ def compile_kernels(folder: Path, run: Run) -> None:
 
 
 def _compile_kinds(folder: Path, run: Run) -> None:
-    """Each other kind, counted and fitted; and what is written of its shards."""
+    """Count and fit each other kind, and write outputs for its shards."""
     from streaming_moments.models.chains import HiddenMarkovModel
     from streaming_moments.models.communities.blockmodel import Blockmodel
     from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture

@@ -61,7 +61,7 @@ def nightly(config: str, json_output: bool) -> int:
 
 
 def _line_of(step: StepReport) -> str:
-    """A step for people: what it counted and found, and how many where it lists.
+    """Print a step for people: its results, with the number of items in lists.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The command that says what a corpus will cost, before anything is counted."""
+"""The command that estimates what a corpus costs before anything is counted."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _MEGABYTE = 1e6
 
 @dataclass(frozen=True)
 class Plan:
-    """What a corpus will cost.
+    """Costs of a corpus.
 
     costs : measured on this machine
-    memory : of one worker
+    memory : memory of one worker
     network : bytes a second that a worker receives
-    disk_bytes : of the store
+    disk_bytes : bytes of the store on disk
     clusters, updates : by number of workers; updates up to a thousand
     best : the recommended cluster
     """
@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def worker_limit(self) -> int:
-        """Memory limit of a worker, in whole MiB, of which jobs take the budget by default."""
+        """Memory limit of a worker in whole MiB; jobs use part of it as their default budget."""
         return limit_for(self.memory.budget)
 
     @property
@@ -174,7 +174,7 @@ def plan_of(
 
 
 def plan_as_json(made: Plan) -> dict[str, Any]:
-    """The plan as one JSON object; sizes in bytes, times in seconds."""
+    """Return the plan as one JSON object; sizes in bytes, times in seconds."""
     reading, job = made.costs.reading, made.job
     return {
         "corpus": asdict(made.job.corpus),
@@ -199,7 +199,7 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
 
 
 def print_plan(console: Console, made: Plan) -> None:
-    """Names and values, then a line for each number of workers."""
+    """Print names and values, then a line for each number of workers."""
     job, corpus, memory = made.job, made.job.corpus, made.memory
     reading, threads = made.costs.reading, made.costs.threads
     what = KIND_REPORTS[job.foundation.kind].records
@@ -251,7 +251,7 @@ def _state_rows(job: Job) -> list[tuple[str, str]]:
 
 
 def _print_updates(console: Console, made: Plan) -> None:
-    """What an update comes to while there are shards enough for so many workers."""
+    """Print estimates of an update with enough shards for each number of workers."""
     console.print(
         f"\nestimate of an update with enough shards for all workers, each receiving "
         f"{mebibytes(made.network)} a second, from the measured costs of one worker:"

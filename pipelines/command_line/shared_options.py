@@ -221,7 +221,7 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What a reader accepts, given to the command as `limits`."""
+    """Options for reading shards, given to the command as `limits`."""
 
     @in_section(
         READING,
@@ -275,7 +275,7 @@ class JobSetup:
     json_output: bool
 
     def running(self, **more: Any) -> AbstractContextManager[Run]:
-        """What the job runs in; `more` as of `running`."""
+        """Make the run of a job; `tell` as in `Run`."""
         return running(self.session, self.storage_options, self.limits, **more)
 
 
@@ -296,7 +296,7 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _placed(session: Session, heard: Callable[[str], None]) -> AbstractContextManager[Cluster]:
-    """The cluster of a session; one that is nobody's yet and unseen is started when it is used."""
+    """Yield the cluster of a session; one without users starts at its first use."""
 
     @contextmanager
     def start() -> Iterator[Cluster]:
@@ -324,7 +324,7 @@ def _placed(session: Session, heard: Callable[[str], None]) -> AbstractContextMa
 
 def console() -> Console:
     """Where tables are printed; nothing in them is markup."""
-    # not a terminal: whole lines, so that what is piped is not cut at 80 columns
+    # not a terminal: whole lines, so that piped output is not cut at 80 columns
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else 160
     return _PlainConsole(width=width, markup=False, emoji=False)
 
@@ -341,7 +341,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def print_version(store: MomentStore, what: str, json_output: bool) -> None:
-    """Say what a command has made of a store, and the version that it is."""
+    """Print the change of a store by a command, and its version."""
     if not json_output:
         say(f"version {store.version}: {what}")
         return

@@ -1,1 +1,1 @@
-"""The doors from Python: a store with the caller's own client, and documents in any collection."""
+"""Python interface: a store with the client of the caller, and documents in any collection."""

@@ -1,4 +1,4 @@
-"""Given: what a caller gives as documents, as shards with or without a file."""
+"""Convert documents of a caller to shards, with or without files."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.shards import Shard
 
-_PILOT = "pilot"  # source of documents that are sampled only
+_PILOT = "pilot"  # source of documents that are only sampled
 _SHOWN = 5
-_LONGEST = 200  # characters of what is wrong with texts that are no URLs
+_LONGEST = 200  # shown characters of texts that are not URLs
 
 
 @dataclass(frozen=True)
 class Given:
-    """Shards, and the contents of those that are partitions.
+    """Shards, with the contents of those that are partitions.
 
-    parts : of all of the shards, or empty
-    own_index : what pandas or Dask call the documents
+    parts : partitions of all shards, or empty
+    own_index : index of pandas or Dask
     """
 
     shards: Sequence[Shard]
@@ -48,12 +48,12 @@ class Given:
 
     @classmethod
     def of(cls, parts: Sequence[Held | Lazy], own_index: OwnIndex | None = None) -> Given:
-        """Of partitions."""
+        """URLs of the partitions."""
         return cls([part.shard for part in parts], tuple(parts), own_index)
 
     @classmethod
     def joined(cls, several: Iterator[Given]) -> Given:
-        """All at once; none is an InvalidInput."""
+        """Collect all at once; raises InvalidInput without documents."""
         listed = list(several)
         if len(listed) == 1:
             return listed[0]
@@ -62,14 +62,14 @@ class Given:
         return cls.of([part for one in listed for part in one.parts], listed[0].own_index)
 
     def labelled(self, result: TransformResult) -> TransformResult:
-        """The result of a transform of these, whose frame calls documents as the caller does."""
+        """Return the result of a transform with the index of the caller."""
         if self.own_index is not None or not all(isinstance(one, Held) for one in self.parts):
             return replace(result, own_index=self.own_index)
         called = [name for one in self.parts if isinstance(one, Held) for name in one.called]
         return replace(result, own_index=Whole.of_values(called) if called else None)
 
     def on(self, run: Run) -> Run:
-        """The run on a client that brings the partitions to their tasks."""
+        """Return the run with a client that sends partitions to their tasks."""
         if not self.parts:
             return run
         partitions = cast("Mapping[str, Partition]", {one.shard.url: one for one in self.parts})
@@ -77,9 +77,9 @@ class Given:
         return replace(run, cluster=replace(run.cluster, client=cast("Client", bringing)))
 
     def uncounted(self, ledger: Ledger) -> Sequence[Shard]:
-        """Return the shards without partitions that are counted already.
+        """Return the shards without counted partitions.
 
-        Partitions that were counted with other content raise InvalidInput.
+        Raises InvalidInput for partitions that were counted with other content.
         """
         if not self.parts:
             return self.shards
@@ -93,24 +93,24 @@ class Given:
                 changed.append(part.shard.url)
         if changed:
             raise InvalidInput(
-                f"{len(changed)} partitions were counted with other content: {_some(changed)}; "
-                "give them as they were, forget them as they were first with allow_again=True, or "
-                "give the new documents a source of their own"
+                f"{len(changed)} partitions were counted with other content: {_some(changed)}. "
+                "Give them unchanged, or forget the old ones first with allow_again=True, or "
+                "use a new source name for the new documents"
             )
         return left
 
 
 def require_all_there(source: str, given: Set[str], ledger: Ledger) -> None:
-    """Refuse a collection that lacks partitions that were counted of its source.
+    """Raise InvalidInput for a collection that lacks counted partitions of its source.
 
-    `source` is the caller's name of it, and `given` the URLs of all its partitions with documents.
+    `source` is the name that the caller gave. `given` are the URLs of all its partitions with
+    documents.
     """
     gone = [url for url in ledger.under(f"{source_url(source)}/") if url not in given]
     if gone:
         raise InvalidInput(
-            f"{len(gone)} partitions that were counted are not there any more: {_some(gone)}; give "
-            "all that were counted, forget these as they were first, or give the new documents a "
-            "source of their own"
+            f"{len(gone)} counted partitions are missing: {_some(gone)}. Give all that were "
+            "counted, or forget these first, or use a new source name for the new documents"
         )
 
 
@@ -130,8 +130,8 @@ def given_as(
 ) -> Iterator[Given]:
     """Yield the documents of the caller as shards, some at a time.
 
-    Documents of an unknown type, or without a source, raise InvalidInput; shards that cannot be
-    listed or encoded raise a ShardError, as `list_shards`, `marked` and `windows`.
+    Raises InvalidInput for documents of an unknown type or without a source. Raises ShardError for
+    shards that cannot be listed or encoded, as `list_shards`, `marked` and `windows` do.
     """
     urls = [documents] if isinstance(documents, str) else documents
     if source is None and isinstance(urls, Sequence) and urls:
@@ -144,8 +144,8 @@ def given_as(
             return
     if source is None or not isinstance(source, str):
         raise InvalidInput(
-            f"the documents are of type {type(documents).__name__}, the source is "
-            f"{source!r}; give the URLs of shards, or name texts and collections by source='NAME'"
+            f"the documents are of type {type(documents).__name__}, and the source is "
+            f"{source!r}; give URLs of shards, or name texts and collections with source='NAME'"
         )
     if is_collection(documents):
         parts = marked(collected(documents, source, fields), run, keep_going)
@@ -157,7 +157,7 @@ def given_as(
 
 
 def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:
-    """What a frame or series of pandas or Dask calls its rows; None of anything else."""
+    """Index of a frame or series of pandas or Dask; None for other types."""
     import pandas as pd
 
     lazy = is_dask_collection(documents) and hasattr(documents, "divisions")
@@ -166,7 +166,7 @@ def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:
     own = documents.index if fields.id is None else documents[fields.id]
     if lazy:
         return Typed(own.dtype, own.name)
-    # a row without an id is called by its place
+    # a row without an id is named by its position
     known = fields.id is None or bool(own.notna().all())
     return Whole(own if isinstance(own, pd.Index) else pd.Index(own)) if known else None
 
@@ -185,13 +185,13 @@ def _listed(
             raise
         told = shorten(str(error), _LONGEST, placeholder=" ...")
         raise InvalidInput(
-            f"texts without a source are taken for URLs of shards: {told}; name documents by "
+            f"texts without a source are read as URLs of shards: {told}; name documents with "
             "source='NAME', or check the URLs"
         ) from error
 
 
 def name_of_sampled(documents: Any) -> str | None:
-    """A name for documents that are sampled only, unless they may be URLs."""
+    """Name documents that are only sampled, unless they may be URLs."""
     listed = [documents] if isinstance(documents, str) else documents
     if isinstance(listed, (list, tuple)) and all(isinstance(one, (str, Shard)) for one in listed):
         return None

@@ -1,4 +1,4 @@
-"""Opening: a store that is made, or that is there."""
+"""Create a store, or open an existing one."""
 
 from __future__ import annotations
 
@@ -38,35 +38,37 @@ def create_store(
     memory: int | None = None,
     verbose: int | bool = 0,
 ) -> Store:
-    """Make an empty store whose words fit the documents, which are sampled and not counted.
+    """Create an empty store with a vocabulary from the documents, which are not counted.
 
     Parameters
     ----------
     url : str
-        fsspec URL, or a local path, where nothing is yet.
+        fsspec URL or local path that does not exist yet.
     documents, source
-        As of `Store`; of an iterable the first 128 MiB. One that can be read once only is refused.
+        As in `Store`; the first 128 MiB of an iterable. An iterable that can be read only once is
+        refused.
     client, memory, verbose
-        As of `Store.update`.
+        As in `Store.update`.
     max_topics : int
-        Up to so many topics are told apart well.
+        Largest number of topics that the store separates well.
     shape : KindOptions
-        The kind of what is counted, documents by default, and where views or symbols are:
+        Kind of data, documents by default, with the columns of views or symbols:
         `KindOptions("views", "title:text,author,year")`, `KindOptions("sequences", "steps")`.
     counting : CountingOptions
-        What a document is, and what is counted of it; kept in the store. By default the stop words
-        of the languages that a sample shows are not counted: `languages=("none",)` counts them.
+        Options that define a document and its counts; the store records them. By default the stop
+        words of the languages that a sample shows are not counted; `languages=("none",)` counts
+        them.
     pilot : PilotOptions
-        How words are chosen; its `max_topics` is not used.
+        Options for choosing words; its `max_topics` is not used.
     storage_options : mapping, optional
-        Of fsspec.
+        Options of fsspec.
 
     Raises
     ------
     InvalidInput
-        Documents of another type, or too few for a vocabulary.
+        The documents have another type, or are too few for a vocabulary.
     ShardError, StoreError, BoundExceeded
-        As `pipelines.create`.
+        As in `pipelines.create`.
 
     Examples
     --------
@@ -86,8 +88,8 @@ def create_store(
     require_options_of(shape, counting, options)
     if isinstance(documents, Iterator):
         raise InvalidInput(
-            f"the documents are of type {type(documents).__name__}, which can be read only once, "
-            "and are read again by update; give a list, or a function that returns them"
+            f"the documents are of type {type(documents).__name__}, which can be read only "
+            "once, but update reads them again; give a list, or a function that returns them"
         )
     columns = columns_counted(shape, counting.form)
     fields = Fields(counting.text_column, counting.dates.column, columns=columns)
@@ -109,9 +111,9 @@ def create_store(
 def open_store(
     url: str, version: int | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> Store:
-    """A store at a version, by default the latest; -2 is the one before it.
+    """Open a store at a version, by default the latest; -2 is the one before it.
 
-    Errors as `MomentStore.open`.
+    Errors as in `MomentStore.open`.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Bringing: the contents of partitions to the tasks that read them, wherever they lie.
+"""Send the contents of partitions to the tasks that read them.
 
-A partition is a shard whose content no file holds. What asks the cluster to read one is given its
-content as a dependency, so Dask runs it where that lies, and makes it again if it is lost.
+A partition is a shard whose content is in no file. A task that reads one gets its content as a
+dependency. So Dask runs the task where the content is, and computes the content again if it is
+lost.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ class Partition(Protocol):
 
     @property
     def shard(self) -> Shard:
-        """As a ledger knows it."""
+        """Its record in a ledger."""
 
     def content(self, client: Client) -> Future[Any]:
-        """Its documents, `Encoded`, or the `ShardError` of what cannot be."""
+        """Its documents, `Encoded`, or the `ShardError` of a bad partition."""
 
 
 @dataclass(frozen=True)
 class BringingClient:
-    """A client that brings the contents of partitions to the process of each task that reads them.
+    """Client that sends the contents of partitions to the process of each task that reads them.
 
     `partitions` are by the URL of the shard; `client` does everything else.
     """
@@ -46,7 +47,7 @@ class BringingClient:
         return getattr(self.client, name)
 
     def submit(self, function: Callable[..., Any], *args: Any, **how: Any) -> Future[Any]:
-        """As `distributed.Client.submit`."""
+        """Submit a task, as `distributed.Client.submit`."""
         urls = dict.fromkeys(shard.url for arg in args for shard in _shards_in(arg))
         contents = {
             url: self.partitions[url].content(self.client) for url in urls if url in self.partitions
@@ -59,7 +60,7 @@ class BringingClient:
 def with_contents(
     contents: Mapping[str, Encoded | ShardError], function: Callable[..., Any], *args: Any
 ) -> Any:
-    """Call a function whose shards are read from the memory of this process."""
+    """Call a function that reads shards from the memory of this process."""
     held: dict[str, bytes] = {}
     for url, content in contents.items():
         if isinstance(content, ShardError):
@@ -98,7 +99,7 @@ def _shards_in(arg: Any) -> Sequence[Shard]:
 
 
 def _placed(arg: Any, places: Mapping[str, Shard]) -> Any:
-    """An argument whose partitions are read where they were put."""
+    """Argument whose partitions are read from where they were put."""
     if isinstance(arg, Shard):
         return places.get(arg.url, arg)
     if isinstance(arg, Bundle):

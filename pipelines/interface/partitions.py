@@ -1,6 +1,6 @@
-"""Partitions: documents given as Python values, as shards that a ledger knows by name and content.
+"""Partitions: documents given as Python values, as shards with a name and a content hash.
 
-An iterable is cut on the caller, a window of it at a time; a Dask collection stays where it is.
+The caller cuts an iterable, one window at a time; a Dask collection stays where it is.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from streaming_moments.storage.files.filesystems import one_line
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.shards import PARTITIONS, Shard
 
-_CUT_BYTES = 4 << 20  # of an iterable: a larger message would be one that Dask warns of
+_CUT_BYTES = 4 << 20  # bytes of a partition of an iterable; Dask warns of larger messages
 _WINDOW = 32  # partitions of an iterable that the caller holds at a time
-_KEPT_SHARE = 4  # of the memory of the workers, for what was encoded to be marked
-_UNKNOWN_BYTES = 32 << 20  # a task is given one such partition
+_KEPT_SHARE = 4  # share of the memory of the workers for encoded content
+_UNKNOWN_BYTES = 32 << 20  # a task gets one such partition
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A partition of an iterable, whose content is in the caller's process.
+    """Partition of an iterable, with its content in the process of the caller.
 
-    shard : as a ledger records it
-    called : the caller's name of each document, where they have names
+    shard : record in a ledger
+    called : name of each document, if the caller gave names
     """
 
     shard: Shard
@@ -53,18 +53,18 @@ class Held:
         return self.documents.mark
 
     def content(self, client: Client) -> Future[Any]:
-        """Its content, sent with the task that makes it, so that no worker's death loses it."""
+        """Content, sent with the task that makes it, so that no death of a worker loses it."""
         return client.submit(_itself, self.documents, pure=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Lazy:
-    """A partition of a Dask collection, which is computed where Dask computes it.
+    """Partition of a Dask collection, computed where Dask computes it.
 
-    shard : as a ledger records it; until its size is known it is 32 MiB
-    fields : what is read of the documents
+    shard : record in a ledger; its size is 32 MiB until it is known
+    fields : fields of the documents to read
     mark : fingerprint of the content, once it is known
-    kept : the content, where the workers have room for it until it is read
+    kept : content, if the workers have room for it until it is read
     """
 
     shard: Shard
@@ -74,7 +74,7 @@ class Lazy:
     kept: Future[Any] | None = field(default=None, repr=False)
 
     def content(self, client: Client) -> Future[Any]:
-        """Its content: as it was kept, or made once more."""
+        """Content: from memory, or computed once more."""
         if self.kept is not None and self.kept.status != "cancelled":
             return self.kept
         part = client.compute(self.part) if isinstance(self.part, Delayed) else self.part
@@ -82,7 +82,7 @@ class Lazy:
 
 
 def is_collection(documents: object) -> bool:
-    """Whether documents lie in a Dask collection, or a list of delayed ones or futures."""
+    """Whether documents are in a Dask collection, or a list of delayed objects or futures."""
     if is_dask_collection(documents) or isinstance(documents, Future):
         return True
     listed = isinstance(documents, (list, tuple)) and bool(documents)
@@ -90,9 +90,9 @@ def is_collection(documents: object) -> bool:
 
 
 def collected(documents: Any, source: str, fields: Fields) -> list[Lazy]:
-    """Return the partitions of a Dask collection, in order, before anything is computed.
+    """Return the partitions of a Dask collection, in order, before any computation.
 
-    A collection without partitions, such as an array, raises InvalidInput.
+    Raises InvalidInput for a collection without partitions, such as an array.
     """
     parts: Any = [documents] if isinstance(documents, (Delayed, Future)) else documents
     if is_dask_collection(parts):
@@ -109,18 +109,18 @@ def collected(documents: Any, source: str, fields: Fields) -> list[Lazy]:
 
 
 def windows(documents: Any, source: str, fields: Fields) -> Iterator[list[Held]]:
-    """Yield partitions of an iterable, some at a time; their bounds depend on the documents alone.
+    """Yield partitions of an iterable, some at a time; the same documents give the same bounds.
 
-    Raises InvalidInput for anything but an iterable of documents, and a ShardError as `lines_of`,
-    or for an id that occurs twice.
+    Raises InvalidInput for anything but an iterable of documents. Raises ShardError as `lines_of`
+    does, or for an id that occurs twice.
     """
     if callable(documents):
         try:
             documents = documents()
         except TypeError as error:
             raise InvalidInput(
-                f"the function that shall return the documents failed ({one_line(error)}); give "
-                "one that takes no arguments"
+                f"the function for the documents failed ({one_line(error)}); give one without "
+                "arguments that returns documents"
             ) from error
     window: list[Held] = []
     known: set[int] = set()
@@ -138,12 +138,12 @@ def windows(documents: Any, source: str, fields: Fields) -> Iterator[list[Held]]
 
 
 def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[Lazy]:
-    """Return partitions with the marks of their contents, without those that hold no documents.
+    """Return partitions with the marks of their contents, without empty ones.
 
-    Each is encoded once, where it lies. The encoded content stays there as long as it fits a
-    quarter of the workers' memory; the rest is encoded again when it is counted. With `keep_going`
-    a bad partition is not an error here, but where it is read. An id that occurs twice raises
-    InvalidInput.
+    Each is encoded once, where it is. The encoded content stays there if it fits into a quarter of
+    the memory of the workers. The rest is encoded again when it is counted. With `keep_going` a bad
+    partition is no error here, but where it is read. Raises InvalidInput for an id that occurs
+    twice.
     """
     cluster = run.cluster
     room = cluster.memory * cluster.workers // _KEPT_SHARE
@@ -182,7 +182,7 @@ def marked(parts: Sequence[Lazy], run: Run, keep_going: bool = False) -> list[La
 
 @dataclass(frozen=True, eq=False)
 class _Described:
-    """What the caller is told of a partition."""
+    """Description of a partition that the caller gets."""
 
     size: int = 0
     mark: str = ""
@@ -195,7 +195,7 @@ def _itself(documents: Encoded) -> Encoded:
 
 
 def _encoded(documents: Any, fields: Fields, url: str) -> Encoded | ShardError:
-    # as a value: whoever reads it says what becomes of it
+    # returned as a value; its reader decides
     try:
         return encoded(documents, fields, url)
     except ShardError as error:
@@ -229,13 +229,13 @@ def _require_single(ids: Sequence[int], known: set[int], url: str) -> None:
 
 def _repeated(number: int, url: str) -> InvalidInput:
     return InvalidInput(
-        f"{number} documents of {url} have an id that another has too; give each document an id "
-        "of its own, or none"
+        f"{number} documents of {url} share an id with another document; give each document an "
+        "id of its own, or none"
     )
 
 
 def source_url(source: str) -> str:
-    """What the URLs of all partitions of a source begin with; InvalidInput for no name."""
+    """Beginning of the URLs of all partitions of a source; raises InvalidInput for no name."""
     return f"{PARTITIONS}{require_name(source, 'a source')}"
 
 

@@ -1,4 +1,4 @@
-"""Reading: what records of stores of any kind are, and what their models write of them."""
+"""Columns and options for reading records of any kind with their models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def columns_counted(shape: KindOptions, form: ShardFormat) -> tuple[str, ...]:
-    """Columns of records that a store of some shape counts; none where that is a text.
+    """Return the columns of records that a store of some shape counts; empty for texts.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def columns_counted(shape: KindOptions, form: ShardFormat) -> tuple[str, ...]:
 def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
     """Return options of a model from their names and values.
 
-    An option that is unknown, missing or refused raises InvalidInput, which names those there are.
+    Raises InvalidInput for an unknown, missing or refused option; the message lists the options.
     """
     known = {one.name: one for one in fields(model.Options)}
     unknown = [name for name in given if name not in known]
@@ -50,7 +50,7 @@ def options_of(model: type[Model], given: Mapping[str, Any]) -> FitOptions:
 def require_idle(model: Model, given: Mapping[str, object]) -> None:
     """Refuse arguments that apply to documents only; the InvalidInput names them."""
     if idle := [name for name, value in given.items() if value]:
-        raise InvalidInput(f"the model is of {model.name}; leave out {', '.join(idle)}")
+        raise InvalidInput(f"the model is of type {model.name}; leave out {', '.join(idle)}")
 
 
 def read_by(
@@ -62,9 +62,9 @@ def read_by(
     name: str,
     replace: bool,
 ) -> Written | TransformResult:
-    """Write what a model without topics says of shards; errors as those of its job.
+    """Write the output of a model without topics for shards; errors as in its job.
 
-    `name` is that of the model. Shards that such a model cannot read raise InvalidInput.
+    `name` is that of the model. Raises InvalidInput for shards that such a model cannot read.
     """
     made = output_of(model.name)
     method = next(iter(made.methods), "")

@@ -1,4 +1,4 @@
-"""Records: documents of a collection as JSON Lines, the same bytes from the same documents."""
+"""Records: documents of a collection as JSON Lines; equal documents give equal bytes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _TAKEN_AS_LISTS = "a list, an (id, list) pair, or a mapping with the list"
 
 @dataclass(frozen=True)
 class Fields:
-    """Which fields of a record are read; each is a column or a key.
+    """Fields of a record to read; each is a column or a key.
 
-    id : identifies the record within a call; of (id, text) pairs it is the first
-    columns : in place of a text, the values that a store of another kind, or of a table, counts
-    named : whether the id is written to the line, under `id_key`. Without `id`, frames and series
-        of pandas use their index
+    id : identifies the record within a call; it is the first of an (id, text) pair
+    columns : columns that a store of another kind or of a table counts, instead of a text
+    named : whether the line contains the id, under `id_key`. Without `id`, frames and series of
+        pandas use their index
     """
 
     text: str = "text"
@@ -40,24 +40,24 @@ class Fields:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What is counted: the text, or the columns."""
+        """Counted fields: the text or the columns."""
         return self.columns or (self.text,)
 
     @property
     def taken(self) -> str:
-        """What a record may be, in words."""
+        """Describe what a record may be."""
         if not self.columns:
             return TAKEN
         return _TAKEN_AS_LISTS if len(self.columns) == 1 else _TAKEN_AS_ROWS
 
     @property
     def id_key(self) -> str:
-        """Key that no text and no date has."""
+        """Key that is neither a text nor a date."""
         return f"id of {self.text} {self.date}"
 
     @property
     def names(self) -> list[str]:
-        """Columns that are read."""
+        """Columns to read."""
         found = (*self.values, self.date, self.id)
         return list(dict.fromkeys(name for name in found if name is not None))
 
@@ -72,10 +72,10 @@ class _Indexed:
 
 @dataclass(frozen=True)
 class Line:
-    """One document as a line of JSON, with its line end.
+    """One document as a line of JSON with its line end.
 
     id : 64 bits of the hash of its id
-    called : the caller's name of it, of any type; None without one
+    called : its name of any type, as the caller gave it; None without one
     """
 
     content: bytes
@@ -85,9 +85,9 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """The documents of a partition, as JSON Lines.
+    """Documents of a partition as JSON Lines.
 
-    `ids` has uint64 hashes of their ids, (documents,), or is empty where they have none.
+    `ids` has uint64 hashes of their ids, (documents,), or is empty without ids.
     """
 
     content: bytes
@@ -95,19 +95,19 @@ class Encoded:
 
     @classmethod
     def of(cls, lines: Iterable[Line]) -> Encoded:
-        """Of the lines, in their order."""
+        """Make it from lines in their order."""
         held = list(lines)
         ids = [line.id for line in held if line.id is not None]
         return cls(b"".join(line.content for line in held), np.array(ids, dtype=np.uint64))
 
     @property
     def mark(self) -> str:
-        """Fingerprint of the content, as a ledger has it."""
+        """Fingerprint of the content in a ledger."""
         return f"sha256:{hashlib.sha256(self.content).hexdigest()}"
 
 
 def encoded(documents: Any, fields: Fields, name: str) -> Encoded:
-    """The documents of one partition; errors as `lines_of`."""
+    """Encode the documents of one partition; errors as in `lines_of`."""
     return Encoded.of(lines_of(documents, fields, name))
 
 
@@ -115,8 +115,8 @@ def lines_of(documents: Any, fields: Fields, name: str) -> Iterator[Line]:
     r"""Yield the lines of documents, one after the other.
 
     Documents are texts, (id, text) pairs or mappings, a frame of pandas, or a table or record batch
-    of Arrow. `name` is that of the partition or source. A bad record, text or date, a missing
-    column, or no documents at all raise a ShardError that names the place, from 1.
+    of Arrow. `name` is that of the partition or source. Raises ShardError with the place, from 1,
+    for a bad record, text or date, a missing column, or no documents at all.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
 
 
 def _columns(documents: Any) -> list[str] | None:
-    """Names of the columns of a table or frame; None for what has none."""
+    """Names of the columns of a table or frame; None for other types."""
     if isinstance(documents, _TABLES):
         return list(documents.column_names)
     if hasattr(documents, "columns") and hasattr(documents, "itertuples"):
@@ -217,7 +217,7 @@ def _line(
             record[column] = _plain(value, column, name, where)
             continue
         if not isinstance(value, str):
-            what = "decode" if isinstance(value, (bytes, bytearray)) else "mend or drop"
+            what = "decode" if isinstance(value, (bytes, bytearray)) else "correct or delete"
             raise ShardError(name, f"{where}: the text is {_kind(value)}, not a str; {what} it")
         record[column] = str(value)
     if fields.date is not None and day is not None and day == day:  # a missing one may be a NaN
@@ -230,13 +230,17 @@ def _line(
         content = json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise ShardError(
-            name, f"{where} holds half of a surrogate pair, which is no character; mend or drop it"
+            name,
+            (
+                f"{where} contains half of a surrogate pair, which is not a character; "
+                "correct or delete it"
+            ),
         ) from error
     return Line(content + b"\n", None if known is None else _hash_of(known), called)
 
 
 def _plain(value: Any, column: str, name: str, where: str) -> Any:
-    """A value of a column as JSON has it; one that is missing is None."""
+    """Value of a column in JSON; None for a missing one."""
     if isinstance(value, np.datetime64) and not np.isnat(value):
         value = _time(value)
     elif isinstance(value, np.ndarray) and value.dtype.kind == "M" and value.ndim:
@@ -250,20 +254,20 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no such number
     if isinstance(value, float) and value.is_integer():
-        return int(value)  # of a column of whole numbers some of which are missing
+        return int(value)  # from a column of whole numbers with missing values
     if isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, datetime.date):
         return value.isoformat()
     raise ShardError(
         name,
-        f"{where}: {column!r} is {_kind(value)}; give texts, whole numbers, truths, dates, or "
-        "lists of such",
+        f"{where}: {column!r} is {_kind(value)}; give texts, whole numbers, booleans, dates, or "
+        "lists of these",
     )
 
 
 def _time(value: np.datetime64) -> Any:
-    """What Python has of a time; of one with more digits, its text."""
+    """Time as Python has it; with more digits, its text."""
     for told in (value, value.astype("datetime64[us]")):
         if told == value and isinstance(found := told.tolist(), datetime.date):
             return found
@@ -271,7 +275,7 @@ def _time(value: np.datetime64) -> Any:
 
 
 def _hash_of(known: Any) -> int:
-    # 1 and "1" are two
+    # 1 and "1" differ
     digest = hashlib.blake2b(f"{type(known).__name__} {known}".encode(errors="replace"))
     return int.from_bytes(digest.digest()[:8], "little")
 

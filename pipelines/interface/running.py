@@ -1,4 +1,4 @@
-"""Running: where a call from Python runs, what it reports, and whom it warns."""
+"""Where a call from Python runs, what it reports, and how it warns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def running(
     storage_options: Mapping[str, Any] | None,
     report: Report = unreported,
 ) -> Iterator[Run]:
-    """A run where the client is, or on threads of this process; arguments as of `Store`."""
+    """Make a run on the client, or on threads of this process; arguments as in `Store`."""
     require_fitting(running, memory=memory)
     cluster = connect(memory=memory) if client is None else connect_by(client, memory)
     with cluster as found:
@@ -35,8 +35,8 @@ def running(
 
 
 def warn_caller(line: str) -> None:
-    """Warn of a line, at the line outside this package that called."""
-    # how many calls are between differs
+    """Warn with a line, at the calling line outside this package."""
+    # the number of calls in between differs
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

@@ -1,4 +1,4 @@
-"""SharesOverTime: shares of the topics of a model in days, weeks or months, as table and plot."""
+"""SharesOverTime: shares of topics by day, week or month, as table and plot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SharesOverTime:
 
     @classmethod
     def of(cls, store: MomentStore, topics: Topics, name: str | None, by: Period) -> SharesOverTime:
-        """Shares of topics of a stored model; arguments and errors as of `Store`."""
+        """Compute shares of topics of a stored model; arguments and errors as in `Store`."""
         counted = store_counting(store, model_called(store.commit, name), topics.model)
         return cls(shares_over_time(counted, topics.model, by), tuple(topics.names))
 
@@ -69,11 +69,11 @@ class SharesOverTime:
         )
 
     def to_table(self) -> Table:
-        """An Arrow table with a row for each period; shares and bars are lists of k."""
+        """Return an Arrow table with a row for each period; shares and bars are lists of k."""
         return self.columns.to_table()
 
     def to_frame(self) -> DataFrame:
-        """A pandas frame with a row for each period: `share_0`, `bar_0` and so on."""
+        """Return a pandas frame with a row for each period: `share_0`, `bar_0` and so on."""
         return self.columns.to_frame("period")
 
     def plot(self, figure: Figure | None = None) -> list[Axes]:
@@ -82,7 +82,7 @@ class SharesOverTime:
         Parameters
         ----------
         figure : matplotlib.figure.Figure, optional
-            Where to draw; by default a new figure of pyplot.
+            Figure to draw on; by default a new one of pyplot.
 
         Returns
         -------

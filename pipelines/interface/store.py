@@ -1,4 +1,4 @@
-"""Store: one place where statistics are kept, with what can be done there, as methods."""
+"""Store: statistics in one place; its methods are the jobs."""
 
 from __future__ import annotations
 
@@ -61,22 +61,22 @@ Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
 class Store:
     """A store at a version. Make one with `create_store` or `open_store`.
 
-    What writes goes on from the latest version, whoever wrote it, and returns the store there.
+    Methods that write extend the latest version, and return the store at the new version.
 
-    Documents are shards' URLs (a text or a list, with patterns), or, named by `source`: any
-    iterable of texts, (id, text) pairs or mappings, or a function that returns one; frames and
-    series of pandas; tables, record batches and their readers of Arrow; a `dask.bag`, a
-    `dask.dataframe`, a list of delayed or of futures of such. These are counted by partition, each
-    exactly once by the name of the source, its number and the hash of its content; the same call
-    goes on where one was stopped. A Dask collection stays on its workers; one that is not persisted
-    may be made twice.
+    Documents are URLs of shards (a text or a list, with patterns) or, with `source`, a collection.
+    A collection is an iterable of texts, (id, text) pairs or mappings, or a function that returns
+    one; frames and series of pandas; tables, record batches and readers of Arrow; a `dask.bag`, a
+    `dask.dataframe`, or a list of delayed objects or futures. A collection is counted by partition.
+    Each partition counts once, by the name of the source, its number and the hash of its content.
+    The same call continues after a stop. A Dask collection stays on its workers, and may be
+    computed twice if it is not persisted.
 
     Parameters
     ----------
     snapshot : MomentStore
-        The version.
+        Store at a version.
     storage_options : mapping, optional
-        Of fsspec, for the store and the shards; never stored.
+        Options of fsspec for the store and the shards; never stored.
     """
 
     snapshot: MomentStore
@@ -84,22 +84,22 @@ class Store:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """URL of the store."""
         return self.snapshot.url
 
     @property
     def version(self) -> int:
-        """Of what it holds."""
+        """Number of the version."""
         return self.snapshot.version
 
     @property
     def documents(self) -> int:
-        """Documents, or records, counted; passages where they are cut."""
+        """Number of counted documents or records; of passages if documents are split."""
         return int(self.snapshot.totals().n_documents)
 
     @property
     def outside_share(self) -> float | None:
-        """Share of all tokens read that are outside the vocabulary; None where none were."""
+        """Share of all read tokens outside the vocabulary; None without tokens."""
         return share_outside(self.snapshot)
 
     @property
@@ -110,7 +110,7 @@ class Store:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What would lower that share of documents, where it is more than 5%, a sentence each."""
+        """Remedies that lower that share for documents if it is above 5%, a sentence each."""
         return advice_on(self.snapshot, self.outside_share)
 
     def update(
@@ -127,36 +127,35 @@ class Store:
         verbose: int | bool = 0,
         compact_after: int = COMPACT_AFTER,
     ) -> Store:
-        """Count what was not counted yet, as `pipelines.update`.
+        """Count what is not counted yet, as `pipelines.update`.
 
-        What was forgotten is skipped with a warning, by name and by content.
+        Forgotten documents are skipped with a warning, by name and by content.
 
         Parameters
         ----------
         documents, source
-            As of the class. An iterable that is longer than 128 MiB takes several commits.
+            As in the class. An iterable above 128 MiB needs several commits.
         client : distributed.Client, optional
             Where to count; by default threads of this process.
         id_column : str, optional
-            Of tables and mappings: the ids, which must not repeat within a call.
+            Column or key of the ids, which must not repeat within a call.
         skip_bad_shards, unique, include_forgotten : bool
-            As of `pipelines.update`.
+            As in `pipelines.update`.
         memory : int, optional
             Budget of a worker process in bytes.
         verbose : int
             1 prints a line for each step, with its seconds; 0 prints none.
         compact_after : int
-            Sum up segments when there are so many of about one size, so that a refit reads few
-            after any number of calls; 0: never.
+            Merge segments when this many have about one size, so that a refit reads few; 0: never.
 
         Raises
         ------
         InvalidInput
-            A negative `compact_after`; documents of another type or without a source; partitions
-            or shards that were counted with other content; an id twice; or, once all others are
-            counted, partitions that were counted and are not there any more.
+            `compact_after` is negative, documents have another type or no source, partitions or
+            shards were counted with other content, or an id occurs twice. Missing partitions that
+            were counted before raise it after all others are counted.
         ShardError
-            A document is no text, or a shard cannot be read: names its place.
+            A document is not a text, or a shard is unreadable; the message names the place.
         BoundExceeded, StoreError, WorkersLost, SchedulerLost
             As `pipelines.update`.
         """
@@ -194,23 +193,23 @@ class Store:
         memory: int | None = None,
         verbose: int | bool = 0,
     ) -> Store:
-        """Take counted documents away, in one commit; they are given once more, as they were.
+        """Subtract counted documents in one commit; give the documents as they were counted.
 
         Updates and nights skip them from then on, by name and by content.
 
         Parameters
         ----------
         documents, source, client, memory, verbose
-            As of `update`; all partitions of an iterable are held at once.
+            As in `update`; all partitions of an iterable are in memory at once.
         allow_again : bool
-            Let updates count them again; also documents that were forgotten before.
+            Let updates count them again; also accepts documents that are forgotten already.
 
         Raises
         ------
         InvalidInput
-            What is not counted, or was with other content: nothing is forgotten.
+            Documents are not counted, or were counted with other content; nothing is forgotten.
         ShardError, BoundExceeded, StoreError
-            As `pipelines.forget`.
+            As in `pipelines.forget`.
         """
         at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         with self._running(client, memory, verbose) as run:
@@ -232,36 +231,35 @@ class Store:
         memory: int | None = None,
         verbose: int | bool = 0,
     ) -> Topics:
-        """Topics of this version, without its documents.
+        """Fit topics to this version, without its documents.
 
         Parameters
         ----------
         topics : int, "auto" or "predict"
-            Their number; "auto" takes the fewest after which one more tells little of pairs held
-            out, "predict" the fewest that predict them best. In a store without halves of the
-            documents "auto" takes the most coherent, as `select` compares them.
+            Number of topics. "auto" chooses the fewest after which one more improves the held-out
+            score little, and "predict" the fewest that predict best. Without halves "auto" chooses
+            the most coherent number, as in `select`.
         alpha0 : float or "auto"
-            Sum of the Dirichlet parameters; 0 is one topic a document. "auto" takes that under
-            which pairs held out are likeliest, in a store without halves of the documents 0.1.
+            Sum of the Dirichlet parameters; 0 is one topic for each document. "auto" chooses the
+            best held-out log-likelihood, without halves 0.1.
         method, seed
-            As of `pipelines.refit`.
+            As in `pipelines.refit`.
         refine : int or "auto"
-            Rounds of refinement; "auto" takes those after which pairs held out are likelier by no
-            more.
+            Rounds of refinement; "auto" stops when the held-out log-likelihood no longer rises.
         alpha : {"given", "auto"}
-            With which documents are read: `alpha0`, or the sum of alpha under which pairs held out
-            are likeliest.
+            Prior for reading documents: `alpha0`, or the sum of alpha with the best held-out
+            log-likelihood.
         client, memory, verbose
-            As of `update`.
+            As in `update`.
         name : str, optional
-            Keeps the model in the store under this name, which no other model has.
+            Save the model in the store under this new name.
 
         Raises
         ------
         NotIdentifiable, BoundExceeded
-            As `pipelines.refit`; "auto" where the store keeps no co-document counts.
+            As in `pipelines.refit`; "auto" without co-document counts in the store.
         InvalidInput, StoreError
-            No number of topics; `refine` "auto" without halves; a name that is given, as
+            `topics` is not a number, `refine` is "auto" without halves, or the name exists, as in
             `MomentStore.save_model`.
         """
         told = {"method": method, "seed": seed, "refine": refine, "alpha": alpha, "name": name}
@@ -300,7 +298,7 @@ class Store:
         memory: int | None = None,
         verbose: int | bool = 0,
     ) -> Selection:
-        """Compare numbers of topics; arguments and errors as `pipelines.select`."""
+        """Compare numbers of topics; arguments and errors as in `pipelines.select`."""
         told = {"method": method, "seed": seed, "refine": refine}
         require_fitting(Store.select, topics=topics, alpha0=alpha0, **told)
         self._require_documents("select_as")
@@ -317,26 +315,26 @@ class Store:
         verbose: int | bool = 0,
         **options: Any,
     ) -> M:
-        """Any model of this version, such as `HiddenMarkovModel`, without its records.
+        """Fit any model to this version, such as `HiddenMarkovModel`, without its records.
 
         Parameters
         ----------
         model : type
-            A class of `streaming_moments.models.registry.MODELS`, of the kind that is counted.
+            A class of `streaming_moments.models.registry.MODELS` for the kind of the store.
         client, memory, verbose
-            As of `update`.
+            As in `update`.
         name : str, optional
-            Keeps the model in the store under this name, which no other model has.
+            Save the model in the store under this new name.
         **options : object
-            Of `model.Options`: `topics`, its states, and others. Of models whose numbers are
-            compared `topics` may be "auto" or "predict", as of the command `refit`.
+            Fields of `model.Options`: `topics` is the number of states. If numbers of the model are
+            compared, `topics` may be "auto" or "predict", as in the command `refit`.
 
         Raises
         ------
         InvalidInput
-            A model of another kind, or an option that it has not, lacks or refuses.
+            The model is of another kind, or an option is unknown, missing or refused.
         NotIdentifiable, BoundExceeded, StoreError
-            As `refit`.
+            As in `refit`.
         """
         require_fitting(Store.refit_as, name=name)
         require_kind_of(model, self.snapshot)
@@ -344,7 +342,7 @@ class Store:
         auto = {"topics": how} if isinstance(how, str) else {}
         if auto and (how not in ("auto", "predict") or not finds_number(model, "topics")):
             raise InvalidInput(
-                f"topics is {how!r}, which model {model.name} does not find; give one"
+                f"topics is {how!r}, which model {model.name} does not support; give a number"
             )
         own = options_of(model, {**options, "topics": 1} if auto else options)
         with self._running(client, memory, verbose) as run:
@@ -365,19 +363,20 @@ class Store:
         verbose: int | bool = 0,
         **options: Any,
     ) -> Selection:
-        """Compare numbers of states of a model, such as `HiddenMarkovModel`, by what is held out.
+        """Compare numbers of states of a model, such as `HiddenMarkovModel`, by held-out data.
 
         Parameters
         ----------
         model, client, memory, verbose, **options
-            As of `refit_as`; `topics` are numbers of states.
+            As in `refit_as`; `topics` are numbers of states.
 
         Raises
         ------
         InvalidInput
-            A model whose numbers of states are not compared, a store without halves or of sketches.
+            Numbers of states of the model cannot be compared, or the store has no halves or only
+            sketches.
         NotIdentifiable, BoundExceeded
-            As `pipelines.select`.
+            As in `pipelines.select`.
         """
         require_fitting(Store.select_as, topics=topics)
         tried = [options_of(model, {**options, "topics": number}) for number in topics]
@@ -400,26 +399,26 @@ class Store:
         memory: int | None = None,
         verbose: int | bool = 0,
     ) -> TransformResult | Written:
-        """Write topic proportions as Parquet, a file a shard or partition, a row a document.
+        """Write topic proportions as Parquet: a file for each shard, with a row for each document.
 
-        Of records in three views their states are written, of sequences those of all symbols, of
-        a table its rows completed: `id_column` and what follows it is of documents.
+        Records in three views get their states, sequences the states of all symbols, and rows of a
+        table are completed. `id_column` and the options after it apply to documents.
 
-        Texts of a list are read at once, and nothing written, by `topics().transform`.
+        To read a list of texts at once without files, use `topics().transform`.
 
         Parameters
         ----------
         documents, source, client, memory, verbose
-            As of `forget`; they need not be counted.
+            As in `forget`; the documents need not be counted.
         output : str
             fsspec URL of a folder.
         model : str, optional
-            Name or tag of a model that is kept; by default the latest.
+            Name or tag of a stored model; by default the latest.
         id_column : str, optional
-            Of tables, mappings and shards: what documents are called. Without one it is the first
-            of a pair, and of frames and series of pandas the index.
+            Column or key of the ids in tables, mappings and shards. Without one the id is the first
+            of a pair, or the index in pandas.
         passages, top_documents, foreign_below, replace
-            As of `pipelines.transform`.
+            As in `pipelines.transform`.
 
         Raises
         ------
@@ -461,12 +460,12 @@ class Store:
         return given.labelled(done)
 
     def topics(self, name: str | None = None) -> Topics:
-        """A model that is kept, by its name or tag; by default the latest.
+        """Return a stored model with its words, by name or tag; by default the latest.
 
         Raises
         ------
         StoreError
-            There is none.
+            There is no such model.
         """
         require_fitting(Store.topics, name=name)
         latest = self.snapshot.latest()
@@ -478,7 +477,7 @@ class Store:
     def shares_over_time(
         self, by: Literal["day", "week", "month"] = "month", name: str | None = None
     ) -> SharesOverTime:
-        """Shares of the topics of a stored model in periods of time, with their error bars.
+        """Return shares of the topics of a stored model over time, with error bars.
 
         They come from the counts of the store, without its documents.
 
@@ -500,27 +499,27 @@ class Store:
         return SharesOverTime.of(self.snapshot.latest(), self.topics(name), name, by)
 
     def model(self, name: str | None = None) -> Model:
-        """A model of any kind that is kept, by its name or tag; by default the latest.
+        """Return a stored model of any kind, by name or tag; by default the latest.
 
         Raises
         ------
         StoreError
-            There is none.
+            There is no such model.
         """
         require_fitting(Store.model, name=name)
         return self.snapshot.latest().load_any_model(name)
 
     def page(self, output: str, model: str | None = None, documents: bool = True) -> str:
-        """Write the page of a model that is kept, by its name or tag; gives its headline.
+        """Write the page of a stored model, by name or tag, and return its headline.
 
         Parameters
         ----------
         output : str
             Path or fsspec URL of an HTML file.
         model : str, optional
-            By default the latest.
+            Name or tag; by default the latest.
         documents : bool
-            Whether to show a few lines of a document of each topic, from some of the shards.
+            Whether to show a few lines of a document about each topic, from some of the shards.
 
         Raises
         ------
@@ -536,12 +535,12 @@ class Store:
         return headline_of(page)
 
     def label(self, topic: int, text: str, model: str | None = None) -> Store:
-        """Let a topic of a model that is kept be called by a text, and of those after it.
+        """Name a topic of a stored model; later models use the name, too.
 
         Parameters
         ----------
         topic, text, model
-            As of `storage.operations.labels.label`, whose errors are raised.
+            As in `storage.operations.labels.label`, with the same errors.
         """
         require_fitting(Store.label, topic=topic, text=text, model=model)
         return dataclasses.replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
@@ -565,7 +564,7 @@ class Store:
         return running(client, memory, self.storage_options, reporter("Store", verbose, PACKAGE))
 
     def _kept(self, name: str | None, model: Model) -> Mapping[int, str]:
-        """Labels of a model that is kept under a name; without one nothing is kept."""
+        """Labels of a model that is saved under a name; empty without a name."""
         if name is None:
             return {}
         after = succession(self.snapshot.latest(), model)
@@ -573,7 +572,7 @@ class Store:
         return kept.models[name].labels
 
     def _require_documents(self, instead: str) -> None:
-        """Refuse what is of topics alone."""
+        """Refuse calls that need topics."""
         own = models_of(self.snapshot.kind)
         if not any(one.finds_topics for one in own):
             names = " or ".join(one.__name__ for one in own)

@@ -1,4 +1,4 @@
-"""Topics: a model with the words it is of, to be read and applied in Python."""
+"""Topics: a model with its words, to read and apply in Python."""
 
 from __future__ import annotations
 
@@ -39,16 +39,15 @@ class Topics:
     Parameters
     ----------
     model : TopicModel
-        Of n words and k topics.
+        Model of n words and k topics.
     vocabulary : Vocabulary
         Its words.
     policy : TokenPolicy or None
-        What makes a text into tokens; None where they are token ids. Texts are not cut into
-        passages.
+        How a text becomes tokens; None for token ids. Texts are not split into passages.
     labels : mapping
-        What people call topics, by number.
+        Names of topics, by number.
     stale : Staleness, optional
-        Of a model that is kept: what was counted and forgotten since it was fitted.
+        For a stored model: documents counted and forgotten since the fit.
     """
 
     model: TopicModel
@@ -62,19 +61,19 @@ class Topics:
         return f"Topics({self.model.n_topics} of {self.model.documents:,} documents: {named})"
 
     def top_words(self, number: int = _SHOWN, weight: float = _RELEVANCE) -> list[list[str]]:
-        """The most telling words of each topic, best first.
+        """Return the most relevant words of each topic, best first.
 
         Parameters
         ----------
         number : int
-            Of words.
+            Number of words.
         weight : float
             lambda of `numerics.relevance`: 1 ranks by probability, 0 by lift.
 
         Raises
         ------
         InvalidInput
-            A number below 1, or a lambda outside 0 to 1.
+            The number is below 1, or lambda is outside 0 to 1.
 
         Examples
         --------
@@ -90,7 +89,7 @@ class Topics:
         return [[terms[word] for word in words] for words in top_words(scores, number)]
 
     def transform(self, texts: Iterable[str]) -> NDArray[np.float64]:
-        """(documents, k) float64 topic proportions; a text without known words gets the weights.
+        """Return (documents, k) float64 topic proportions; unknown texts get the weights.
 
         Parameters
         ----------
@@ -100,7 +99,7 @@ class Topics:
         Raises
         ------
         InvalidInput
-            Something else than texts, or a model of token ids.
+            The input is not texts, or the model is of token ids.
 
         Examples
         --------
@@ -114,12 +113,12 @@ class Topics:
         return self.model.transform(self._counted(texts))
 
     def read(self, texts: Iterable[str]) -> Columns:
-        """Known words, topic and proportions of each text, with `to_frame` and `to_table`.
+        """Read texts: known words, topic and proportions of each, with `to_frame` and `to_table`.
 
         Parameters
         ----------
         texts : iterable of str
-            Whole documents; errors as of `transform`.
+            Whole documents; errors as in `transform`.
 
         Examples
         --------
@@ -133,20 +132,20 @@ class Topics:
 
     def _counted(self, texts: Iterable[str]) -> CountBatch:
         batch, _ = count_column(encoded(_require_texts(texts)), self._index)
-        # a model that was made of arrays names no vocabulary
+        # a model from arrays names no vocabulary
         if not self.model.vocabulary:
             batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
         return batch
 
     def known_shares(self, texts: Iterable[str]) -> NDArray[np.float64]:
-        """(documents,) float64 shares of the words of texts that the vocabulary has; 1 of no words.
+        """Return (documents,) float64 shares of known words of texts; 1 for texts without words.
 
-        Texts in another language have few: under a fifth, a topic says little of them.
+        Texts in another language have few known words. Below a fifth, a topic means little.
 
         Parameters
         ----------
         texts : iterable of str
-            Whole documents; errors as of `transform`.
+            Whole documents; errors as in `transform`.
 
         Examples
         --------
@@ -160,14 +159,15 @@ class Topics:
         return np.where(words > 0, found.batch.lengths / np.maximum(words, 1), 1.0)
 
     def to_frame(self, number: int = _SHOWN) -> DataFrame:
-        """A pandas frame with a row a topic: share, coherence, its top words in one text.
+        """Return a pandas frame with a row for each topic: name, share, error bar, top words.
 
-        Before these its label, where any topic has one.
+        The name is the label of a topic, or its two top words. Labels have a column of their own,
+        which comes first, if any topic has one.
         """
         return self._columns(number).to_frame("topic")
 
     def to_table(self, number: int = _SHOWN) -> Table:
-        """As `to_frame`, as an Arrow table, a row for each topic in their order."""
+        """Return the content of `to_frame` as an Arrow table, with topics in order."""
         return self._columns(number).to_table()
 
     def _columns(self, number: int) -> Columns:
@@ -175,7 +175,10 @@ class Topics:
         if self.labels:
             called = (self.labels.get(topic, "") for topic in range(self.model.n_topics))
             found["label"] = Column.of_values(called)
+        found["name"] = Column.of_values(self.names)
         found["share"] = Column(self.model.weights)
+        if self.model.topic_bars is not None:
+            found["bar"] = Column(self.model.topic_bars)
         known = {key: coherence_of(self.model, key) for key in COHERENCES}
         found |= {key: Column(np.asarray(one)) for key, one in known.items() if one is not None}
         found["words"] = Column.of_values(" ".join(words) for words in self.top_words(number))
@@ -189,7 +192,7 @@ class Topics:
         number : int
             Words of each topic.
         figure : matplotlib.figure.Figure, optional
-            Where to draw; by default a new figure of pyplot.
+            Figure to draw on; by default a new one of pyplot.
 
         Returns
         -------
@@ -211,30 +214,30 @@ class Topics:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure of pyplot.
+            Axes to draw on; by default those of a new figure of pyplot.
 
         Returns
         -------
         matplotlib.axes.Axes
-            The axes; errors as of `plot`.
+            The axes; errors as in `plot`.
         """
         return plot_topic_map(self.model, self.names, ax)
 
     @property
     def names(self) -> list[str]:
-        """The label of each topic, or its two top words."""
+        """Label of each topic, or its two top words."""
         words = [" ".join(words) for words in self.top_words(2)]
         return [self.labels.get(topic, name) for topic, name in enumerate(words)]
 
     def to_pyldavis(self, texts: Iterable[str]) -> dict[str, Any]:
-        """What `pyLDAvis.prepare` takes: `pyLDAvis.prepare(**topics.to_pyldavis(texts))`.
+        """Return arguments for pyLDAvis: `pyLDAvis.prepare(**topics.to_pyldavis(texts))`.
 
-        Documents without a known word are left out, as pyLDAvis refuses them.
+        Documents without known words are left out, because pyLDAvis refuses them.
 
         Parameters
         ----------
         texts : iterable of str
-            Documents to show; they need not be those that were counted.
+            Documents to show, counted or not.
 
         Returns
         -------
@@ -245,7 +248,7 @@ class Topics:
         Raises
         ------
         InvalidInput
-            As `transform`, or no document with a known word.
+            As in `transform`, or no document has a known word.
         """
         listed = _require_texts(texts)
         batch, _ = count_column(encoded(listed), self._index)
@@ -296,8 +299,18 @@ def _require_texts(texts: object) -> list[str]:
         raise InvalidInput(
             f"the texts are of type {type(texts).__name__}; give a list of texts, each a document"
         )
+    if hasattr(texts, "columns"):
+        # iterating over a frame gives the names of its columns
+        raise InvalidInput(
+            f"the texts are a table with columns {', '.join(map(str, texts.columns))}; give the "
+            "column of the texts, such as frame['text']"
+        )
     listed = list(texts)
     for place, text in enumerate(listed):
+        if text is None or text != text:
+            raise InvalidInput(
+                f"text {place} is missing; leave it out, in pandas by frame['text'].dropna()"
+            )
         if not isinstance(text, str):
             raise InvalidInput(
                 f"text {place} is of type {type(text).__name__}; give texts as str, decoded"

@@ -1,1 +1,1 @@
-"""Jobs: one verb a file, and `streaming_moments.pipelines` exports them."""
+"""Jobs: one verb in each file; `streaming_moments.pipelines` exports them."""

@@ -1,4 +1,4 @@
-"""Candidates: the models that `select` compares, made together on the workers, and in numbers."""
+"""Candidates: the models that `select` compares, and their scores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.counts.whitening import Whitening
 
-# what frames have of each candidate beside its number, alpha0 and held-out log-likelihood
+# columns of frames besides number, alpha0 and held-out log-likelihood
 _LISTED = (
     "apart",
     "npmi",
@@ -44,19 +44,19 @@ _LISTED = (
 
 @dataclass(frozen=True)
 class Candidate:
-    """A number of topics and an alpha0, and how good their model is.
+    """A number of topics and an alpha0, with the scores of their model.
 
     alpha0 : sum of the Dirichlet parameters
     npmi, umass : mean coherence over the top 10 words; None without co-document counts
     umass_20 : mean UMass over the top 20 words, as in the paper
     captured : smallest share of an eigenvalue that the basis captures
     smallest_weight : share of the corpus of the smallest topic
-    seconds : work of the tasks for this candidate alone; of its refinement the elapsed time
-    refusal : why it cannot be fitted; all numbers are None then
-    held_out : log-likelihood of a pair of each half of the documents by topics fitted on the other
-        half, where the store keeps halves
+    seconds : seconds of the tasks for this candidate alone, with the elapsed time of its refinement
+    refusal : reason if it cannot be fitted; all numbers are None then
+    held_out : log-likelihood of a pair of each half of the documents under topics of the other
+        half, if the store has halves
     refined : rounds of refinement
-    apart : as of `Trial`, where states are found anew in each half
+    apart : as in `Trial`, if each half is fitted alone
     coherences : means of other coherences, by column
     """
 
@@ -76,17 +76,17 @@ class Candidate:
 
     @property
     def predicted(self) -> float | None:
-        """Mean log likelihood of what is held out."""
+        """Mean held-out log-likelihood."""
         return None if self.held_out is None else self.held_out.mean
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Candidates by alpha0 and rising number of topics; at least one could be fitted.
+    """Candidates by alpha0 and increasing number of topics; at least one could be fitted.
 
     seconds : elapsed time of the whole sweep
-    held : what is held out
-    number : what is numbered, such as topics
+    held : kind of held-out data, such as pairs of words
+    number : what the numbers count, such as topics
     """
 
     candidates: tuple[Candidate, ...]
@@ -105,7 +105,7 @@ class Selection:
 
     @property
     def columns(self) -> Columns:
-        """A row for each candidate: its number, alpha0, and what is known of its model."""
+        """Return a row for each candidate: its number, alpha0, and the scores of its model."""
         found: dict[str, list[Any]] = {
             self.number: [one.n_topics for one in self.candidates],
             "alpha0": [one.alpha0 for one in self.candidates],
@@ -122,12 +122,12 @@ class Selection:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curve of each alpha0, its noise, and the numbers to choose.
 
-        The curve is the held-out log-likelihood, or mean NPMI where nothing is held out.
+        The curve is the held-out log-likelihood, or the mean NPMI without held-out data.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; by default a new figure of pyplot.
+            Axes to draw on; by default those of a new figure of pyplot.
 
         Returns
         -------
@@ -157,14 +157,14 @@ class Selection:
         return {} if self.taken is None else {f"{self.taken.n_topics} {label}": self.taken.n_topics}
 
     def to_table(self) -> Table:
-        """An Arrow table with a row for each candidate.
+        """Return an Arrow table with a row for each candidate.
 
-        What is not known of any candidate has no column.
+        A score that no candidate has is left out.
         """
         return self.columns.to_table()
 
     def to_frame(self) -> DataFrame:
-        """As `to_table`, as a pandas frame.
+        """Return the content of `to_table` as a pandas frame.
 
         Raises
         ------
@@ -180,19 +180,19 @@ class Selection:
 
     @property
     def best(self) -> Candidate | None:
-        """The candidate of the highest mean NPMI; None where coherence is not known."""
+        """Candidate with the highest mean NPMI; None without coherence."""
         scores = [(one.npmi, one) for one in self.candidates if one.npmi is not None]
         return max(scores, key=lambda scored: scored[0])[1] if scores else None
 
     @property
     def noise(self) -> float | None:
-        """Differences of held-out likelihood below it are noise; None where that is not known."""
+        """Noise in the held-out log-likelihood: smaller differences do not count; may be None."""
         known = [one.held_out for one in self.candidates if one.held_out is not None]
         return noise(known) if known else None
 
     @property
     def likely(self) -> tuple[Candidate, ...]:
-        """Candidates within the noise of the highest held-out likelihood, fewest topics first."""
+        """Candidates within the noise of the best held-out log-likelihood, fewest topics first."""
         known = [(one.held_out, one) for one in self.candidates if one.held_out is not None]
         within = [known[place] for place in likely([held_out for held_out, _ in known])]
         within.sort(key=lambda pair: (pair[1].n_topics, -pair[0].mean))
@@ -200,7 +200,7 @@ class Selection:
 
     @property
     def search(self) -> NumberSearch:
-        """What halves say of the numbers; of nothing where there is more than one alpha0."""
+        """Scores of the numbers by halves; None with several values of alpha0."""
         if len({one.alpha0 for one in self.candidates}) > 1:
             return NumberSearch({}, of=self.number)
         known = {one.n_topics: one for one in self.candidates}
@@ -211,13 +211,13 @@ class Selection:
 
     @property
     def separable(self) -> Candidate | None:
-        """As many as are told apart, by `NumberSearch`; None where nothing tells."""
+        """Number of topics that `NumberSearch` separates; None if no scores exist."""
         number = self.search.separable
         return next((one for one in self.candidates if one.n_topics == number), None)
 
     @property
     def why_separable(self) -> str:
-        """How many are told apart and how many predict best, in a line; empty where nothing tells.
+        """Describe the numbers for naming topics and for prediction in a line.
 
         Examples
         --------
@@ -236,12 +236,12 @@ held-out likelihood; 5 predict best, the most tried (try --topics 5-10); gain of
 
     @property
     def taken(self) -> Candidate | None:
-        """The first that is likely, or where halves are not kept the most coherent one."""
+        """Candidate with the best held-out score, or without halves the most coherent one."""
         return self.likely[0] if self.likely else self.best
 
     @property
     def why(self) -> str:
-        """A line with the number that is chosen and why; empty for a store without halves.
+        """Describe the choice and its reason in a line; empty for a store without halves.
 
         Examples
         --------
@@ -275,10 +275,10 @@ def _cell(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The part of a fitted model from which the numbers of its candidate are computed.
+    """Part of a fitted model from which the scores of its candidate are computed.
 
-    words : (m,) int64, the core words among the top words of any topic, as many as any
-        coherence asks for, rising
+    words : (m,) int64, core words among the top words of any topic, as many as a coherence needs,
+        increasing
     topics : (m, k) float64, the topics at these words
 
     The other fields are those of `Candidate`.
@@ -296,7 +296,7 @@ class Fitted:
 
     @classmethod
     def of(cls, model: TopicModel, core: int, seconds: float) -> Fitted:
-        """Of a model and the size of the core."""
+        """Make it from a model and the size of the core."""
         most = max(number for one in COHERENCES.values() for number in one.compared)
         words = np.unique(top_words(model.topics[:core], min(most, core)))
         weight = float(model.weights.min())
@@ -311,7 +311,7 @@ class Fitted:
         )
 
     def candidate(self, n_topics: int, alpha0: float, pairs: WordPairs | None) -> Candidate:
-        """With the coherence that the counts of its words give."""
+        """Return the candidate with coherence from the counts of its words."""
         means = {} if pairs is None else self._coherences(pairs)
         return Candidate(
             n_topics,
@@ -328,7 +328,7 @@ class Fitted:
         )
 
     def _coherences(self, pairs: WordPairs) -> dict[str, float]:
-        """Means over the topics, by column."""
+        """Return means over the topics, by column."""
         means: dict[str, float] = {}
         for one in COHERENCES.values():
             for number, (key, _) in one.columns.items():
@@ -340,7 +340,7 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Directions of the topics of a candidate, or why there are none; seconds it took."""
+    """Directions of the topics of a candidate, or the reason for none, with the seconds."""
 
     directions: Directions | None
     refusal: str
@@ -352,12 +352,12 @@ class Solved:
 def leading_evidence(
     statistics: Statistics, whitening: Whitening, n_topics: int, method: str
 ) -> Evidence:
-    """Evidence of a block by the leading columns of a whitening."""
+    """Return the evidence of a block for the leading columns of a whitening."""
     return slice_evidence(statistics, whitening.leading(n_topics), method)
 
 
 def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed: int) -> Solved:
-    """Directions of so many topics from evidence for as many or more."""
+    """Compute the directions of topics from evidence for at least that many topics."""
     started = time.perf_counter()
     if evidence.n_topics > n_topics:
         evidence = evidence.leading(n_topics)
@@ -371,7 +371,7 @@ def solve_leading(evidence: Evidence, whitening: Whitening, n_topics: int, seed:
 def leading_rows(
     statistics: Statistics, whitening: Whitening, solved: Sequence[Solved]
 ) -> list[tuple[TopicRows, float]]:
-    """Topic rows of a block of each candidate with directions, and the seconds each took."""
+    """Compute the topic rows of a block for each candidate with directions, with the seconds."""
     found = []
     for directions, _ in _with_directions(solved):
         started = time.perf_counter()
@@ -389,7 +389,7 @@ def finish_leading(
     basis: Basis,
     method: str,
 ) -> list[tuple[TopicModel, float] | NotIdentifiable]:
-    """Each model from its rows of all blocks, with the seconds that it took, or its refusal."""
+    """Make each model from its rows of all blocks; return it or its refusal, with the seconds."""
     models: list[tuple[TopicModel, float] | NotIdentifiable] = []
     found = _with_directions(solved)
     for (directions, seconds), own in zip(found, zip(*parts, strict=True), strict=True):
@@ -409,7 +409,7 @@ def _with_directions(solved: Sequence[Solved]) -> list[tuple[Directions, float]]
 
 
 def refusal_of(solved: Solved) -> str:
-    """Why there are no directions; empty where there are."""
+    """Reason for missing directions; empty if there are some."""
     return solved.refusal
 
 
@@ -421,5 +421,5 @@ def numbers_of(
 
 
 def model_at(made: Sequence[tuple[TopicModel, float]], place: int) -> TopicModel:
-    """One of the models that were made together."""
+    """Return one of the models that were made together."""
     return made[place][0]

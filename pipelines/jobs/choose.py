@@ -1,4 +1,4 @@
-"""Choose: numbers that a refit was told to find, by what is held out or by coherence."""
+"""Choose numbers for `auto` options of a refit, by held-out data or by coherence."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def chosen_options(
 ) -> Any:
     """Choose values for the options in `auto`, and report why each was chosen.
 
-    First "topics" by `searched`. With these "refine", of topics: the number of rounds among 5, 10,
+    First `searched` chooses "topics". Then "refine" of topics is the number of rounds among 5, 10,
     20, 40 and 80 after which more rounds predict no better. A store without halves raises
-    InvalidInput, which says what to give instead, but for mixtures of Gaussians: of these it takes
-    as many as the spectrum tells apart. Other errors as of `select`, `select_states` and `refit`.
+    InvalidInput with the remedy, except for mixtures of Gaussians: the spectrum decides the number
+    of their components. Other errors as in `select`, `select_states` and `refit`.
     """
     if "topics" in auto and not store.halves and model is GaussianMixture:
         run.tell("the store has no halves: the spectrum decides the number of components")
@@ -70,7 +70,7 @@ def chosen_options(
 
 
 def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, model: Any) -> int:
-    """The number of topics; what those of the first comparison share is done once."""
+    """Choose the number of topics; work that the first candidates share is done once."""
 
     def compared(numbers: Sequence[int], alpha0: float | Literal["auto"]) -> Selection:
         method, seed, refine = options.method, options.seed, options.refine
@@ -80,7 +80,7 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
     selection = compared(numbers, options.alpha0)
     if not selection.likely:
         raise InvalidInput(
-            "half of the documents have no pair of words in the vocabulary, so nothing can be held "
+            "half of the documents have no pair of vocabulary words, so nothing can be held "
             "out; give a number to --topics"
         )
     [alpha0] = {one.alpha0 for one in selection.candidates}
@@ -99,7 +99,7 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
 
 
 def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, model: Any) -> int:
-    """The number of states, components or communities."""
+    """Choose the number of states, components or communities."""
     refused: list[StreamingMomentsError] = []
 
     def trial_of(number: int) -> Trial | None:
@@ -119,7 +119,7 @@ def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, mo
 
 
 def _reported(search: NumberSearch, how: str, alpha0: float, run: Run) -> int:
-    """Print which number was chosen and why, with the gains as details, and return it."""
+    """Print the chosen number and the reason, with the gains as details, and return it."""
     chosen, best = search.found(how), search.predicting
     fewest, most = min(search.curve), max(search.curve)
     what = search.of if chosen != 1 else one_of(search.of)
@@ -127,7 +127,7 @@ def _reported(search: NumberSearch, how: str, alpha0: float, run: Run) -> int:
     if how == "predict":
         why = "the fewest with the best held-out log-likelihood"
     elif search.apart:
-        why = "the most that are all found again in the other half of the data"
+        why = "the most that are found in both halves of the data"
     else:
         why = "one more would gain less than a quarter of the mean gain in held-out log-likelihood"
     also = "" if chosen == best else f" {best} {search.of} predict best."
@@ -148,9 +148,9 @@ def most_coherent(
     seed: int,
     refine: int | Literal["auto"],
 ) -> int:
-    """Return the number of topics of the most coherent model; arguments and errors as of `select`.
+    """Return the number of topics of the most coherent model; arguments and errors as in `select`.
 
-    A store without co-document counts raises NotIdentifiable.
+    Raises NotIdentifiable if the store has no co-document counts.
     """
     pilot = store.commit.lineage.pilot or {}
     most = int(pilot.get("max_topics", store.basis.columns))
@@ -159,7 +159,7 @@ def most_coherent(
     best = select(store, tried, [alpha0], run, method, seed, refine).best
     if best is None:
         raise NotIdentifiable(
-            "the store has no co-document counts, so coherence cannot choose the number of topics; "
-            "give one"
+            "the store has no co-document counts, so coherence cannot choose the number of "
+            "topics; give a number"
         )
     return best.n_topics

@@ -1,4 +1,4 @@
-"""Compact a store: its segments replaced by their sum, row block by row block on the cluster."""
+"""Compact a store: replace its segments by their sum, row block by row block on the cluster."""
 
 from __future__ import annotations
 
@@ -32,38 +32,39 @@ from streaming_moments.storage.segments.segments import Segment, SegmentWriter
 from streaming_moments.storage.store.store import MomentStore
 
 COMPACT_AFTER = 8
-# the sum, one segment of it, and what is encoded and written
+# the sum, one segment, and the encoded and written bytes
 _COPIES = 3
 
 
 def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
     """Replace the segments of the latest version by their sums.
 
-    Segments of different days stay apart, so that a refit can choose among them, and so do those
-    of different vocabularies; those without dates become one. Each sum is a commit of its own.
-    Appends of other writers in the meantime stay as they are. Older versions keep their segments.
+    Segments of different days stay separate, so that a refit can choose among them, and so do those
+    of different vocabularies. Segments without dates become one. Each sum is a commit of its own.
+    Segments that other writers append meanwhile stay as they are. Older versions keep their
+    segments.
 
     Parameters
     ----------
     store : MomentStore
         Its latest version is extended.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     by : {"day", "month", "year", "all"}
-        How far apart days may be that are added up.
+        Period whose days are added up.
 
     Returns
     -------
     MomentStore
-        At the new version; at the latest if there was nothing to do.
+        Store at the new version, or at the latest if there was nothing to do.
 
     Raises
     ------
     BoundExceeded
-        The memory budget cannot hold a row block.
+        A row block does not fit into the memory budget.
     StoreError
-        The store cannot be read or written, or another writer compacted it or went back to an
-        older version meanwhile.
+        The store cannot be read or written, or another writer compacted it or rolled it back
+        meanwhile.
     """
     store = store.latest()
     for sources in compaction_groups(store.commit.segments, store.ledger(), by):
@@ -72,31 +73,31 @@ def compact(store: MomentStore, run: Run, by: Bucket = "day") -> MomentStore:
 
 
 def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "day") -> MomentStore:
-    """Merge segments of about the same size where there are many, so that a refit reads few.
+    """Merge segments of about the same size if there are many, so that a refit reads few.
 
-    Segments of the same days are replaced by their sum; beside those of different days it is
-    written, and they stay. Each merge is a commit. What another writer has merged or taken away
-    meanwhile is left to it.
+    The sum replaces segments of the same days. Segments of different days stay beside their sum.
+    Each merge is a commit. Segments that another writer has merged or subtracted meanwhile are left
+    out.
 
     Parameters
     ----------
     store : MomentStore
         Its latest version is extended.
     after : int
-        How many segments of about the same size are merged; 0: never; 1: all of the same days, as
-        `compact`.
+        Number of segments of about the same size at which they are merged; 0: never; 1: all of the
+        same days, as in `compact`.
     run, by
-        As of `compact`.
+        As in `compact`.
 
     Returns
     -------
     MomentStore
-        At the new version; as it was if there was nothing to do.
+        Store at the new version; unchanged if there was nothing to do.
 
     Raises
     ------
     BoundExceeded, StoreError
-        As `compact`.
+        As in `compact`.
     """
     if after == 0:
         return store
@@ -118,8 +119,8 @@ def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "da
 def replaced_by_sum(
     store: MomentStore, sources: Sequence[SegmentReference], run: Run
 ) -> MomentStore:
-    """Replace some segments of one vocabulary by their sum, in one commit; errors as `compact`."""
-    # as this version names them: another writer may have added words meanwhile
+    """Replace segments of one vocabulary by their sum, in one commit; errors as in `compact`."""
+    # as this version names them, because another writer may have added words meanwhile
     named = {(part.id, part.sign): part for part in store.commit.segments}
     sources = [named.get((part.id, part.sign), part) for part in sources]
     message = f"compact: {len(sources)} segments"
@@ -132,9 +133,9 @@ def replaced_by_sum(
 def summed(
     store: MomentStore, sources: Sequence[SegmentReference], ledger: Ledger, run: Run
 ) -> Segment:
-    """Write the sum of segments of one vocabulary, without a commit; errors as of `compact`.
+    """Write the sum of segments of one vocabulary, without a commit; errors as in `compact`.
 
-    Each source has its sign. `ledger` has their records, and possibly others.
+    Each source has a sign. `ledger` has their records, and possibly others.
     """
     writer, files = _written(store, sources, run)
     return seal_sum(store, writer, files, sources, ledger)
@@ -143,7 +144,7 @@ def summed(
 def _written(
     store: MomentStore, parts: Sequence[Part], run: Run
 ) -> tuple[SegmentWriter, list[FileRecord]]:
-    """Write the row blocks of the sum of parts of one vocabulary; errors as of `compact`."""
+    """Write the row blocks of the sum of parts of one vocabulary; errors as in `compact`."""
     held = [reference_of(part) for part in parts]
     writer = store_of_era(store, held[0].words).new_segment()
     joining = joining_bytes(held, store.layout)

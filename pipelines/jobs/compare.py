@@ -1,4 +1,4 @@
-"""Compare: which of some shards are new, which are as they were counted, and which are changed."""
+"""Find which shards are new, unchanged or changed since they were counted."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import PARTITIONS, Shard, ShardFormat, fingerprint
 from streaming_moments.storage.store.changes import require_apart
 
-# Read in less time than a cluster takes to start.
-_FEW = 100  # shards
-_LITTLE = 64 << 20  # bytes
+# Read in less time than the start of a cluster takes.
+_FEW = 100  # number of shards
+_LITTLE = 64 << 20  # number of bytes
 _STEP = "checking counted shards"
 
 _Found = TypeVar("_Found")
@@ -30,13 +30,12 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class Compared:
-    """Listed shards compared with the ledger.
+    """Result of comparing listed shards with the ledger.
 
-    new : not counted
-    same : how many are counted with their current content
-    changed : shards counted with other content, as they were counted, with their current
-        fingerprint
-    waiting : files that have grown and end in an incomplete record, with the bytes of that
+    new : shards that are not counted
+    same : number of shards that are counted with their current content
+    changed : records of shards counted with other content, with their current fingerprint
+    waiting : grown files that end in an incomplete record, with the bytes of that record
     """
 
     new: ShardTable
@@ -50,9 +49,9 @@ def compare(
 ) -> Compared:
     """Look shards up in the ledger, and compare the fingerprints of those that are in it.
 
-    The storage's own marks are compared as they were listed; other shards are read, on the cluster
-    if they are large. With `form`, what was appended to a counted file is new, as a part of it. A
-    shard within a counted folder, or a folder of a counted shard, raises InvalidInput.
+    Marks of the storage are compared as they were listed. Other shards are read, on the cluster if
+    they are large. With `form`, new records of a counted file are a new shard. Raises InvalidInput
+    for a shard within a counted folder, or a folder with a counted shard.
     """
     listed = ShardTable.of(shards)
     beside = ledger.beside(listed.urls, ["fingerprint", "size"])
@@ -86,7 +85,7 @@ def compare(
 def _grown(
     ledger: Ledger, listed: ShardTable, run: Run, form: ShardFormat | None
 ) -> tuple[ShardTable, ShardTable, tuple[tuple[str, int], ...]]:
-    """New parts of files, those that have another beginning, and bytes that wait."""
+    """New parts of files, files with another beginning, and bytes of incomplete records."""
     if form is None or not len(listed):
         return ShardTable.of([]), listed, ()
     nbytes = run.limits.document_bytes
@@ -113,7 +112,7 @@ def _fingerprints(shards: ShardTable, run: Run) -> list[str]:
 def looked_at(
     function: Callable[..., _Found], items: Sequence[Any], nbytes: int, run: Run
 ) -> list[_Found]:
-    """What a function finds of each, here if it is little."""
+    """Call a function for each shard, in this process if there is little to read."""
     if len(items) > _FEW or nbytes > _LITTLE:
         return run.looked_at(_STEP, function, items)
     found = []
@@ -133,7 +132,7 @@ def _not_files(urls: pa.ChunkedArray) -> pa.ChunkedArray:
 def _changed(
     ledger: Ledger, *parts: tuple[ShardTable, pa.ChunkedArray]
 ) -> tuple[tuple[Shard, ShardRecord, str], ...]:
-    """Shards with their records and what they are marked by now, by URL."""
+    """Shards with their records and their current marks, by URL."""
     found = [
         (shard, ShardRecord(**row), mark)
         for shards, marks in parts

@@ -52,17 +52,17 @@ from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.creation import require_absent
 from streaming_moments.storage.store.store import MomentStore
 
-# A pilot reads whole shards: so many, spread over the corpus, bound its cost.
+# A pilot reads whole shards, so this number, spread over the corpus, bounds its cost.
 PILOT_SHARDS = 64
 PILOT_DOCUMENTS = 20_000
-# A pilot that finds too few words goes on to so many times its passages, and its shards. These
-# bounds, and no clock, make an end: the same shards give the same words on every machine.
+# If a pilot finds too few words, it samples up to this many times its passages and shards. Bounds
+# end it, and not a clock, so that the same shards give the same words on every machine.
 MOST_TIMES = 16
-# Words that passages of a pilot hold, each once a passage: with what is made of them, and the
-# process, measured 744 MiB.
+# Words of the passages of a pilot, each once a passage. With all derived arrays and the process
+# this takes 744 MiB, measured.
 MOST_ENTRIES = 4_000_000
-_UNMET_TIMES = 4.0  # as large is the next draw where there are fewer words than were asked for
-_WORTH = 1.1  # a draw that is larger by less is not worth reading the shards again
+_UNMET_TIMES = 4.0  # factor of the next sample if there are too few words
+_WORTH = 1.1  # a sample that is less than this factor larger is not worth reading the shards again
 # Headings in the help of `create`.
 _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
 _WORDS: Mapping[str, None] = MappingProxyType({"Words": None})
@@ -73,7 +73,7 @@ CHOSEN = "--pilot-documents sets this number"
 
 @dataclass(frozen=True)
 class CountingOptions:
-    """What a document is, and what is counted of it; each field says what it is in its help."""
+    """Options that define a document and its counts; the help of each field explains it."""
 
     format: str | None = option(
         f"Format of the shards: {', '.join(FORMATS)} [by suffix].",
@@ -136,7 +136,7 @@ class CountingOptions:
 
     @property
     def form(self) -> ShardFormat:
-        """How documents lie in shards."""
+        """Where documents are in a shard."""
         columns = tuple(name.strip() for given in self.categories for name in given.split(","))
         return ShardFormat(
             self.format, self.text_column, self.ids_column, self.counts_column, columns
@@ -144,7 +144,7 @@ class CountingOptions:
 
     @property
     def policy(self) -> TokenPolicy:
-        """What makes a text into tokens; of languages that are sought it has no stop words yet."""
+        """How a text becomes tokens; a policy that looks for languages has no stop words yet."""
         return TokenPolicy.for_languages(
             self.languages, self.min_length, self.passage_words, self.stop_words
         )
@@ -157,7 +157,7 @@ class CountingOptions:
 
 @dataclass(frozen=True)
 class PilotOptions:
-    """How vocabulary and basis are made from a pilot; each field says what it is in its help."""
+    """Options for vocabulary and basis from a pilot; the help of each field explains it."""
 
     vocabulary_size: Count = option("Largest vocabulary, in words.", 10_000, sections=_WORDS)
     core: Count = option(
@@ -189,17 +189,17 @@ class PilotOptions:
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """The result of a pilot sample.
+    """Result of a pilot sample.
 
-    vocabulary : its terms by falling frequency
+    vocabulary : its terms by decreasing frequency
     basis : Q from the same passages
-    documents, shards : passages sampled, and the shards they are from
-    room : documents like these that the store can hold
-    rare : categories of a table that are too rare to be counted
-    outside : shares of its tokens that are outside the vocabulary, by why they are
-    stopped : why it drew no more passages
-    policy : what made its texts into tokens, with the languages that were found
-    sought : whether languages were to be found
+    documents, shards : number of sampled passages, and of their shards
+    room : number of such documents that the store can hold
+    rare : number of categories of a table that are too rare to count
+    outside : shares of its tokens outside the vocabulary, by reason
+    stopped : reason for no further passages
+    policy : how its texts became tokens, with the languages that were found
+    sought : whether languages were looked for
     """
 
     vocabulary: Vocabulary
@@ -215,7 +215,7 @@ class Pilot:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """What it read, why no more, and what of it is outside the vocabulary."""
+        """Describe the sample, why it ended, and which share of it is outside the vocabulary."""
         return {
             "passages": self.documents,
             "shards": self.shards,
@@ -226,7 +226,7 @@ class Pilot:
 
     @property
     def origin(self) -> str:
-        """Where it comes from, and how documents count, in words."""
+        """Describe the origin of the vocabulary and the weights of documents."""
         if self.basis.table is not None:
             rare = f"; {self.rare} rarer ones count as missing" if self.rare else ""
             return (
@@ -251,27 +251,27 @@ def create(
     dates: DateSource = DateSource(),
     halves: bool = True,
 ) -> MomentStore:
-    """Make an empty store whose vocabulary and basis fit the shards.
+    """Create an empty store with a vocabulary and a basis that fit the shards.
 
     Parameters
     ----------
     url : str
         fsspec URL of the store, which must not exist.
     shards : sequence of Shard
-        Some of the corpus, as `list_shards` gives them; they are sampled, not counted.
+        Shards of the corpus from `list_shards`; they are sampled, not counted.
     form, policy : ShardFormat, TokenPolicy or None
-        How they are read, kept in the store; None for shards of token ids. A policy for the
-        languages `["auto"]` gets the stop words of those that the sample shows.
+        How shards are read; the store records it. None for shards of token ids. A policy for the
+        languages `["auto"]` gets the stop words of the languages that the sample shows.
     options : PilotOptions
         Sizes and bounds.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     codocuments : bool
-        Whether to gather the counts from which coherence follows.
+        Whether to store the counts for coherence.
     dates : DateSource
-        Where the days of documents are, kept in the store.
+        Where the days of documents are; the store records it.
     halves : bool
-        Whether to keep half of the documents apart, for error bars and what is held out.
+        Whether to count one half of the documents separately, for error bars and held-out scores.
 
     Raises
     ------
@@ -280,9 +280,9 @@ def create(
     ShardError
         A sampled shard cannot be read.
     InvalidInput
-        No term or no pair of words is left.
+        The vocabulary would be empty, or without any pair of words.
     BoundExceeded
-        The memory budget cannot hold a read task.
+        A read task does not fit into the memory budget.
     """
     require_absent(Folder.at(url, run.storage_options))
     pilot = draw_pilot(shards, form, policy, options, run)
@@ -308,9 +308,9 @@ def draw_pilot(
     options: PilotOptions,
     run: Run,
 ) -> Pilot:
-    """Sample shards on the cluster, and choose vocabulary and basis; arguments as of `create`.
+    """Sample shards on the cluster, and choose vocabulary and basis; arguments as in `create`.
 
-    Raises InvalidInput if no term or no pair of words is left.
+    Raises InvalidInput if the vocabulary would be empty, or without any pair of words.
     """
     drawn = draw_words(shards, form, policy, options, run)
     pilot = choose([drawn.sample], drawn.policy, options)
@@ -322,9 +322,9 @@ def draw_pilot(
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The passages of a pilot, how many shards they are of, and why there are no more.
+    """Passages of a pilot, the number of their shards, and why there are no more.
 
-    policy : what made them into tokens, with the languages that were found
+    policy : how they became tokens, with the languages that were found
     """
 
     sample: TermSample
@@ -340,10 +340,10 @@ def draw_words(
     options: PilotOptions,
     run: Run,
 ) -> Drawn:
-    """Draw passages on the cluster until they hold the words asked for, or a bound is reached.
+    """Sample passages on the cluster until they have enough words, or a bound is reached.
 
-    Each larger sample is drawn anew, so that its passages are as likely as those of any other;
-    arguments as of `create`.
+    Each larger sample starts again, so that all passages have the same chance. Arguments as in
+    `create`.
     """
     most, asked = min(PILOT_SHARDS, len(shards)), options.pilot_documents
     while True:
@@ -364,7 +364,7 @@ def draw_words(
             f"shards, which takes about "
             f"{(time.monotonic() - begun) * max(1, most // len(samples)):.0f} s"
         )
-        del samples, sample  # before larger ones are there
+        del samples, sample  # free the small arrays before making larger ones
 
 
 def policy_found(sample: TermSample, policy: TokenPolicy) -> TokenPolicy:
@@ -379,10 +379,10 @@ def next_draw(
     shards: tuple[int, int],
     cut: bool = False,
 ) -> tuple[int, int] | str:
-    """Passages and shards of the draw that follows a sample, or why none does.
+    """Sizes in passages and shards of the next sample, or the reason for none.
 
-    `asked` passages were to be drawn, `shards` are those that were read and all that there are, and
-    `cut` says that there were fewer passages as memory held no more.
+    `asked` passages were requested. `shards` are the numbers of shards read and of all shards.
+    `cut` means that memory held fewer passages.
 
     Examples
     --------
@@ -404,14 +404,15 @@ def next_draw(
     whole = sample.documents_seen <= documents
     if whole and read == there:
         return "there are no more passages"
-    # any other number is one that somebody has chosen
+    # the user chose any number other than the default
     if options.pilot_documents != PILOT_DOCUMENTS:
         return CHOSEN
     if cut:
         return "--memory holds no more passages"
     if not np.count_nonzero(found < max(least, 2)):
         return "no rarer words appeared, so more passages would add none"
-    # until the rarest word asked for is met so often; one that was not met does not say how far off
+    # until the rarest requested word is frequent enough; a word with no occurrence gives no
+    # estimate
     rarest = int(found[size - 1]) if found.size >= size else 0
     times = max(2.0, (least + 1) / rarest) if rarest else _UNMET_TIMES
     if whole:
@@ -428,7 +429,7 @@ def next_draw(
 
 
 def _is_cut(samples: Sequence[TermSample], drawn: Sequence[tuple[Shard, int]]) -> bool:
-    """Whether memory left some of the passages that were to be drawn no room."""
+    """Whether memory was too small for some requested passages."""
     return any(
         sample.batch.documents < min(quota, sample.documents_seen)
         for sample, (_, quota) in zip(samples, drawn, strict=True)
@@ -443,7 +444,7 @@ def sample_pilot(
     run: Run,
     most: int = PILOT_SHARDS,
 ) -> list[TermSample]:
-    """Draw passages of at most `most` shards on the cluster; arguments as of `create`."""
+    """Sample passages of at most `most` shards on the cluster; arguments as in `create`."""
     return draw_samples(sample_shard, shards, form, policy, options, run, most)
 
 
@@ -456,9 +457,9 @@ def draw_samples(
     run: Run,
     most: int = PILOT_SHARDS,
 ) -> list[Any]:
-    """What `read` draws of each of at most `most` shards of a pilot, on the cluster.
+    """Call `read` for each of at most `most` shards of a pilot, on the cluster.
 
-    `what` says what is read of it. Other arguments as of `create`.
+    `what` names the samples in messages. Other arguments as in `create`.
     """
     plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
     limits = pilot_limits(run.limits, plan, run.cluster.memory)
@@ -475,7 +476,7 @@ def choose(
 ) -> Pilot:
     """Choose vocabulary and basis from the samples of all pilot shards.
 
-    InvalidInput if no term is left, or no document holds two of them.
+    Raises InvalidInput if the vocabulary would be empty, or no document has two of its words.
 
     Examples
     --------
@@ -508,7 +509,7 @@ def choose(
 
 
 def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
-    """All categories of a table that are frequent enough, column by column, and the identity."""
+    """Choose all frequent categories of a table, column by column, with the identity as basis."""
     found: dict[str, list[tuple[str, int]]] = {name: [] for name in sample.columns}
     frequencies = frequencies_of(sample).document_frequencies.tolist()
     for term, rows in zip(sample.terms, frequencies, strict=True):
@@ -518,7 +519,7 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
             f"the table has {len(found)} categorical columns ({', '.join(found)}), but models need "
             f"at least {FEWEST_COLUMNS}; name more with --categories"
         )
-    # before rare ones go: a column of names has nothing but rare ones
+    # before rare ones are dropped, because a column of names has only rare ones
     require_countable(found, [len(own) for own in found.values()])
     kept = {
         name: [term for term, rows in own if rows >= options.min_documents]
@@ -540,7 +541,7 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
 
 
 def frequencies_of(sample: TermSample) -> TermFrequencies:
-    """How often, and in how many passages, each term of a sample occurs."""
+    """Return how often, and in how many passages, each term of a sample occurs."""
     matrix = sample.batch.to_csr()
     return TermFrequencies(
         sample.terms,
@@ -551,7 +552,7 @@ def frequencies_of(sample: TermSample) -> TermFrequencies:
 
 
 def pilot_limits(limits: ReadLimits, plan: ReadingPlan, memory: int) -> ReadLimits:
-    """Bounds of reading, and of the whole pilot, that follow from a budget of memory."""
+    """Bounds of reading and of the whole pilot within a memory budget."""
     return replace(
         limits,
         batch_bytes=plan.batch_bytes,
@@ -561,13 +562,13 @@ def pilot_limits(limits: ReadLimits, plan: ReadingPlan, memory: int) -> ReadLimi
 
 
 def of_share(limits: ReadLimits, quota: int, options: PilotOptions) -> ReadLimits:
-    """Bounds of a shard that has so many documents of the pilot."""
+    """Bounds of a shard with this many documents of the pilot."""
     share = limits.pilot_bytes * quota // options.pilot_documents
     return replace(limits, pilot_bytes=max(1, share))
 
 
 def cut_to_room(held: int, limits: ReadLimits) -> str:
-    """Words on a pilot that is as large as its memory allows, none on another."""
+    """Return a note if memory bounds the pilot, otherwise an empty text."""
     if held <= limits.pilot_bytes // 2:
         return ""
     return f" (no more fit in {mebibytes(limits.pilot_bytes)}: raise --memory for a larger pilot)"
@@ -576,9 +577,9 @@ def cut_to_room(held: int, limits: ReadLimits) -> str:
 def quotas(
     shards: Sequence[Shard], options: PilotOptions, most: int = PILOT_SHARDS
 ) -> list[tuple[Shard, int]]:
-    """Choose at most `most` shards with their numbers of passages, in proportion to their bytes.
+    """Choose at most `most` shards, and their numbers of passages in proportion to their bytes.
 
-    InvalidInput without shards or passages, or with a seed below 0.
+    Raises InvalidInput without shards or passages, or for a seed below 0.
     """
     if not shards:
         raise InvalidInput("no shards to sample; give at least one")

@@ -1,4 +1,4 @@
-"""Forget shards, or replace their content: what was counted of them is taken away exactly."""
+"""Forget shards, or replace their content: their counts are subtracted exactly."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from streaming_moments.storage.store.changes import (
 )
 from streaming_moments.storage.store.store import MomentStore
 
-_COPIES = 2  # the sum, and one segment of it
+_COPIES = 2  # the sum and one segment
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """How counted shards are taken out of a version.
+    """How counted shards are removed from a version.
 
-    removed : segments of what was counted of them
-    dropped : segments of the version that are dropped
-    again : new segments of the other shards of these
+    removed : segments to subtract, with the counts of the shards
+    dropped : segments of the version that are dropped whole
+    again : new segments with the other shards of the dropped segments
     """
 
     removed: tuple[Segment, ...]
@@ -61,32 +61,32 @@ def forget(
     message: str = "",
     allow_again: bool = False,
 ) -> MomentStore:
-    """Take counted shards away, all of them in one commit; their documents are read once more.
+    """Subtract counted shards in one commit; their documents are read once more.
 
-    Updates and nights leave them out from then on, by their names and by their contents.
+    Updates and nights skip them from then on, by name and by content.
 
     Parameters
     ----------
     store : MomentStore
         Its latest version is extended.
     shards : sequence of Shard
-        Counted, with the content that was counted.
+        Counted shards with unchanged content.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     message : str
-        For the log.
+        Message for the log.
     allow_again : bool
-        Let updates count them again. Shards that were forgotten before may be given then, too.
+        Let updates count them again; this also accepts shards that are forgotten already.
 
     Raises
     ------
     InvalidInput
-        A shard is not counted, or was counted with other content; or a count would fall below
-        zero. Nothing is forgotten.
+        A shard is not counted, or was counted with other content, or a count would fall below zero.
+        Nothing is forgotten.
     ShardError
         A shard cannot be read.
     BoundExceeded
-        The memory budget cannot hold the work.
+        The work does not fit into the memory budget.
     StoreError
         The store cannot be read or written.
     """
@@ -101,7 +101,7 @@ def forget(
         )
     shards = [shard for shard in shards if shard.url not in set(allowed)]
     require_known(ledger, [shard.url for shard in shards])
-    # before anything is written: what has changed would leave a segment that nobody commits
+    # before anything is written, because a changed shard would leave an uncommitted segment
     for shard, mark in zip(shards, _fingerprints(run, shards), strict=True):
         counted = ledger.find(shard.url)
         if counted is not None:
@@ -125,22 +125,22 @@ def replace_changed(
     again: bool = False,
     others_again: bool = False,
 ) -> MomentStore:
-    """Subtract the old counts of changed shards and count their content of now, in one commit.
+    """Subtract the old counts of changed shards and count their current content, in one commit.
 
-    changed : shards with new content, as they were counted
-    old : copies of the old content at any URLs, matched by fingerprint; not needed where the store
-        can find what it counted (see `_taken`)
+    changed : records of shards with new content
+    old : copies of the old content at any URLs, matched by fingerprint; not needed if the store can
+        find its counts (see `_taken`)
     unique : whether to refuse new content that is counted under other names (CopiesCounted)
     again : whether to count new content that was forgotten
     others_again : whether to recount all other shards of a segment if there is no other way
 
-    A shard whose counts cannot be found raises InvalidInput that names it. Other errors as of
+    Raises InvalidInput with the name of a shard whose counts cannot be found. Other errors as in
     `forget`.
     """
     records = _with_parts(gathering.store, [record for _, record in changed])
     copies = dict(zip(_fingerprints(gathering.run, old), old, strict=True))
     missing = [record for record in records if record.fingerprint not in copies]
-    # a file whose last record went on has its old content still
+    # a file with a longer last record still has its old content
     copies |= {mark: shard for shard, mark in _beginnings(gathering.run, changed, missing)}
     gathering, taken = _taken(gathering, records, copies, others_again)
     new = [shard for shard, _ in changed]
@@ -165,10 +165,10 @@ def forget_counted(
     old: Sequence[Shard] = (),
     others_again: bool = False,
 ) -> MomentStore:
-    """Take counted shards away in one commit, whatever their files hold now.
+    """Subtract counted shards in one commit, whatever their files contain now.
 
-    `urls` are as in the ledger; `old` and `others_again` and the errors are as of
-    `replace_changed`. If one is raised, nothing is forgotten.
+    `urls` are names in the ledger. `old`, `others_again` and the errors are as in
+    `replace_changed`. After an error nothing is forgotten.
     """
     store = store.latest()
     require_known(store.ledger(), urls)
@@ -183,7 +183,7 @@ def forget_counted(
 
 
 def _with_parts(store: MomentStore, records: Sequence[ShardRecord]) -> list[ShardRecord]:
-    """Records of files, and of what came to them later."""
+    """Records of files, and of parts that they gained later."""
     parts = store.ledger().parts
     return [one for record in records for one in (record, *parts.get(record.url, ()))]
 
@@ -194,10 +194,11 @@ def _taken(
     copies: Mapping[str, Shard],
     others_again: bool,
 ) -> tuple[Gathering, _Taken]:
-    """What takes counted shards out: from their content, or else from what the store holds.
+    """Find how to remove counted shards: from their content, or from counts in the store.
 
-    A segment that holds nothing else is dropped, or what another version holds of a shard alone is
-    taken away. Else the segment is dropped and all other shards of it are counted again, if asked.
+    A segment with these shards alone is dropped. Otherwise the counts of a shard are subtracted, if
+    another version has it alone in a segment. Otherwise the segment is dropped and its other shards
+    are counted again, if requested.
     """
     missing = [record for record in records if record.fingerprint not in copies]
     dropped = segments_of(gathering.store.commit, gathering.store.ledger(), missing)
@@ -207,8 +208,8 @@ def _taken(
     again: tuple[Segment, ...] = ()
     if missing and not others_again:
         raise InvalidInput(
-            f"the old content of {len(missing)} changed shards is needed, as no segment holds it "
-            f"alone: {_as_counted(missing)}; give copies of it with --old URL"
+            f"the old content of {len(missing)} changed shards is needed, because no segment "
+            f"holds it alone: {_as_counted(missing)}; give copies of it with --old URL"
         )
     if missing:
         gathering, sums = _sums_of(gathering, missing)
@@ -225,7 +226,7 @@ def _taken(
             "two changed shards had the same content before; replace them in two updates"
         )
     copied = [copies[record.fingerprint] for record in given]
-    # a copy is of the days of what it is a copy of
+    # a copy has the days of its original
     formerly, _ = with_days(replace(gathering, names=names), copied)
     removed += gather_counted(formerly, copied)
     return gathering, _Taken(tuple(removed), dropped, again)
@@ -242,7 +243,7 @@ def _records_of(store: MomentStore, parts: Sequence[SegmentReference]) -> set[Sh
 def _sums_of(
     gathering: Gathering, records: Sequence[ShardRecord]
 ) -> tuple[Gathering, tuple[SegmentReference, ...]]:
-    """Segments that hold records, each the sum of what was added and taken away of its shards."""
+    """Segments with these records; each is a sum of added and subtracted shards."""
     store, urls = gathering.store, [record.url for record in records]
     for group in linked_groups(store.commit.segments, store.ledger()):
         if len(group) > 1 and any(store.ledger().holds_any(part.id, urls) for part in group):
@@ -254,7 +255,7 @@ def _sums_of(
 def _counted_again(
     gathering: Gathering, missing: Sequence[ShardRecord], others: Sequence[ShardRecord]
 ) -> tuple[Segment, ...]:
-    """Segments of counted shards that are there as they were counted."""
+    """Segments of counted shards that exist unchanged."""
     found = looked_for(others, gathering.run)
     gone = [one.url for one, (shard, _) in zip(others, found, strict=True) if shard is None]
     if gone:
@@ -267,7 +268,7 @@ def _counted_again(
 
 
 def gather_as_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
-    """Segments of counted shards, each of which must count as it did before."""
+    """Segments of counted shards; each shard must give the same counts as before."""
     gathering, _ = with_days(gathering, shards)
     segments = gather_counted(gathering, shards)
     for segment in segments:
@@ -277,7 +278,7 @@ def gather_as_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Se
 
 
 def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
-    """Segments of all shards, those of different days apart; errors as `gather_group`."""
+    """Segments of all shards, separated by days; errors as in `gather_group`."""
     waiting = gathering.bundles(by_days(shards, gathering.dates))
     segments: list[Segment] = []
     while waiting:
@@ -289,7 +290,7 @@ def gather_all(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, 
 
 
 def gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segment, ...]:
-    """Segments of counted shards, those of different vocabularies apart; errors as `gather_all`."""
+    """Segments of counted shards, separated by vocabulary; errors as in `gather_all`."""
     segments: list[Segment] = []
     for own, part in as_counted(gathering, shards):
         segments += gather_all(own, part)
@@ -297,7 +298,7 @@ def gather_counted(gathering: Gathering, shards: Sequence[Shard]) -> tuple[Segme
 
 
 def _forgotten_before(store: MomentStore, shards: Sequence[Shard]) -> list[str]:
-    """Those of some shards that are not counted, as they were forgotten."""
+    """Shards that are not counted because they are forgotten."""
     forgotten, ledger = store.commit.forgotten, store.ledger()
     return [
         shard.url
@@ -313,7 +314,7 @@ def _fingerprints(run: Run, shards: Sequence[Shard]) -> list[str]:
 def _beginnings(
     run: Run, changed: Sequence[tuple[Shard, ShardRecord]], missing: Sequence[ShardRecord]
 ) -> Iterator[tuple[Shard, str]]:
-    """What changed files begin with, where it is what was counted."""
+    """Shards of the counted beginning of changed files, if it is unchanged."""
     longer = [
         counted_part(shard, record)
         for shard, record in changed
@@ -325,7 +326,7 @@ def _beginnings(
 
 
 def _checked(gathering: Gathering, recount: Recount) -> MomentStore:
-    """Commit after every row block was checked on the cluster."""
+    """Commit after the cluster has checked every row block."""
     store, run = gathering.store, gathering.run
     recount = recount.under(store.commit.lineage)
     for segment in recount.removed:

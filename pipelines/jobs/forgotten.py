@@ -1,4 +1,4 @@
-"""What was forgotten: shards that an update leaves out, and names that may be counted again."""
+"""Forgotten shards: those that an update skips, and names that may be counted again."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from streaming_moments.storage.shard_table import ShardTable
 from streaming_moments.storage.shards import PARTITIONS, Shard, fingerprint
 from streaming_moments.storage.store.store import MomentStore
 
-Reasons = tuple[tuple[str, str], ...]  # names of shards, each with why it is left out
+Reasons = tuple[tuple[str, str], ...]  # names of shards, each with the reason for skipping it
 
 
 def without_forgotten(
     forgotten: Forgotten, new: ShardTable, run: Run
 ) -> tuple[ShardTable, Reasons]:
-    """Return new shards without those that were forgotten or purged, and why these are left out.
+    """Return new shards without forgotten and purged ones, and the reasons for those.
 
-    Content without a mark of the storage's own is read if a forgotten one has its size. The commit
-    refuses what this cannot find: shards forgotten meanwhile, or of which only a hash is stored.
-    `forgotten` is that of the latest version.
+    Content without a mark of the storage is read if a forgotten shard has the same size. The commit
+    refuses the remaining cases: shards forgotten meanwhile, and shards recorded only by a hash.
+    `forgotten` is the list of the latest version.
     """
     if not forgotten:
         return new, ()
@@ -51,7 +51,7 @@ def without_forgotten(
 
 
 def tell_forgotten(reasons: Reasons, run: Run) -> None:
-    """Say which shards were left out, and how they can be counted."""
+    """Report which shards were skipped, and how to count them."""
     if reasons:
         what, them = ("shard was", "it") if len(reasons) == 1 else ("shards were", "them")
         run.tell(
@@ -63,9 +63,9 @@ def tell_forgotten(reasons: Reasons, run: Run) -> None:
 def counted_or_forgotten(
     store: MomentStore, urls: Sequence[str], storage_options: Mapping[str, object] | None
 ) -> list[Shard]:
-    """Shards that URLs and patterns name, and forgotten ones though their files are gone.
+    """Shards that URLs and patterns name, and forgotten ones even without files.
 
-    Errors as `list_shards`.
+    Errors as in `list_shards`.
     """
     ledger, forgotten = store.ledger(), store.commit.forgotten
     names, files = set[str](), list[str]()
@@ -89,7 +89,7 @@ def counted_or_forgotten(
 
 
 def _mark(shard: Shard, storage_options: Mapping[str, object] | None = None) -> str | None:
-    """Fingerprint of a shard; None where it cannot be read, as counting it says then."""
+    """Fingerprint of a shard; None if it is unreadable, which counting will report."""
     try:
         return fingerprint(shard, storage_options)
     except ShardError:

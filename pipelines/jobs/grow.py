@@ -1,4 +1,4 @@
-"""Grow a store: words that became frequent are found in a sample and added to the vocabulary."""
+"""Grow a store: find words that became frequent in a sample, and add them to the vocabulary."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from streaming_moments.storage.operations.growth import grow as grow_store
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-WORDS = 500  # at most, by default
+WORDS = 500  # default bound
 
 
 @dataclass(frozen=True)
 class GrowthResult:
-    """The words that a growth added, the most frequent first.
+    """Words that a growth added, the most frequent first.
 
-    `store` is at the commit that added them, or at the latest version without any. `documents` and
-    `shards` are the passages sampled and the shards they are from.
+    `store` is at the commit that added them, or at the latest version without new words.
+    `documents` and `shards` are the numbers of sampled passages and their shards.
     """
 
     store: MomentStore
@@ -34,9 +34,9 @@ class GrowthResult:
 def grow(
     store: MomentStore, shards: Sequence[Shard], run: Run, words: int = WORDS, message: str = ""
 ) -> GrowthResult:
-    """Add the words that a fresh pilot of some shards would choose and the vocabulary lacks.
+    """Add the words that a new pilot of some shards would choose and the vocabulary lacks.
 
-    They come outside the core, and documents count them from this commit on; no shard is counted
+    They are outside the core. Documents count them from this commit on, and no shard is counted
     again. Without such words there is no commit.
 
     Parameters
@@ -44,23 +44,23 @@ def grow(
     store : MomentStore
         Its latest version is extended.
     shards : sequence of Shard
-        To find words in, counted or not.
+        Shards to find words in, counted or not.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     words : int
-        At most so many, the most frequent.
+        Largest number of words; the most frequent are added.
     message : str
-        For the log.
+        Message for the log.
 
     Raises
     ------
     InvalidInput
-        Fewer than one word asked for, or no shards; a table, whose models know the categories
-        that it was made with.
+        `words` is below one, there are no shards, or the store is of a table, whose categories are
+        fixed.
     ShardError
         A shard cannot be read.
     BoundExceeded
-        The memory budget cannot hold a read task.
+        A read task does not fit into the memory budget.
     StoreError
         Another writer has changed the vocabulary meanwhile, or the store cannot be written.
     """
@@ -97,9 +97,9 @@ def grow(
 
 
 def recent_shards(store: MomentStore, run: Run) -> list[Shard]:
-    """Return shards of the latest counted, as many as a pilot takes, that are still there.
+    """Return the latest counted shards that still exist, as many as a pilot reads.
 
-    InvalidInput if none is there as it was counted.
+    Raises InvalidInput if none exists unchanged.
     """
     ledger = store.ledger()
     last: dict[str, ShardRecord] = {}
@@ -113,7 +113,7 @@ def recent_shards(store: MomentStore, run: Run) -> list[Shard]:
     present = [shard for shard, _ in found if shard is not None]
     if not present:
         raise InvalidInput(
-            f"none of the latest {len(last)} shards of version {store.version} exists unchanged, "
-            "so there is nothing to find words in; give SHARDS"
+            f"none of the latest {len(last)} shards of version {store.version} exists "
+            "unchanged, so there are no documents to find words in; give SHARDS"
         )
     return present

@@ -1,4 +1,4 @@
-"""Polish: passes over documents, as tasks over shards, that make a model predict better."""
+"""Polish: improve a model by passes over documents, as tasks over shards."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from streaming_moments.storage.shards import Shard, fingerprint
 from streaming_moments.storage.store.store import MomentStore
 
 _SUM = "sum"
-_FEWEST_GROUPS = 16  # where there are so many shards, so that workers share them
-_SUMS_AT_A_TIME = 16  # that a task adds up
-_BYTES_A_SUM = 4  # stored bytes of documents for each byte of the sum that is written of them
+_FEWEST_GROUPS = 16  # groups for each thread, so that workers share them
+_SUMS_AT_A_TIME = 16  # sums that a task adds up
+_BYTES_A_SUM = 4  # stored bytes of documents for each byte of their stored sum
 
 T = TypeVar("T", bound=Model)
 _Marked = tuple[Shard, str]
@@ -37,11 +37,11 @@ _Marked = tuple[Shard, str]
 
 @dataclass(frozen=True, eq=False)
 class PolishResult:
-    """The result of a polishing.
+    """Result of polishing.
 
-    model : polished, with its topics in the same order; its coherence is not computed yet
-    note : how it was polished
-    bad : shards left out because they are gone or cannot be read
+    model : polished model with topics in the same order; without coherence
+    note : how the model was polished
+    bad : shards left out because they are gone or unreadable
     work : folder of the sums, which can be deleted once the model is committed
     """
 
@@ -53,12 +53,12 @@ class PolishResult:
 
 @dataclass(frozen=True, eq=False)
 class PassContext:
-    """All that a task of a pass needs beside its shards.
+    """All that a task of a pass needs besides its shards.
 
     reader : `Passes.reader` of the model before the pass
     work : where sums are stored
-    number : of the pass, from 1
-    keep_going : whether shards that cannot be read are left out
+    number : number of the pass, from 1
+    keep_going : leave out unreadable shards
     """
 
     reading: ReadingContext
@@ -78,7 +78,7 @@ class PassContext:
         number: int,
         keep_going: bool,
     ) -> PassContext:
-        """The context, made by a task so that it outlives any worker."""
+        """Return the context; a task makes it, so that it outlives any worker."""
         reader = passes_of(type(model)).reader(model, reading.store.foundation)
         return cls(reading, reader, work, number, keep_going)
 
@@ -94,44 +94,44 @@ def polish(
     skip_bad_shards: bool = False,
     allow_missing: bool = False,
 ) -> PolishResult:
-    """The model after some passes over documents; the same bits on any cluster.
+    """Return the model after some passes over documents; the same bits on any cluster.
 
-    As `streaming_moments.polished`. A pass reads each shard once. What it expects of a group of
-    shards is kept in the store until the model is committed, so that the same job, run again after
-    whatever death, goes on after the last group; a group is counted once, whoever read it how
-    often. Nothing is committed.
+    As `streaming_moments.polished`. A pass reads each shard once. The store holds the sums of each
+    group of shards until the model is committed. So the same job continues after the last group if
+    it is run again after any failure. Each group counts once, however often it was read. Nothing is
+    committed.
 
     Parameters
     ----------
     source : MomentStore or WindowedStore
-        With the words of the model: see `storage.operations.lineages.store_for`. Of a window, its
-        shards are taken by default.
+        Store with the words of the model; see `storage.operations.lineages.store_for`. A window
+        reads its own shards by default.
     model : Model
-        Of a family of `models.passes`.
+        Model of a family in `models.passes`.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     shards : sequence of Shard, optional
-        They need not be counted; by default those of the ledger, as they were counted.
+        Shards to read, counted or not; by default those of the ledger, as they were counted.
     passes : int or "auto"
         At least 1, or "auto", as for `streaming_moments.polished`.
     alpha : bool
-        Whether alpha is learned as well.
+        Learn alpha as well.
     parent : str
-        What the model is called in the store.
+        Name of the model in the store.
     skip_bad_shards : bool
-        Leave out shards that cannot be read; else they stop the job.
+        Leave out unreadable shards; otherwise they stop the job.
     allow_missing : bool
         Leave out shards of the ledger that are gone or have new content.
 
     Raises
     ------
     InvalidInput
-        A model that cannot be polished, no pass, no shard, or none with a record; or shards of the
-        ledger are missing.
+        The model has no passes, `passes` is below 1, no shard has records, or shards of the ledger
+        are missing.
     ShardError
-        A shard cannot be read, or changed meanwhile.
+        A shard is unreadable or changed meanwhile.
     BoundExceeded
-        The memory budget cannot hold a task.
+        A task does not fit into the memory budget.
     StoreError
         The store cannot be read or written.
     """
@@ -143,8 +143,8 @@ def polish(
     store, window = _store_of(source)
     if shards is None and window.half_life is not None:
         raise InvalidInput(
-            "the model has a half-life, but passes weigh all documents alike; give the shards to "
-            "read, or fit it without a half-life"
+            "the model has a half-life, but passes weigh all documents equally; give the "
+            "shards to read, or fit it without a half-life"
         )
     n_words, n_topics = family.shape(model)
     plan = plan_polish(n_words, n_topics, run.cluster.threads, run.cluster.memory, run.limits)
@@ -186,7 +186,7 @@ def polish(
 
 
 def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> str:
-    """Keep what a pass expects of some shards, unless it is kept already; gives its name."""
+    """Store the sums of a pass over some shards, unless they are stored; return their name."""
     part = str(place)
     if context.work.find(context.number, part) is not None:
         return part
@@ -203,7 +203,7 @@ def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> s
 
 
 def sum_parts(work: PolishingFolder, number: int, name: str, parts: Sequence[str]) -> str:
-    """Keep the sum of some parts of a pass, unless it is kept already; gives its name."""
+    """Store the sum of some parts of a pass, unless it is stored; return its name."""
     if work.find(number, name) is None:
         work.write(number, name, work.summed(number, parts))
     return name
@@ -212,7 +212,7 @@ def sum_parts(work: PolishingFolder, number: int, name: str, parts: Sequence[str
 def _add_up(
     work: PolishingFolder, number: int, parts: Sequence[str], run: Run, in_flight: int
 ) -> None:
-    """Keep the sum of all groups of a pass: of a large corpus there are thousands, for many."""
+    """Store the sum of all groups of a pass; in a large corpus there are thousands."""
     step, left, level = "adding up a pass", list(parts), 0
     while len(left) > _SUMS_AT_A_TIME:
         level += 1
@@ -223,7 +223,7 @@ def _add_up(
 
 
 def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -> str | ShardError:
-    """Fingerprint of a shard, or why it cannot be read."""
+    """Return the fingerprint of a shard, or the reason why it is unreadable."""
     try:
         return fingerprint(shard, storage_options)
     except ShardError as error:
@@ -231,7 +231,7 @@ def mark_of(shard: Shard, storage_options: Mapping[str, object] | None = None) -
 
 
 def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
-    # apart from the others of its group: it counts whole or not at all
+    # separate from its group, because it counts whole or not at all
     reading, reader = context.reading, context.reader
     total = _nothing(context.reader.model)
     content = content_of(shard, reading.storage_options)
@@ -244,7 +244,7 @@ def _of_shard(shard: Shard, mark: str, context: PassContext) -> PassSums:
 
 
 def _nothing(model: Any) -> Any:
-    """Sums of no documents."""
+    """Return sums without documents."""
     return passes_of(type(model)).sums.zero(model)
 
 
@@ -261,7 +261,7 @@ def _marked(
     keep_going: bool,
     allow_missing: bool,
 ) -> tuple[list[_Marked], list[ShardError]]:
-    """Shards with the fingerprints of what is to be read of them, and those that are left out."""
+    """Return shards with fingerprints of their content, and the left-out shards."""
     if shards is None:
         present, missing = present_shards(source, run, allow_missing)
         ledger = source.ledger()
@@ -279,14 +279,14 @@ def _marked(
         else:
             raise mark
     if not found:
-        raise InvalidInput(f"none of {len(shards)} shards can be read; give some that can")
+        raise InvalidInput(f"none of {len(shards)} shards can be read; give some readable shards")
     return found, bad
 
 
 def _groups(marked: Sequence[_Marked], sum_bytes: int) -> Iterator[list[_Marked]]:
-    """Shards that one task reads and one sum is kept of: so many that the sums stay few.
+    """Divide shards into groups, one task and one stored sum each, so that the sums stay few.
 
-    They follow from the shards and the model alone, so that any cluster goes on with them.
+    Groups depend on the shards and the model alone, so that any cluster can continue.
     """
     whole = sum(shard.size for shard, _ in marked)
     wanted = min(_BYTES_A_SUM * sum_bytes, whole // _FEWEST_GROUPS)
@@ -309,7 +309,7 @@ def _digest(
     keep_going: bool,
     document_bytes: int,
 ) -> str:
-    """Of all that the sums depend on, but for the number of passes: a job goes on where it can."""
+    """Identity of everything that the sums depend on, except the number of passes."""
     arrays = [getattr(model, name) for name in family.arrays]
     alpha0, covariance = (getattr(model, name, None) for name in ("alpha0", "covariance"))
     told = {

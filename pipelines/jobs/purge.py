@@ -1,4 +1,4 @@
-"""Purge shards: nothing of them is kept, in no version, no model and no file of the store."""
+"""Purge shards from every version, model and file of the store."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class PurgePlan:
-    """The shards of a purge, and where a store holds them.
+    """Shards of a purge, and where a store holds them.
 
     store : at its latest version
-    ledger : of all segments that any version names
-    holdings : what the versions hold of the shards
-    before : those of the shards that were purged before, so that no version holds them
+    ledger : records of all segments that any version names
+    holdings : parts of the versions with the shards
+    before : shards that were purged before, so that no version holds them
     read_at : signed URL at which a shard is read, by its name
     """
 
@@ -71,7 +71,7 @@ class PurgePlan:
 
     @property
     def purge(self) -> Purge:
-        """What would go."""
+        """What the purge would delete."""
         if not self.holdings.names:
             return Purge((), (), (), (), False)
         return planned_purge(self.store.commit, self.holdings)
@@ -79,10 +79,10 @@ class PurgePlan:
 
 @dataclass(frozen=True)
 class PurgeResult:
-    """The result of a purge.
+    """Result of a purge.
 
     store : at its latest version
-    recounted : other shards that were recounted, as those to be purged are gone
+    recounted : other shards that were recounted because the purged ones are gone
     erased : files with traces of the shards, in the store's folder but not its own, and in inboxes
     before : shards purged before, of which the remaining files are deleted now
     """
@@ -96,11 +96,11 @@ class PurgeResult:
 
 @dataclass(frozen=True)
 class PurgedShards:
-    """What is left of purged shards.
+    """Remains of purged shards.
 
-    names : as in the ledger
-    traces : data that is left, or cannot be judged; empty if there is none
-    unread : shards that do not exist any more, so that only their names were searched for
+    names : names in the ledger
+    traces : remaining or undecidable data; empty if there is none
+    unread : shards that no longer exist, so only their names were searched
     """
 
     names: tuple[str, ...]
@@ -110,11 +110,11 @@ class PurgedShards:
 
 @dataclass(frozen=True)
 class _Group:
-    """Segments of one vocabulary, some of which hold shards to be purged.
+    """Segments of one vocabulary, some with shards to purge.
 
-    sources : all of them, with the segments subtracted from them
-    dropped : segments that hold nothing else
-    purged, kept : in the other segments, the records to read and subtract, and those that stay
+    sources : all segments, with the segments subtracted from them
+    dropped : segments with these shards alone
+    `purged`, `kept` : records in the other segments: those to subtract, and those that stay
     """
 
     sources: tuple[SegmentReference, ...]
@@ -128,10 +128,10 @@ def plan_purge(
     shards: Sequence[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> PurgePlan:
-    """Find what all versions of a store hold of some shards.
+    """Find all data of some shards in all versions of a store.
 
-    `shards` are URLs, patterns or folders, where nothing need exist any more. InvalidInput if no
-    version holds a URL that was not purged before, or a shard has a copy that is not named.
+    `shards` are URLs, patterns or folders, which need not exist any more. Raises InvalidInput if no
+    version holds a URL that was not purged before, or if a shard has a copy that is not named.
     """
     store = store.latest()
     log, forgotten = store.log(), store.commit.forgotten
@@ -153,7 +153,7 @@ def look_for_purged(
     shards: Sequence[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> PurgedShards:
-    """Search a store's folder for all traces of some shards, by their names and contents."""
+    """Search the folder of a store for all traces of some shards, by name and content."""
     log = store.log()
     known = _known_names(log, ledger_of_all(store.folder, log))
     names, marks, unread = set[str](), set[tuple[str, int]](), list[str]()
@@ -161,7 +161,7 @@ def look_for_purged(
         for name in names_among(url, known, storage_options):
             names.add(name)
             if first_byte(name) is not None:
-                unread.append(name)  # how long it was no file tells
+                unread.append(name)  # the time without a file shows that it is not being written
                 continue
             try:
                 shard = Shard(name, 0, read_at=url if is_signed(url) else "")
@@ -178,17 +178,17 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
     """Remove some shards from a store: their counts, models, versions and files.
 
     Those of an inbox are deleted there, too, with all traces of their documents. An inbox of
-    another store is not changed, and a message names it.
+    another store does not change, and a message names it.
 
-    In segments with other shards, their counts are subtracted exactly, for which their files are
-    read again. If these are gone, the other shards of these segments are recounted. One commit
-    drops all versions and models that hold anything of them; then the files are deleted. An error
-    before the commit changes nothing. If the process dies or fails after it (Unfinished), the same
-    call deletes the files that are left.
+    In segments with other shards, the counts of the purged shards are subtracted exactly, so their
+    files are read again. If these files are gone, the other shards of these segments are recounted.
+    One commit drops all versions and models with any part of the shards, and then the files are
+    deleted. An error before the commit changes nothing. If the process dies or fails after it
+    (Unfinished), the same call deletes the remaining files.
 
-    `shards` are URLs, patterns or folders of what any version counted; `message` names no shard.
-    InvalidInput if no version holds a shard that was not purged before, if a copy of one is not
-    named, or if neither a shard nor the others of its segment are as they were counted.
+    `shards` are URLs, patterns or folders that any version counted. `message` names no shard.
+    Raises InvalidInput in three cases: no version holds a shard that was not purged before, a copy
+    of a shard is not named, or neither a shard nor the others of its segment exist unchanged.
     """
     plan = plan_purge(store, shards, run.storage_options)
     names, recounted, done = plan.holdings.names, 0, plan.purge
@@ -210,7 +210,7 @@ def purge(store: MomentStore, shards: Sequence[str], run: Run, message: str = ""
 
 
 def _known_names(log: Sequence[Commit], ledger: Ledger) -> set[str]:
-    """All names that any version tells."""
+    """All names in any version."""
     counted = {url for table in ledger.tables.values() for url in table["url"].to_pylist()}
     left_out = {url for commit in log for url, _ in commit.skipped}
     return counted | left_out | {one.url for commit in log for one in commit.forgotten.shards}
@@ -232,7 +232,7 @@ def _committed(
 
 
 def _finished(store: MomentStore, names: frozenset[str], run: Run) -> tuple[str, ...]:
-    """Delete what is left of shards that are purged; also what a process has left that died."""
+    """Delete what is left of purged shards, also after a process that died."""
     sweep(store.folder)
     erased = erase_unnamed(store.folder, names)
     owner = Owner.at(store.url, run.storage_options)
@@ -249,7 +249,7 @@ def _finished(store: MomentStore, names: frozenset[str], run: Run) -> tuple[str,
 def _require_known(
     store: MomentStore, unknown: Sequence[str], storage_options: Mapping[str, object] | None
 ) -> None:
-    """Refuse shards that no version holds and that were not purged before."""
+    """Raise InvalidInput for shards that no version holds and that were not purged before."""
     if not unknown:
         return
     sealed = sealed_in_inboxes(unknown, storage_options)
@@ -289,7 +289,7 @@ def _groups_of(plan: PurgePlan) -> list[_Group]:
 
 
 def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list[Replacement], int]:
-    """What takes the place of the segments, and how many shards were counted anew."""
+    """Return the replacements of the segments, and the number of recounted shards."""
     wanted = [record for group in groups if group.kept for record in group.purged]
     there = _there(plan, wanted, run)
     replaced, recounted = [], 0
@@ -307,7 +307,7 @@ def _replaced(plan: PurgePlan, groups: Sequence[_Group], run: Run) -> tuple[list
 
 
 def _there(plan: PurgePlan, records: Sequence[ShardRecord], run: Run) -> dict[str, Shard]:
-    """Those of some counted shards that are there as they were counted, by name."""
+    """Counted shards that exist unchanged, by name."""
     if not records:
         return {}
     looked = [(record, plan.read_at.get(record.url, "")) for record in records]
@@ -323,7 +323,7 @@ def _look(
 
 
 def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
-    """The other shards of a group, which are to be counted anew."""
+    """Other shards of the group, which must be recounted."""
     found = looked_for(group.kept, run)
     missing = [
         f"{record.url} {why}"
@@ -334,14 +334,14 @@ def _present(plan: PurgePlan, group: _Group, run: Run) -> list[Shard]:
         gone = [record.url for record in group.purged]
         raise InvalidInput(
             f"{', '.join(gone[:_SHOWN])} must be subtracted from a group of shards, but neither "
-            f"they nor all others of the group exist unchanged: {'; '.join(missing[:_SHOWN])}; put "
-            "one or the other back for the purge, or `forget` the others as well"
+            f"they nor all others of the group exist unchanged: {'; '.join(missing[:_SHOWN])}. "
+            "Put these or the others back for the purge, or `forget` the others as well"
         )
     return [shard for shard, _ in found if shard is not None]
 
 
 def _gathered(plan: PurgePlan, shards: Sequence[Shard], run: Run) -> tuple[Segment, ...]:
-    """Segments of counted shards, which count as they did before."""
+    """Segments of counted shards; each must give the same counts as before."""
     if not shards:
         return ()
     with gathering_on(plan.store, run) as gathering:
@@ -349,7 +349,7 @@ def _gathered(plan: PurgePlan, shards: Sequence[Shard], run: Run) -> tuple[Segme
 
 
 def _less(plan: PurgePlan, group: _Group, taken: Sequence[Segment], run: Run) -> Segment:
-    """Sum of a group without what is purged."""
+    """Return the sum of a group without the purged shards."""
     away = Recount("purge", "", removed=tuple(taken)).under(plan.store.commit.lineage).references
     sources = [part for part in group.sources if part.id not in group.dropped]
     tables = {part.reference.id: table_of(part.shards) for part in taken}

@@ -1,6 +1,6 @@
-"""Rebase a store: new words and a new basis from a fresh pilot, and all shards counted anew.
+"""Rebase a store: choose new words and a new basis from a pilot, and count all shards again.
 
-Of vectors: a new grid and sketch.
+Stores of vectors get a new grid and sketch.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from streaming_moments.storage.shards import PARTITIONS, Shard, files_of, finger
 from streaming_moments.storage.store.store import MomentStore
 
 _SHOWN = 5
-_ROUNDS = 20  # each is another writer's commit meanwhile
+_ROUNDS = 20  # each round follows a commit of another writer
 
 
 class ShardsMissing(InvalidInput):
-    """Counted shards are gone or have new content, so that they cannot be counted anew."""
+    """Counted shards are gone or have new content, so they cannot be counted again."""
 
 
 @dataclass(frozen=True)
 class RebaseResult:
-    """The result of a rebase.
+    """Result of a rebase.
 
     store : at the commit that adopted the new lineage
     shards : how many were recounted
@@ -57,7 +57,7 @@ class RebaseResult:
 
 
 def pilot_of(store: MomentStore) -> PilotOptions:
-    """How the store's vocabulary and basis were made; the defaults where it was not written.
+    """Options that made the vocabulary and basis of the store; defaults if unrecorded.
 
     Examples
     --------
@@ -81,34 +81,34 @@ def rebase(
 
     A store of vectors gets a new grid and sketch; other kinds are refused.
 
-    The new lineage is gathered aside, group by group, while readers and writers go on with the old
-    one; one commit adopts it. Killed on the way, the next rebase goes on where it was. Versions
-    before keep their lineage.
+    The new lineage is counted aside, group by group, while readers and writers use the old one. One
+    commit adopts it. If the rebase is killed, the next one continues. Earlier versions have the old
+    lineage.
 
     Parameters
     ----------
     store : MomentStore
         Its latest version is extended.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     options : PilotOptions, optional
-        As in `create`; by default as vocabulary and basis were made before.
+        As in `create`; by default the options of the current vocabulary and basis.
     allow_missing : bool
-        Leave out shards that are gone, have new content or cannot be read; else they are an error.
+        Leave out shards that are gone, changed or unreadable; otherwise they are an error.
     halves : bool, optional
-        Whether to keep half of the documents apart; by default as before.
+        Whether to count half of the documents separately; by default as before.
 
     Raises
     ------
     ShardsMissing
-        Shards are gone or changed: names them.
+        Shards are gone or changed; the message names them.
     InvalidInput
-        The store counts no shard that is still there, is of another kind, or of vectors, which have
-        no use for options of words.
+        No counted shard exists, the store is of another kind, or options of words are given for
+        vectors.
     ShardError, BoundExceeded, StoreError, WorkersLost, SchedulerLost
-        As `create` and `update`; what was gathered aside is kept.
+        As in `create` and `update`; groups that were counted aside stay.
     ForeignStatistics, StoreError
-        Another rebase took the place of this one.
+        Another rebase replaced this one.
     """
     store = store.latest()
     redraw = redraw_of(store)
@@ -144,9 +144,9 @@ def rebase(
 def counted_shard(
     record: ShardRecord, storage_options: Mapping[str, object] | None = None, read_at: str = ""
 ) -> tuple[Shard | None, str]:
-    """Return a shard of the ledger as it is stored now, or None and why it is gone or changed.
+    """Return a shard of the ledger as it is stored now, or None with the reason.
 
-    `read_at` is a signed URL at which it is read.
+    `read_at` is a signed URL to read it.
     """
     if record.url.startswith((PARTITIONS, STANDARD_INPUT)):
         return None, "is not a file"
@@ -169,16 +169,16 @@ def counted_shard(
 
 
 def looked_for(records: Sequence[ShardRecord], run: Run) -> list[tuple[Shard | None, str]]:
-    """`counted_shard` of each, on the cluster."""
+    """Call `counted_shard` for each, on the cluster."""
     return run.looked_at("looking for counted shards", counted_shard, records)
 
 
 def present_shards(
     source: StatisticsSource, run: Run, allow_missing: bool
 ) -> tuple[list[Shard], dict[str, str]]:
-    """Return the counted shards that are as they were counted, and why the others are not.
+    """Return the counted shards that exist unchanged, and why the others do not.
 
-    ShardsMissing if some are not and `allow_missing` is False; InvalidInput if there are none.
+    Raises ShardsMissing if some do not and `allow_missing` is False, and InvalidInput without any.
     """
     records = list(source.ledger())
     found = looked_for(records, run)
@@ -206,7 +206,7 @@ def present_shards(
 def _gathered(
     store: MomentStore, gathering: Gathering, present: Sequence[Shard]
 ) -> tuple[MomentStore, Ledger, dict[str, str]]:
-    """Count aside what is not counted there yet; the store, the ledger there, and bad shards."""
+    """Count shards aside that are not counted there; return store, ledger and bad shards."""
     known = gathering.store.ledger()
     done = set(known.counted([shard.url for shard in present]))
     lacking = [shard for shard in present if shard.url not in done]
@@ -226,7 +226,7 @@ def _gathered(
             known = Ledger({**known.tables, segment.reference.id: table_of(shards)})
             counted += len(shards)
         except ShardsAlreadyCounted as conflict:
-            # another rebase of the same lineage was quicker with these
+            # another rebase of the same lineage was faster with these
             again = [shard for shard in gathered.shards if shard.url not in conflict.urls]
             waiting.extendleft(reversed(gathering.bundles(again)))
             store = store.latest()

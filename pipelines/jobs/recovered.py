@@ -1,7 +1,7 @@
-"""Recovered: what was counted of shards whose content is gone, from other versions of the store.
+"""Recover the counts of shards whose content is gone, from other versions of the store.
 
-After a rollback a version may count content that was replaced or deleted since. No copy of that
-content is needed to take it away again: the commit that took it away before wrote its statistics.
+After a rollback a version may count content that was replaced or deleted since. Subtracting it
+needs no copy of that content, because the earlier subtraction stored its statistics.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def recovered(
 ) -> dict[ShardRecord, Segment]:
     """Copy the counts of shards to new segments, each from a segment that holds this shard alone.
 
-    Searches all stored versions, the latest first. `records` are those of the latest version;
-    shards that no segment of the same vocabulary holds alone are left out.
+    Searches all stored versions, the latest first. `records` are those of the latest version.
+    Shards that no segment of the same vocabulary holds alone are left out.
     """
     wanted = {record: _words_of(store, record) for record in records}
     found: dict[ShardRecord, Segment] = {}
@@ -43,7 +43,7 @@ def recovered(
 
 
 def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]:
-    """Words of the vocabulary with which a shard was counted, as a version names its segments."""
+    """Words of the vocabulary that counted a shard, by which a version names its segments."""
     ledger, parts = store.ledger(), store.commit.segments
     return tuple(
         words
@@ -53,7 +53,7 @@ def _words_of(store: MomentStore, record: ShardRecord) -> tuple[int | None, ...]
 
 
 def _alone(store: MomentStore) -> Iterator[SegmentReference]:
-    """Segments of one shard in any version, as the latest version would name them."""
+    """Segments of one shard in any version, named as in the latest version."""
     head = store.commit.lineage
     words = {head.basis: None, **{era.basis: era.words for era in head.eras}}
     seen = set[str]()
@@ -69,6 +69,6 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
 
 
 def _cut(lineage: Lineage) -> tuple[object, ...]:
-    """What two lineages share whose segments can be added up."""
+    """Identity that two lineages share if their segments can be added up."""
     halves = lineage.halves, lineage.halves_by_content
     return lineage.kind, lineage.row_blocks, lineage.codocuments, halves

@@ -1,4 +1,4 @@
-"""Refit: topics from the stored statistics, row block by row block."""
+"""Refit: fit topics to the stored statistics, row block by row block."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, eq=False)
 class TopicCoherences:
-    """Coherences of each topic from the stored co-document counts, over its top 10 words.
+    """Coherences of each topic over its top 10 words, from stored co-document counts.
 
-    by_key : (k,) float64 each, as `COHERENCES` names them
+    by_key : (k,) float64 each, by key of `COHERENCES`
     """
 
     by_key: Mapping[str, NDArray[np.float64]]
 
     @property
     def umass(self) -> NDArray[np.float64]:
-        """(k,) UMass; nearer to 0 is better."""
+        """(k,) UMass coherence; nearer to 0 is better."""
         return self.by_key["umass"]
 
     @property
     def npmi(self) -> NDArray[np.float64]:
-        """(k,) mean NPMI, -1 to 1."""
+        """(k,) mean NPMI, from -1 to 1."""
         return self.by_key["npmi"]
 
 
 @dataclass(frozen=True, eq=False)
 class WordPairs:
-    """How many documents contain some words, alone and in pairs.
+    """Numbers of documents that contain some words, alone and in pairs.
 
-    words : (m,) int64 core words, rising
+    words : (m,) int64 core words, increasing
     frequencies : (m,) float64, documents with the word
     together : (m, m) float64, documents with both
-    documents : all of them
+    documents : number of all documents
 
-    Documents are counted, or their weights summed.
+    Documents are counted, or their weights are added up.
     """
 
     words: NDArray[np.int64]
@@ -75,7 +75,7 @@ class WordPairs:
         topics: NDArray[np.float64],
         number: int,
     ) -> NDArray[np.float64]:
-        """(k,) of topics, given by their rows at `words`, that hold all their top words."""
+        """Return (k,) coherences of topics, given by their rows at `words`."""
         places = np.searchsorted(self.words, words)
         together = self.together[np.ix_(places, places)]
         top = TopWords.of(topics, self.frequencies[places], together, self.documents, number)
@@ -93,9 +93,10 @@ def refit(
 ) -> TopicModel:
     """Fit a model to a version of a store; the documents are not needed.
 
-    The three sweeps of `streaming_moments.fit_by` over the row blocks: the core for whitening, the
-    slices for the rotation or the whitened tensor, and the rows of the topics; then its rounds of
-    refinement over their pair counts, which are read once where memory holds them.
+    Makes the three sweeps of `streaming_moments.fit_by` over the row blocks: the core for
+    whitening, the slices for the rotation or the whitened tensor, and the rows of the topics.
+    Rounds of refinement over the pair counts follow. The counts are read once if they fit into
+    memory.
 
     Parameters
     ----------
@@ -106,28 +107,28 @@ def refit(
     alpha0 : float
         Sum of the Dirichlet parameters; 0 is the single-topic model.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     method : str
         Decomposition, as in `streaming_moments.fit_by`.
     seed : int
-        Of the random directions and starts of some methods.
+        Seed of random directions and starts of some methods.
     refine : int
-        Rounds, as in `streaming_moments.fit_by`.
+        Rounds of refinement, as in `streaming_moments.fit_by`.
 
     Raises
     ------
     NotIdentifiable
-        An empty store, fewer than k columns or positive eigenvalues, or a method that cannot tell
-        the topics apart.
+        The store is empty, there are fewer than k columns or positive eigenvalues, or the method
+        cannot separate the topics.
     BoundExceeded
-        The memory budget cannot hold the work.
+        The work does not fit into the memory budget.
     """
     options = TopicOptions(topics=n_topics, alpha0=alpha0, method=method, seed=seed, refine=refine)
     return refit_by(store, TopicModel, options, run)
 
 
 def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: Run) -> M:
-    """Fit any model of the registry to a version or a window of a store; errors as of `refit`."""
+    """Fit any model of the registry to a version or window of a store; errors as in `refit`."""
     require_kind_of(model, store)
     fitted = model.fit(refit_rows(store, model, options, run), options)
     if not isinstance(store, WindowedStore):
@@ -137,12 +138,12 @@ def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: 
 
 
 def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
-    """Refuse a model of other statistics than a store holds; the error names the right models."""
+    """Raise an error for a model of other statistics; the message names the right models."""
     foundation = store.layout.foundation
     if model.kind != foundation.kind:
         own = [one.name for one in models_of(foundation.kind)]
         raise InvalidInput(
-            f"model {model.name} is of statistics of kind {model.kind}, the store holds "
+            f"model {model.name} needs statistics of kind {model.kind}, but the store holds "
             f"{foundation.kind}; give --model {' or '.join(own)}"
         )
 
@@ -150,7 +151,7 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
 def refit_rows(
     store: StatisticsSource, model: type[Model], options: FitOptions, run: Run
 ) -> OnCluster:
-    """The rows that a refit reads, as memory allows; arguments and errors as of `refit_by`."""
+    """Rows that a refit reads, within memory; arguments and errors as in `refit_by`."""
     foundation, cluster = store.layout.foundation, run.cluster
     totals: Any
     held, joining = 2, 0
@@ -160,8 +161,8 @@ def refit_rows(
     else:
         if isinstance(store, WindowedStore) and store.window.half_life is not None:
             raise InvalidInput(
-                f"statistics of kind {foundation.kind} are whole numbers; leave out --half-life, "
-                "and choose days by --since and --until"
+                f"statistics of kind {foundation.kind} are whole numbers; leave out "
+                "--half-life, and choose days with --since and --until"
             )
         totals = store.totals()
         own = store if isinstance(store, WindowedStore) else store.commit
@@ -176,7 +177,7 @@ def refit_rows(
         held=held,
         joining=joining,
     )
-    # of other kinds halves are made of a block by each step that reads them
+    # for other kinds each step that reads a block makes its halves
     halves = model.compares_halves or not foundation.by_length
     return rows_by(plan, store, totals, run, kept=2, halves=halves)
 
@@ -184,7 +185,7 @@ def refit_rows(
 def rows_by(
     plan: RefitPlan, store: StatisticsSource, totals: Any, run: Run, kept: int, halves: bool = True
 ) -> OnCluster:
-    """Rows of a version as a plan keeps them; of halves pair counts too, if it keeps so many."""
+    """Rows of a version as a plan stores them, with pair counts of halves if they fit."""
     return rows_for(plan.work_bytes).of(
         store,
         totals,
@@ -211,7 +212,7 @@ def known_alpha0(rows: OnCluster, options: TopicOptions, run: Run) -> float:
 def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
     """Return the lengths of the documents of a version or a window of it, row by row.
 
-    NotIdentifiable if no document has three words.
+    Raises NotIdentifiable if no document has three words.
     """
     lengths = store.row_lengths()
     if not lengths.whole.C3:
@@ -229,7 +230,7 @@ def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
 
 
 def blocks_held(histogram: Lengths) -> int:
-    """Row blocks that reading one holds: a sum and what is read, or of floats one of integers too.
+    """Number of row blocks in memory while one is read.
 
     Examples
     --------
@@ -240,7 +241,7 @@ def blocks_held(histogram: Lengths) -> int:
 
 
 def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> TopicCoherences | None:
-    """Coherences of a model's topics on a version of a store; None without co-document counts."""
+    """Coherences of the topics of a model on a version; None without co-document counts."""
     if not store.codocuments:
         return None
     number = min(COHERENCE_WORDS, store.basis.core)
@@ -257,7 +258,7 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> TopicCohe
 
 
 def with_coherence(store: StatisticsSource, model: M, run: Run) -> M:
-    """The model with the coherence of its topics, where it has some and it is known."""
+    """Return the model with the coherence of its topics, if it can be computed."""
     topical: Any = model
     scores = None if model.scored is None else coherence(store, topical, run)
     scored: M = topical.with_coherence(**scores.by_key) if scores is not None else model
@@ -265,7 +266,7 @@ def with_coherence(store: StatisticsSource, model: M, run: Run) -> M:
 
 
 def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
-    """Document and co-document counts of some rising core words, from all row blocks."""
+    """Document and co-document counts of some increasing core words, from all row blocks."""
     frequencies = np.zeros(words.size)
     together = np.zeros((words.size, words.size))
     parts = rows.gathered("coherence", word_codocuments, words)
@@ -277,7 +278,7 @@ def count_pairs(rows: OnCluster, words: NDArray[np.int64]) -> WordPairs:
 def word_codocuments(
     statistics: Statistics, words: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[Any], NDArray[Any]]:
-    """Places of the block's words among `words`, their frequencies and co-document counts."""
+    """Positions of words of the block among `words`, with frequencies and co-document counts."""
     step = statistics.block.step
     places = np.flatnonzero(words % step == statistics.block.index)
     rows = words[places] // step

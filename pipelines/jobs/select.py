@@ -1,4 +1,4 @@
-"""Select: how good the topics of many models are, from one pass over the state."""
+"""Select: score the topics of many models in one pass over the statistics."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ from streaming_moments.statistics.counts.whitening import (
 )
 from streaming_moments.storage.operations.windows import StatisticsSource
 
-_ROW_COPIES = 3  # of the topic rows: the parts, joined, and the topics made of them
+_ROW_COPIES = 3  # copies of the topic rows: the parts, their union, and the topics
 
 
 def select(
@@ -84,13 +84,13 @@ def select(
     seed: int = 0,
     refine: int | Literal["auto"] = ROUNDS,
 ) -> Selection:
-    """Fit models of many numbers of topics and alpha0 to a version of a store; keep none.
+    """Fit models of many numbers of topics and alpha0 to a version of a store; store none.
 
-    What the numbers of topics share is done once: the core moments; for each alpha0 the whitening
-    for the most topics, whose leading columns whiten for fewer, and the evidence of the slices,
-    whose leading part is that for fewer topics (not for "feature"); the rows of many models in one
-    sweep over the blocks, as many as memory allows; the pair counts as refinement reads them; the
-    co-document counts of all top words. The same models as of `refit`.
+    Shared work is done once: the core moments; for each alpha0 the whitening for the most topics,
+    whose leading columns whiten for fewer; and the evidence of the slices, whose leading part
+    serves fewer topics (not for "feature"). One sweep over the blocks makes the rows of as many
+    models as fit into memory. It also reads the pair counts for refinement and the co-document
+    counts of all top words. The models equal those of `refit`.
 
     Parameters
     ----------
@@ -99,30 +99,30 @@ def select(
     topics : sequence of int
         Numbers of topics.
     alphas : sequence of float or "auto"
-        Sums of the Dirichlet parameters; "auto" is that under which pairs held out are likeliest
-        with the middle one of the numbers of topics, as a wrong number hardly misleads it.
+        Sums of the Dirichlet parameters. "auto" has the best held-out log-likelihood with the
+        middle number of topics, because a wrong number hardly affects it.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     method : str
         Decomposition, as in `streaming_moments.fit_by`.
     seed : int
-        Of the random directions and starts of some methods.
+        Seed of random directions and starts of some methods.
     refine : int or "auto"
-        Rounds of refinement of each model; "auto" takes for each those after which pairs held out
-        are likelier by no more.
+        Rounds of refinement of each model. "auto" stops for each when the held-out log-likelihood
+        no longer rises.
 
     Returns
     -------
     Selection
-        What cannot be fitted says why.
+        Candidates; one that cannot be fitted has the reason.
 
     Raises
     ------
     NotIdentifiable, BoundExceeded
-        None can be fitted.
+        No candidate can be fitted.
     InvalidInput
-        No number of topics, or one below 1; no alpha0, or one out of range; rounds below 0, or
-        "auto" of a store without halves.
+        A number of topics or an alpha0 is missing or out of range, rounds are below 0, or "auto" is
+        given for a store without halves.
     """
     started = time.perf_counter()
     decomposition_called(method, seed)
@@ -173,7 +173,7 @@ def select(
 
 @dataclass(frozen=True, eq=False)
 class _Refining:
-    """Rows of the pair counts, how many rounds every model is refined on them, and of halves."""
+    """Rows of the pair counts, the rounds of each model, and those of halves."""
 
     pairs: Rows
     halves: HalfRows | None
@@ -181,7 +181,7 @@ class _Refining:
     seed: int
 
     def __call__(self, model: Any) -> tuple[Any, float]:
-        """Handle of the model refined and held against halves, and the seconds that it took."""
+        """Handle of the refined model with its held-out scores, and the seconds."""
         started, rounds = time.perf_counter(), self.rounds
         if rounds == "auto":
             assert self.halves is not None
@@ -193,7 +193,7 @@ class _Refining:
 
 
 def require_halves(store: StatisticsSource, auto: Sequence[str]) -> None:
-    """Refuse `auto` options for a store without halves; the error says what to give instead."""
+    """Raise InvalidInput for `auto` options of a store without halves, with the remedy."""
     if auto and not store.halves:
         flags = " and ".join(f"--{name}" for name in auto)
         raise InvalidInput(
@@ -206,7 +206,7 @@ def require_halves(store: StatisticsSource, auto: Sequence[str]) -> None:
 def whiten_most(
     parts: Sequence[NDArray[Any]], lengths: Lengths, basis: Basis, topics: Sequence[int], form: Form
 ) -> tuple[Whitening | None, int]:
-    """Whitening for the most of some rising numbers of topics, and the positive eigenvalues."""
+    """Whitening for the most of some increasing numbers of topics, and the positive eigenvalues."""
     return whiten_most_of(CoreMoments.joined(parts, lengths), basis, topics, form)
 
 
@@ -227,7 +227,7 @@ def _planned(
     held: int,
     refine: int | Literal["auto"],
 ) -> tuple[RefitPlan, dict[int, StreamingMomentsError]]:
-    """The plan for the most topics that basis and memory allow, and what the others lack."""
+    """Plan for the most topics within basis and memory, and the reason for the others."""
     plans: list[RefitPlan] = []
     refused: dict[int, StreamingMomentsError] = {}
     for k in numbers:
@@ -256,7 +256,7 @@ def _planned(
 def _whitened(
     rows: OnCluster, numbers: Sequence[int], forms: Sequence[Form]
 ) -> list[tuple[Future[Any], int]]:
-    """For each form the whitening, on the workers, and the positive eigenvalues."""
+    """For each form, the whitening on the workers, and the positive eigenvalues."""
     cores = rows.each("reading row blocks", core_rows)
     spaces: list[tuple[Future[Any], int]] = []
     if not rows.whole_core:
@@ -265,7 +265,7 @@ def _whitened(
             whitening, positive = whiten_most_of(core, rows.basis, numbers, form)
             spaces.append((rows.shared(whitening), positive))
         return spaces
-    # one after another: each holds the core moments twice
+    # one after another, because each holds the core moments twice
     for form in forms:
         most = rows.once(
             "whitening", whiten_most, cores, rows.lengths.whole, rows.basis, numbers, form
@@ -284,9 +284,9 @@ def _models(
     seed: int,
     refining: _Refining,
 ) -> Iterator[tuple[int, Fitted | StreamingMomentsError]]:
-    """The models of one form, of rising numbers of topics."""
+    """Models of one form, for increasing numbers of topics."""
     most = numbers[-1]
-    # the slice of the widest gap is another one for each number of topics
+    # the slice of the widest gap differs for each number of topics
     gathered = {
         k: rows.summed(
             *("whitened slices", leading_evidence, whitened, k, method),
@@ -294,7 +294,7 @@ def _models(
         )
         for k in (numbers if decomposition_called(method).needs_slices else [most])
     }
-    # the largest first: they take longest
+    # the largest first, because they take longest
     falling = numbers[::-1]
     solved: list[Future[Any]] = rows.calls(
         "rotations",
@@ -304,7 +304,7 @@ def _models(
         in_flight=rows.run.cluster.workers * plan.solves_in_flight,
     )
     del gathered
-    # directions and models stay where they are: only what is said of them comes here
+    # directions and models stay on the workers; only their descriptions come here
     refusals: list[str] = rows.calls("rotations", refusal_of, [(one,) for one in solved])
     ready: dict[int, Future[Any]] = {}
     for k, one, refusal in zip(falling, solved, refusals, strict=True):
@@ -331,11 +331,11 @@ def _models(
 
 
 def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers of topics whose rows fit into memory together."""
+    """Groups of numbers of topics whose rows fit into memory together."""
     if not numbers:
         return
     column = 8 * _ROW_COPIES * rows.basis.n_words
-    # the plan has room for the rows of the largest model twice; more where memory is left
+    # the plan includes the rows of the largest model twice; more fit if memory is left
     room = max(2 * numbers[-1], (rows.run.cluster.memory - plan.peak_bytes) // column)
     group: list[int] = []
     for k in numbers:
@@ -347,7 +347,7 @@ def _groups(rows: OnCluster, plan: RefitPlan, numbers: Sequence[int]) -> Iterato
 
 
 def _pairs(rows: OnCluster, store: StatisticsSource, models: Sequence[Fitted]) -> WordPairs | None:
-    """Counts of all top words of all models; None where the store keeps none."""
+    """Counts of all top words of all models; None if the store has none."""
     if not store.codocuments or store.basis.core < 2:
         return None
     return count_pairs(rows, np.unique(np.concatenate([model.words for model in models])))

@@ -1,4 +1,4 @@
-"""Select states: which numbers of states, components or communities halves of the records tell."""
+"""Select states: compare numbers of states, components or communities by halves of the records."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ M = TypeVar("M", bound=Model)
 
 
 def model_selected(store: StatisticsSource) -> Any | None:
-    """The model whose numbers of states are compared on a store; None where these are topics.
+    """Return the model whose numbers of states are compared on a store; None for topics.
 
     Raises
     ------
     InvalidInput
-        The store is of a table, or of a kind of which no model can be compared.
+        The store is of a table, or of a kind without a comparable model.
     """
     foundation = store.layout.foundation
     own = models_of(foundation.kind)
@@ -51,12 +51,12 @@ def model_selected(store: StatisticsSource) -> Any | None:
 def select_states(
     store: StatisticsSource, model: Any, tried: Sequence[FitOptions], run: Run
 ) -> Selection:
-    """Hold what each half of the records has against models of the other; keep none.
+    """Score each half of the records under models of the other half; store no model.
 
-    Each of `tried`, `Options` of a model that `compares_states`, is a candidate, and one that
-    cannot be fitted says why. InvalidInput with nothing to try, for a model that is not compared
-    so, or for a store of another kind, without halves or with sketches alone; NotIdentifiable or
-    BoundExceeded where none can be fitted.
+    Each of `tried`, `Options` of a model with `compares_states`, is a candidate. One that cannot be
+    fitted has the reason. Raises InvalidInput without candidates, for other models, and for a store
+    of another kind, without halves or with sketches alone. Raises NotIdentifiable or BoundExceeded
+    if no candidate can be fitted.
     """
     started = time.perf_counter()
     require_kind_of(model, store)
@@ -64,14 +64,14 @@ def select_states(
         *others, last = (one.name for one in MODELS.values() if compares_states(one))
         known = f"{', '.join(others)} and {last}"
         raise InvalidInput(
-            f"numbers of states are compared of models {known}, not of {model.name}; of topics use "
-            "`select`, of others refit some and compare their scores"
+            f"numbers of states are compared for models {known}, not for {model.name}; for "
+            "topics use `select`, for others refit some and compare their scores"
         )
     if not store.halves:
         raise InvalidInput(
-            "the store has no halves of the records, so nothing can be held out; "
-            "create it without --no-halves, or compare what `streaming-moments transform` says of "
-            "shards that are not counted"
+            "the store has no halves of the records, so nothing can be held out; create it "
+            "without --no-halves, or compare the results of `streaming-moments transform` for "
+            "uncounted shards"
         )
     if not tried:
         raise InvalidInput("give at least one number of states")
@@ -106,7 +106,7 @@ def select_states(
 
 
 def with_held_out(store: StatisticsSource, model: M, options: FitOptions, run: Run) -> M:
-    """A model of a store with what halves say of it, where they say anything."""
+    """Return a model of a store with its scores by halves, if there are some."""
     kept: Any = model
     if getattr(kept, "held_out", True) is not None:
         return model

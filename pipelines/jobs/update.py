@@ -36,15 +36,15 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """The result of an update.
+    """Result of an update.
 
     store : at the last commit
-    counted, already : shards counted now, and before
+    counted, already : numbers of shards counted now and before
     documents, tokens, outside : documents and vocabulary tokens counted now, and other tokens
-    bad : shards left out because they cannot be read
+    bad : shards left out because they are unreadable
     replaced : shards that had been counted with other content, which was subtracted
     copies : shards counted now whose content is counted under another name as well, with that name
-    forgotten : shards left out because they were forgotten or purged, each with which of both
+    forgotten : shards left out, each with "forgotten" or "purged" as the reason
     """
 
     store: MomentStore
@@ -70,47 +70,48 @@ def update(
     include_forgotten: bool = False,
     others_again: bool = False,
 ) -> UpdateResult:
-    """Count the shards that were not counted before, but for those that were forgotten.
+    """Count the shards that were not counted before, except forgotten ones.
 
-    Shards go in groups, each a commit: tasks of one large shard or many small ones add to sums
-    that stay on the workers, then one task for each row block adds these up and writes it. A crash
-    loses at most the open group.
+    Shards form groups, each with a commit. Tasks of one large shard or many small ones add to sums
+    that stay on the workers. Then one task for each row block adds these up and writes them. A
+    crash loses at most the open group.
 
     Parameters
     ----------
     store : MomentStore
         The store; its latest version is extended.
     shards : sequence of Shard
-        As `list_shards` gives them.
+        Shards from `list_shards`.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     skip_bad_shards : bool
-        Commit the others when some cannot be read, find no room in the sums of the store, or hold
-        pieces of sequences that overlap what is counted, and record those; else stop.
+        Leave out and record bad shards, and commit the others; otherwise stop. A shard is bad if it
+        is unreadable, would make a sum overflow, or has pieces of sequences that overlap counted
+        ones.
     plan : UpdatePlan, optional
-        How memory is divided; by default as the cluster's budget allows.
+        How memory is divided; by default from the budget of the cluster.
     old : sequence of Shard, optional
-        Old content of counted shards that have new content, which replaces it in one commit;
-        what a segment of any version holds alone need not be given. With None such shards are an
-        error.
+        Old content of changed shards, which new content replaces in one commit. It is not needed if
+        a segment of any version holds the shard alone. With None changed shards are an error.
     unique : bool
-        Whether a shard whose content is counted under another name is a bad one.
+        Whether a shard whose content is counted under another name is bad.
     include_forgotten : bool
-        Count shards that were forgotten or purged as well; they are forgotten no longer then.
+        Count forgotten and purged shards as well, and remove them from the list of forgotten ones.
     others_again : bool
-        Whether all other shards of a segment are counted again where old content is found in no
-        other way; else that is an error.
+        Whether to recount all other shards of a segment if there is no other way to find old
+        content; otherwise that is an error.
 
     Raises
     ------
     BoundExceeded
-        The memory budget cannot hold the work.
+        The work does not fit into the memory budget.
     SumExceeded
-        The store has no room for a shard: it names the shard. Groups before it are committed.
+        A sum of the store would overflow; the message names the shard. Earlier groups are
+        committed.
     ShardError, InvalidInput
-        Shards that cannot be read, or changed since they were counted: all of the group. Groups
-        before it are committed, and the error says how many shards these were. Or one within a
-        folder that is counted, or a folder of a counted one.
+        Shards are unreadable or changed since they were counted; the message names all of the group
+        and counts the shards of committed groups. Or a shard is within a counted folder, or a
+        folder of a counted one.
     ShardsForgotten
         The new content of a counted shard was forgotten.
     StoreError
@@ -130,7 +131,7 @@ def update(
         compared = replace(compared, new=left)
     result = UpdateResult(store, 0, compared.same, 0, 0, 0, (), forgotten=forgotten)
     if compared.new or compared.changed:
-        # what counts is loaded by who has something to count
+        # imported here so that an update without new shards starts faster
         from streaming_moments.pipelines.aggregation.aggregation import gathering_on
 
         with gathering_on(store, run, plan) as gathering:
@@ -159,13 +160,13 @@ def _updated(
         strict = replace(gathering, keep_going=False)
         store = replace_changed(strict, changed, old, unique, again, others_again)
         result = replace(result, store=store, replaced=len(changed))
-    # a group is of one day, so that a refit can choose among days
+    # a group has one day, so that a refit can choose among days
     gathering, undated = with_days(gathering, compared.new)
     left_out = {error.url for error in undated}
     readable = [shard for shard in compared.new if shard.url not in left_out]
     waiting = gathering.bundles(by_days(readable, gathering.dates))
     result = _committed(result, Gathered(None, (), undated))
-    # a group whose pieces overlap, or whose sums find no room, is read again in halves first
+    # a group with overlapping pieces, or too large for the sums, is read again in halves first
     reading = [(gathering, waiting)]
     while reading:
         gathering, waiting = reading[-1]
@@ -193,12 +194,12 @@ def _updated(
 def _commit_group(
     result: UpdateResult, waiting: deque[Bundle], gathering: Gathering, total: int, again: bool
 ) -> tuple[UpdateResult, Sequence[Shard]]:
-    """Gather and commit one group; shards another writer has counted meanwhile are left to it.
+    """Count and commit one group, without shards that another writer counted meanwhile.
 
-    So are shards that are found to be forgotten, maybe meanwhile.
+    Shards that were forgotten, perhaps meanwhile, are left out, too.
 
-    Shards of which pieces overlap, or for whose sums there is no room, are returned to be read in
-    smaller groups; one alone is bad.
+    Returns shards with overlapping pieces, or too many counts for the sums, to be read in smaller
+    groups. A shard alone is bad.
     """
     from streaming_moments.pipelines.aggregation.group_runner import Gathered, gather_group
 
@@ -222,11 +223,11 @@ def _commit_group(
         bad, apart = gathered.bad, gathered.shards
         if len(apart) == 1:
             bad, apart = (*bad, ShardError(apart[0].url, overlap.reason)), ()
-        # of two that overlap the same one is counted, whichever was read first
+        # of two overlapping shards the same one counts, whichever was read first
         return _committed(result, Gathered(None, (), bad)), sorted(apart, key=lambda one: one.url)
     except (ShardsAlreadyCounted, CopiesCounted, ShardsForgotten) as conflict:
         store = result.store.latest()
-        # copies of what another writer has counted are found again as they are read
+        # copies of shards that another writer counted are found again as they are read
         counted = conflict.urls if isinstance(conflict, ShardsAlreadyCounted) else ()
         _require_same(store, gathered, counted)
         forgotten = conflict.reasons if isinstance(conflict, ShardsForgotten) else ()
@@ -239,7 +240,7 @@ def _commit_group(
             already=result.already + len(counted),
             forgotten=(*result.forgotten, *forgotten),
         )
-        # what cannot be read is not read again
+        # unreadable shards are not read again
         return _committed(result, replace(gathered, segment=None, shards=())), ()
 
 
@@ -254,7 +255,7 @@ def _without_room(
     bad: tuple[ShardError, ...],
     full: SumExceeded,
 ) -> tuple[UpdateResult, Sequence[Shard]]:
-    """What comes of a group for whose sums there is no room: smaller groups, or one bad shard."""
+    """Divide a group that is too large for the sums into smaller ones; one shard alone is bad."""
     from streaming_moments.pipelines.aggregation.group_runner import Gathered
 
     if not shards:
@@ -272,7 +273,7 @@ def _without_room(
 def _stopped(
     error: ShardError | InvalidInput | SumExceeded, counted: int
 ) -> ShardError | InvalidInput | SumExceeded:
-    """The error, with what was done before it."""
+    """Return the error with the number of committed shards."""
     done = f"{counted} shards before it are counted and committed; the same command continues there"
     if isinstance(error, ShardError):
         return ShardError(error.url, f"{error.reason}; {done}")
@@ -281,10 +282,10 @@ def _stopped(
 
 
 def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -> None:
-    """Refuse shards of which the other writer has counted other content."""
+    """Raise an error for shards that the other writer counted with other content."""
     records = gathered.segment.shards if gathered.segment else ()
     mine = {record.url: record.fingerprint for record in records}
-    # of a file that grows the other may have counted less, or more: the next update goes on there
+    # of a growing file the other writer may have counted less or more; the next update continues
     counted = ((url, store.ledger().find(url)) for url in urls if first_byte(url) is None)
     changed = [
         (record, mine[url])
@@ -302,9 +303,9 @@ def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
     )
     more = f"; and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
     return InvalidInput(
-        f"{len(changed)} counted shards have new content: {lines}{more}; put the old content back, "
-        "give new content a new name, or count it instead with --replace, and the old content "
-        "with --old URL where no segment holds it alone"
+        f"{len(changed)} counted shards have new content: {lines}{more}. Put the old content "
+        "back, or give new content a new name. Or count it instead with --replace, and give "
+        "the old content with --old URL if no segment holds it alone"
     )
 
 

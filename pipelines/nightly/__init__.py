@@ -1,4 +1,4 @@
-"""The nightly run: its configuration, its gates, and the report, page and metrics it leaves."""
+"""The nightly run: its configuration, its gates, and its report, page and metrics."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Judging: which of some models is taken."""
+"""Choose the model of a night among candidates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Chosen:
 
     model : topics with their coherence, or states with their held-out log-likelihood
     tried : all candidates that were compared
-    why : reason for the choice; empty where nothing was compared
+    why : reason for the choice; empty if nothing was compared
     """
 
     model: Any
@@ -36,11 +36,11 @@ class Chosen:
 
 
 def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
-    """The whole store, or the days at its end that are asked for."""
+    """Return the whole store, or the last days that the configuration selects."""
     since = None
     if section.window_days is not None:
         days = [part.dates.last for part in store.commit.segments if part.dates is not None]
-        if days:  # without any, the window says what is lacking
+        if days:  # if there are none, the window raises an error with the reason
             since = date.fromordinal(max(1, max(days).toordinal() - section.window_days + 1))
         else:
             since = datetime.now(UTC).date()
@@ -49,19 +49,19 @@ def source_of(store: MomentStore, section: RefitSection) -> StatisticsSource:
 
 
 def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> Chosen:
-    """Fit the model that `select` chooses among all pairs of k and alpha0, and `auto` options.
+    """Fit the best model of all pairs of k and alpha0, with `auto` options resolved.
 
-    It compares the held-out log-likelihood of word pairs where the statistics keep halves of the
-    documents, else the mean NPMI; for states that of held-out triples. InvalidInput if several are
-    to be compared without co-document counts, or an option is auto without halves. If none can be
-    fitted, NotIdentifiable or BoundExceeded says why.
+    If the statistics have halves of the documents, it compares the held-out log-likelihood of word
+    pairs, for states of triples. Otherwise it compares the mean NPMI. Raises InvalidInput if
+    several models need missing co-document counts, or an option is auto without halves. Raises
+    NotIdentifiable or BoundExceeded if no model can be fitted.
     """
     if not section.topical:
         return _chosen_states(source, section, run)
     if section.auto and not source.halves:
         keys = " and ".join(section.auto)
         raise InvalidInput(
-            "the store keeps no halves of the documents, by which auto chooses; give a number to "
+            "the store has no halves of the documents, which auto needs; give a number for "
             f"{keys} in [refit], or rebase the store with halves"
         )
     pairs = list(product(section.topics, section.alpha0))
@@ -70,8 +70,9 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
     if len(pairs) > 1:
         if not source.codocuments:
             raise InvalidInput(
-                f"{len(pairs)} models cannot be compared, as the store keeps no co-document "
-                "counts; give one number of topics and one alpha0, or create a store with them"
+                f"{len(pairs)} models cannot be compared, because the store has no co-document "
+                "counts; give one number of topics and one alpha0, or create a store with "
+                "these counts"
             )
         selection = select(
             source,
@@ -85,7 +86,7 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
         tried = selection.candidates
         best = selection.taken or next(one for one in tried if not one.refusal)
         why = selection.why or (
-            f"the most coherent, as no pairs are held out: {best.n_topics} topics, "
+            f"the most coherent, because there are no held-out pairs: {best.n_topics} topics, "
             f"alpha0 {best.alpha0:g}"
         )
         run.tell(why)

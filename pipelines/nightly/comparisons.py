@@ -1,4 +1,4 @@
-"""Comparisons: the numbers of topics that nights have tried, as their reports tell."""
+"""Comparisons of numbers of topics in the reports of earlier nights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRIED: TypeAdapter[tuple[Candidate, ...]] = TypeAdapter(tuple[Candidate, ...])
 def latest_comparison(folder: Folder, store: str) -> tuple[int, Selection] | None:
     """Return version and models of the latest comparison of several models in the last 30 runs.
 
-    Arguments as of `read_history`.
+    Arguments as in `read_history`.
     """
     written = [name for name in folder.names("") if name.startswith("night-")]
     for name in [one for one in written if one.endswith(".json")][: -MOST_NIGHTS - 1 : -1]:

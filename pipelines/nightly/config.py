@@ -1,4 +1,4 @@
-"""Configuration of the nightly run: a TOML file, checked key by key before anything runs."""
+"""Configuration of the nightly run: a TOML file, validated key by key before anything runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from streaming_moments.storage.formats import ReadLimits
 
 @dataclass(frozen=True, config=STRICT)
 class CreateSection(KindOptions, CountingOptions, PilotOptions):
-    """How the store is made on the first night; keys as the options of `create`."""
+    """Options for creating the store on the first night; keys as the options of `create`."""
 
     @field_validator("*")
     @classmethod
@@ -71,22 +71,22 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
 
     @property
     def sketches(self) -> bool:
-        """Whether sketches are asked for where words as few would be kept whole without."""
+        """Whether the section requests sketches where few words would be stored whole."""
         return self.sketch_columns is not None and self.sketch_columns <= WHOLE
 
     @property
     def shape(self) -> KindOptions:
-        """What is counted of any kind."""
+        """Options of the kind of data."""
         return cast("KindOptions", self._of(KindOptions))
 
     @property
     def counting(self) -> CountingOptions:
-        """What a document is."""
+        """Options that define a document."""
         return cast("CountingOptions", self._of(CountingOptions))
 
     @property
     def pilot(self) -> PilotOptions:
-        """How vocabulary and basis are made."""
+        """Options of vocabulary and basis."""
         return cast("PilotOptions", self._of(PilotOptions))
 
     def _of(self, options: Any) -> Any:
@@ -95,7 +95,7 @@ class CreateSection(KindOptions, CountingOptions, PilotOptions):
 
 @dataclass(frozen=True, config=STRICT)
 class UpdateSection:
-    """How new shards are counted."""
+    """Options for counting new shards."""
 
     skip_bad_shards: bool = True
     unique: bool = False
@@ -112,7 +112,7 @@ class UpdateSection:
 
 @dataclass(frozen=True, config=STRICT)
 class RebaseSection:
-    """From which drift on words and basis are made anew; what is not given never is a reason."""
+    """Bounds of drift above which a night rebases; a bound that is not given does not apply."""
 
     min_captured: Share | None = None
     max_outside_share: Share | None = None
@@ -122,17 +122,17 @@ class RebaseSection:
 
     @property
     def bounds(self) -> DriftBounds:
-        """The drift that is allowed."""
+        """The bounds of drift."""
         return DriftBounds(self.min_captured, self.max_outside_share, None, self.max_pair_distance)
 
 
 @dataclass(frozen=True, config=STRICT)
 class GrowthSection:
-    """From which share of tonight's tokens outside the vocabulary words are added, and how many.
+    """Share of new tokens outside the vocabulary above which words are added, and how many.
 
-    The share must also be larger by `outside_rise` than that of what was counted before, where
-    anything was: a vocabulary that never had those words lacks them every night. No words are added
-    to a vocabulary that has `most_words`.
+    The share must also exceed that of the counted documents by `outside_rise`, if there are any. A
+    vocabulary that always lacked these words lacks them every night. A vocabulary of `most_words`
+    gets no more words.
     """
 
     enabled: bool = True
@@ -142,14 +142,14 @@ class GrowthSection:
     most_words: Count | None = None
 
 
-# Of a night that says nothing of it: nobody watches how large the vocabulary gets.
+# Defaults of a night without this section, where no one watches the size of the vocabulary.
 _GROWTH = GrowthSection(outside_rise=0.02)
-MOST_TIMES = 2  # as many words as the store was asked for
+MOST_TIMES = 2  # relative to the vocabulary size that the store was created with
 
 
 @dataclass(frozen=True, config=STRICT)
 class ClusterSection:
-    """Where it runs, as the options of every command."""
+    """Options of the cluster, as those of every command."""
 
     scheduler: ShardUrl | None = None
     workers: Number = 0
@@ -161,40 +161,40 @@ class ClusterSection:
 
 @dataclass(frozen=True, config=STRICT)
 class MetricsSection:
-    """Where the metrics of each run are written: a local file that the node exporter reads."""
+    """Local file for the metrics of each run, which the node exporter reads."""
 
     textfile: Annotated[str, AfterValidator(collected)]
 
 
 @dataclass(frozen=True, config=STRICT)
 class NightlyConfig:
-    """All that a nightly run is told.
+    """All options of a nightly run.
 
     Parameters
     ----------
     store : str
         URL of the store.
     shards : tuple of str
-        Patterns of shards; those that match nothing yet are no error.
+        Patterns of shards; a pattern without matches is no error.
     output : str
         URL of the folder for reports.
     refit : RefitSection
         Topics, alpha0 and method.
     create : CreateSection, optional
-        How the store is made if there is none; without it that is an error.
+        Options for creating the store; without them a missing store is an error.
     update, rebase, gates, cluster : sections
-        The other steps; without [rebase] there never is one.
+        Options of the other steps; without [rebase] no night rebases.
     growth : GrowthSection, optional
-        When words are added; without [growth] where the share of tokens outside the vocabulary is
-        above 5% and has risen by 2 points, until there are twice the words that were asked for.
+        When words are added. Without [growth]: if the share of tokens outside the vocabulary is
+        above 5% and has risen by 2 points, up to twice the requested vocabulary size.
     metrics : MetricsSection, optional
-        Where metrics are written; without [metrics] there are none.
+        File for the metrics; without [metrics] no file is written.
     tag : str
-        The tag that stands for the published model.
+        Tag of the published model.
     lock_expiry : timedelta
-        After so long without a word a run counts as dead, and the next takes over.
+        A run without a sign of life for this time counts as dead, and the next run takes over.
     wait : timedelta
-        For how long another run is waited for, such as a turn of a service that counts.
+        How long to wait for another run, such as a counting cycle of a service.
     sample_documents : bool
         Whether report and page show a few lines of a document of each topic.
     storage_options : mapping
@@ -220,7 +220,7 @@ class NightlyConfig:
 
     @property
     def growing(self) -> GrowthSection | None:
-        """When words are added; None where they never are."""
+        """When words are added; None if never."""
         family, section = self.refit.family, self.growth or _GROWTH
         adds = KINDS[family.kind].adds_words and family is not LatentTree
         return section if section.enabled and adds else None
@@ -232,57 +232,59 @@ class NightlyConfig:
         kind = refit.family.kind
         for name, section in (("rebase", self.rebase), ("growth", self.growth)):
             if section is not None and not KINDS[kind].adds_words:
-                raise ValueError(f"[{name}] is of documents, not of kind {kind}; leave it out")
+                raise ValueError(f"[{name}] applies to documents, not to kind {kind}; leave it out")
         if self.growth is not None and refit.family is LatentTree:
-            raise ValueError("[growth] is of words, not of categories; leave it out, or [rebase]")
+            raise ValueError(
+                "[growth] applies to words, not to categories; leave it out, or [rebase]"
+            )
         if made is None:
             return self
         if made.kind != kind:
             raise ValueError(
-                f"[refit] model {refit.model!r} is of statistics of kind {kind}, and [create] "
+                f"[refit] model {refit.model!r} needs statistics of kind {kind}, and [create] "
                 f"kind is {made.kind!r}"
             )
         several = len(refit.topics) * len(refit.alpha0) > 1
         if several and not refit.topical and not made.halves:
             raise ValueError(
-                "[refit] topics and alpha0 are several, and cannot be compared with [create] "
-                "halves = false"
+                "[refit] compares several topics or alpha0, which needs halves; give one of "
+                "each, or leave out [create] halves = false"
             )
-        # without halves the spectrum tells the components of rows
+        # without halves the spectrum decides the number of components of rows
         if refit.auto and refit.family.holds_out not in ("", "rows") and not made.halves:
             key, word = next(iter(refit.auto.items()))
             raise ValueError(
-                f"[refit] {key} is {word}, which halves of the records tell; give a "
-                "number, or leave out [create] halves = false"
+                f"[refit] {key} is {word}, which needs halves of the records; give a number, or "
+                "leave out [create] halves = false"
             )
         held_out = ", ".join(self.gates.held_out)
         if held_out and not made.halves:
             raise ValueError(
-                f"[gates] {held_out}: nothing is held out with [create] halves = false; leave out "
-                "one of them"
+                f"[gates] {held_out}: needs held-out data; leave it out, or [create] halves = false"
             )
         whole = refit.family.holds_out in ("triples", "edges")
         if (held_out or several) and whole and made.sketches:
             what = f"[gates] {held_out}" if held_out else "[refit] topics and alpha0"
             raise ValueError(
-                f"{what}: no {refit.family.holds_out} are held out of sketches; leave out "
-                f"[create] sketch_columns, as up to {WHOLE} words or symbols are kept whole"
+                f"{what}: sketches have no held-out {refit.family.holds_out}; leave out "
+                f"[create] sketch_columns, because up to {WHOLE} words or symbols are stored "
+                "whole"
             )
         if not made.codocuments and several:
             raise ValueError(
-                "[refit] topics and alpha0 are several, and cannot be compared with [create] "
-                "codocuments = false"
+                "[refit] compares several topics or alpha0, which needs co-document counts; "
+                "give one of each, or leave out [create] codocuments = false"
             )
         if not made.codocuments and self.gates.coherences:
             raise ValueError(
-                f"[gates] {', '.join(self.gates.coherences)}: no coherence is known with [create] "
-                "codocuments = false; leave out one of them"
+                f"[gates] {', '.join(self.gates.coherences)}: needs co-document counts; leave it "
+                "out, or [create] codocuments = false"
             )
         dated = refit.window_days is not None or refit.half_life_days is not None
         if dated and made.date_column is None and made.date_pattern == NO_PATTERN:
             raise ValueError(
-                f"[refit] window_days and half_life_days need dates, and [create] date_pattern is "
-                f'"{NO_PATTERN}"'
+                "[refit] window_days and half_life_days need dates, but [create] date_pattern "
+                f'is "{NO_PATTERN}"'
             )
         return self
 
@@ -293,14 +295,14 @@ def read_config(path: str | Path) -> NightlyConfig:
     Raises
     ------
     InvalidInput
-        The file cannot be read, is not TOML, or has keys that are unknown, missing or of a wrong
-        value: names each with its section, an unknown one with the nearest known.
+        The file is unreadable or not TOML, or keys are unknown, missing or have wrong values. The
+        message names each key with its section, and suggests the nearest known key.
     """
     return read_toml(NightlyConfig, path)
 
 
 def config_of(content: Mapping[str, Any], where: str) -> NightlyConfig:
-    """Make the configuration of the content of a TOML file; errors as `read_config`.
+    """Make the configuration from the content of a TOML file; errors as in `read_config`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Measures: numbers of a night's model, one row each, by which its publication may be refused."""
+"""Measures of a night's model; a gate bounds one and may reject the model."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _Perplexity = Annotated[float, Field(ge=1)]
 
 @dataclass(frozen=True, eq=False)
 class Night:
-    """What is known when a model is judged.
+    """Values for judging a model.
 
-    model : the night's, with its coherence or held-out values
+    model : model of the night, with its coherence or held-out values
     published : the model published before; None on the first night
-    drift : of the night
+    drift : drift of the night
     """
 
     model: Any
@@ -44,14 +44,14 @@ class Night:
 
 
 class Better(Enum):
-    """Which values a bound admits, and whether it admits an unknown one."""
+    """Which values a bound accepts, and whether it accepts an unknown value."""
 
-    LESS = "at most the bound; an unknown value is refused"
-    LESS_THAN_BEFORE = "at most the bound; an unknown value is admitted, as on a first night"
-    MORE = "at least the bound; an unknown value is admitted where the bound is 0"
+    LESS = "at most the bound; an unknown value is rejected"
+    LESS_THAN_BEFORE = "at most the bound; an unknown value is accepted, as on a first night"
+    MORE = "at least the bound; an unknown value is accepted if the bound is 0"
 
     def holds(self, value: float | None, bound: float) -> bool:
-        """Whether a bound admits a value."""
+        """Whether a bound accepts a value."""
         if self is Better.MORE:
             return not bound if value is None else value >= bound
         if value is None:
@@ -63,12 +63,12 @@ class Better(Enum):
 class Measure:
     """A number of a night's model, and the key of `[gates]` that bounds it.
 
-    name : as reports and refusals print it, with its unit
+    name : name in reports and messages, with its unit
     bound : type of its bound, as the configuration checks it
-    of : computes its value; None where it is unknown
-    known : whether the requested model has it
-    default : bound without one in the configuration; if None, the measure is not judged
-    held_out : whether it needs held-out records, so that the store must keep halves apart
+    of : computes its value; None if it is unknown
+    known : whether the requested model has this value
+    default : bound without one in the configuration; None judges nothing
+    held_out : whether it needs held-out records, and so a store with halves
     coherence : whether it needs co-document counts
     """
 
@@ -90,7 +90,7 @@ def _coherence_drop(night: Night, key: str) -> float | None:
 
 
 def _held_out_drop(night: Night) -> float | None:
-    """Of a pair of words, or a triple; None where nothing is held out, or it is of other words."""
+    """Drop of the held-out log-likelihood of a pair or triple; None if it cannot be compared."""
     model, published = night.model, night.published
     if published is None or published.vocabulary != model.vocabulary:
         return None
@@ -101,7 +101,7 @@ def _held_out_drop(night: Night) -> float | None:
 
 
 def _move(night: Night) -> float | None:
-    """Of the mean of a cluster, at most; None where there are none, or of rows of another width."""
+    """Largest move of the mean of a cluster; None without clusters or if the width changed."""
     if night.published is None:
         return None
     after, before = states_of(night.model), states_of(night.published)
@@ -135,7 +135,7 @@ def _of_clusters(refit: RefitSection) -> bool:
 
 
 def _held_out_of(refit: RefitSection) -> bool:
-    # of others it is compared, and not kept
+    # for other models it is compared and not stored
     return bool(refit.family.holds_out) and hasattr(refit.family, "held_out")
 
 
@@ -236,35 +236,34 @@ MEASURES: tuple[Measure, ...] = (
 
 
 class _Bounds:
-    """Bounds that a model must hold to be published; a bound of None asks for nothing."""
+    """Bounds that a model must satisfy to be published; a bound of None requires nothing."""
 
     @property
     def given(self) -> tuple[Measure, ...]:
-        """Measures whose bound is not the default."""
+        """Measures with a bound other than the default."""
         return tuple(one for one in MEASURES if getattr(self, one.key) != one.default)
 
     @property
     def held_out(self) -> tuple[str, ...]:
-        """Bounds given of what is held out."""
+        """Given bounds on held-out values."""
         return tuple(one.key for one in self.given if one.held_out)
 
     @property
     def coherences(self) -> tuple[str, ...]:
-        """Bounds given of coherences."""
+        """Given bounds on coherences."""
         return tuple(one.key for one in self.given if one.coherence)
 
     def require_known(self, refit: RefitSection) -> None:
-        """Refuse bounds on measures that a model does not have; the ValueError names them."""
+        """Raise ValueError if a model lacks measures with bounds; the message names them."""
         idle = [one.key for one in self.given if not one.known(refit)]
         if idle:
             raise ValueError(
-                f"[gates] {', '.join(idle)}: model {refit.model!r} knows nothing of it; leave it "
-                "out"
+                f"[gates] {', '.join(idle)}: model {refit.model!r} has no such value; leave it out"
             )
 
 
 def _section() -> Any:
-    """The section `[gates]` of a night, a key for each measure."""
+    """Make the section `[gates]` of a night, with a key for each measure."""
     keys = [
         (one.key, one.bound if one.default is not None else one.bound | None, one.default)
         for one in MEASURES
@@ -282,7 +281,7 @@ else:
 def judged(
     model: Model, published: Model | None, drift: Drift, gates: GatesSection
 ) -> tuple[Gate, ...]:
-    """Compare a model with each bound that was given; arguments as of `Night`."""
+    """Compare a model with each given bound; arguments as in `Night`."""
     night = Night(model, published, drift)
     asked = ((one, getattr(gates, one.key)) for one in MEASURES)
     found = [(one, one.of(night), bound) for one, bound in asked if bound is not None]
@@ -292,7 +291,7 @@ def judged(
 
 
 def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
-    """What does not hold, in words.
+    """Return the violated bounds in words.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""History of the nights: what a page and metrics need of the reports of earlier runs."""
+"""History of the nights, as pages and metrics need it from earlier reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_NIGHTS = 30
 class StoreState:
     """The store at the end of a night; `time` is that of its latest commit, ISO 8601.
 
-    None is what the version of the package that wrote the report did not tell.
+    None means that the version of the package that wrote the report recorded no value.
     """
 
     version: int | None
@@ -36,21 +36,21 @@ class StoreState:
 class Night:
     """One run, as its report describes it.
 
-    A report is never rewritten, so fields of later versions stay in it. Times are ISO 8601.
+    Reports are never rewritten, so they have fields of their own version only. Times are ISO 8601.
 
-    last_published : when a run last published a model, this one or an earlier
+    last_published : when this run or an earlier one last published a model
     model, published, published_before : names of the night's model, and of those published after
         and before it
     weights : share of each topic of its model, by number
-    origins : number before of each topic that was kept, by number
-    drift, state : if they were measured
-    until : last day of the documents, where they have days
+    origins : earlier number of each matched topic, by number
+    drift, state : None if they were not measured
+    until : last day of the documents, if they have days
     names : name of each topic of its model, by number
-    samples : a document that is mostly of a topic, by its number
-    page : name of its page beside the report, empty without one
-    words_added : to the vocabulary
-    seconds : from start to end; None of a run that did not end
-    gates : conditions of publishing, with what was found
+    samples : a document about each topic, by number
+    page : name of its page, in the same folder; empty without one
+    words_added : number of words added to the vocabulary
+    seconds : from start to end; None if the run did not end
+    gates : bounds for publishing, with the measured values
     """
 
     store: str
@@ -75,9 +75,9 @@ class Night:
 
 @dataclass(frozen=True)
 class NightHistory:
-    """Earlier runs, the latest last, names of files that are no reports, and those of pages.
+    """Earlier runs, the latest last; also names of files that are not reports, and of pages.
 
-    `latest` is the name of the latest report, of whatever store.
+    `latest` is the name of the latest report of any store.
     """
 
     nights: tuple[Night, ...] = ()
@@ -87,13 +87,13 @@ class NightHistory:
 
     @property
     def last_published(self) -> str | None:
-        """When a run last published a model, ISO 8601."""
+        """Return when a run last published a model, ISO 8601."""
         told = (one.last_published for one in reversed(self.nights) if one.last_published)
         return next(told, None)
 
 
 def night_of(report: NightReport) -> Night:
-    """The run of a report.
+    """Return the run that a report describes.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def night_of(report: NightReport) -> Night:
 
 
 def read_history(folder: Folder, store: str) -> NightHistory:
-    """Read the last 30 runs of a store whose reports are in a folder.
+    """Read the last 30 runs of a store from the reports in a folder.
 
     `store` is a URL; runs of other stores are left out.
     """
@@ -113,7 +113,7 @@ def read_history(folder: Folder, store: str) -> NightHistory:
     pages = tuple(name for name in written if name.endswith(".html"))
     nights, unread = [], []
     for name, content in zip(names, folder.find_all(names), strict=True):
-        if content is None:  # deleted since it was listed
+        if content is None:  # deleted after the listing
             continue
         try:
             page = name.removesuffix(".json") + ".html"
@@ -165,7 +165,7 @@ def _seconds(content: Mapping[str, Any]) -> float | None:
 
 
 def _part(kind: Any, content: Mapping[str, Any] | None) -> Any:
-    """A value of a report: its keys of other versions are left out, those it lacks are None."""
+    """Convert a value of a report: drop keys of other versions, and fill missing ones with None."""
     if content is None:
         return None
     return kind(**{part.name: content.get(part.name) for part in fields(kind)})

@@ -1,4 +1,4 @@
-"""The index of the nights: a page that leads to theirs."""
+"""The index page of the nights, which links to their pages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from streaming_moments.pipelines.reports.html_report import rendered
 
 
 def nights_index(report: NightReport, history: NightHistory) -> bytes:
-    """Return the HTML list of all nights that have a page, the latest first.
+    """Return an HTML list of all nights with a page, the latest first.
 
-    It says how the last runs ended and nothing of documents or topics, so that it need not be
-    rewritten when a page is deleted. `history` has the earlier runs, and the names of their pages.
+    It shows how the last runs ended, and nothing about documents or topics. So it stays valid when
+    a page is deleted. `history` has the earlier runs, and the names of their pages.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The journal of a night: its steps so far, and the lock that says that it is alive."""
+"""The journal of a night: its finished steps, and the lock that shows that it is alive."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from streaming_moments.pipelines.reports.page import StepReport
 from streaming_moments.storage.log.locks import Lock
 from streaming_moments.storage.store.store import MomentStore
 
-_BEATS = 4  # renewals in the time of the lock
+_BEATS = 4  # renewals before the lock expires
 
 
 @dataclass
 class Journal:
-    """The steps of a run, as they are done.
+    """Steps of a run, as they finish.
 
-    lock : held by the run; each step begins by renewing it
-    tell : called with each step when it is done
-    steps : those done so far
+    lock : lock of the run; each step renews it first
+    tell : called with each finished step
+    steps : finished steps
     """
 
     lock: Lock
@@ -35,15 +35,16 @@ class Journal:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Renew the lock from a thread beside what has no steps, for as long as that lasts.
+        """Renew the lock from a thread during work without steps.
 
-        So its expiry may be short, and one who waits for a run that died waits as long.
+        So its expiry may be short, and a run that waits for a dead run waits only that long.
         """
         over = threading.Event()
 
         def keep() -> None:
             while not over.wait(self.lock.expiry.total_seconds() / _BEATS / 2):
-                # tried again; whoever works is told at its next commit, or as it lets the lock go
+                # tried again; the run notices a lost lock at its next commit, or when it releases
+                # the lock
                 with suppress(StoreError):
                     self.beat()
 
@@ -59,7 +60,7 @@ class Journal:
     def step(self, name: str) -> Iterator[dict[str, Any]]:
         """Run a step, and yield the dictionary of values it reports; a failed step is not listed.
 
-        LockHeld if another run has taken this one for dead.
+        Raises LockHeld if another run considers this one dead and took over.
         """
         self._renew()
         found: dict[str, Any] = {}
@@ -70,16 +71,16 @@ class Journal:
         self.tell(done)
 
     def beat(self) -> None:
-        """Say in the middle of a step that the run is alive; errors as `step`."""
+        """Show in the middle of a step that the run is alive; errors as in `step`."""
         with self._renewing:
             if time.monotonic() - self._renewed > self.lock.expiry.total_seconds() / _BEATS:
                 self._renew()
 
     def fenced(self, store: MomentStore) -> MomentStore:
-        """The store as it is opened, to be written under the lock; errors as `step`."""
+        """Open the store for writing under the lock; errors as in `step`."""
         with self._renewing:
             if store.commit.fence >= self.lock.fence:
-                # the notes of the lock under which it was written are gone
+                # the notes of the lock of that writer are gone
                 self.lock = self.lock.above(store.commit.fence)
             return replace(store, fence=self.lock.fence)
 
@@ -93,13 +94,13 @@ class Journal:
 class Heartbeat:
     """Progress that renews the lock of a run with every shard and row block.
 
-    `shown` gets the progress, too.
+    `shown` receives the progress, too.
     """
 
     journal: Journal
     shown: StepProgress
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Renew the lock if a part of its time is over, and pass it on."""
+        """Renew the lock if part of its time is over, and pass the progress on."""
         self.journal.beat()
         self.shown.advance(step, done, total)

@@ -1,4 +1,4 @@
-"""Keys: which values those of a night's configuration take."""
+"""Types of the values of a night's configuration."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from streaming_moments.storage.files.urls import require_no_secret, require_no_u
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.locks import LONGEST_EXPIRY
 
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)  # of all sections
-PREFIX = "night-v"  # of the names of models, before the version they were fitted on
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False, str_min_length=1)  # keys of all sections
+PREFIX = "night-v"  # names of models begin with it, before the version they were fitted to
 
 
 def _one_of(names: Iterable[str]) -> AfterValidator:
@@ -32,13 +32,15 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
 
 def collected(path: str) -> str:
     if "://" in path or not path.endswith(".prom"):
-        raise ValueError(f"{path} is no local file *.prom; the node exporter reads no other")
+        raise ValueError(
+            f"{path} is not a local file named *.prom, and the node exporter reads no other"
+        )
     return path
 
 
 def tag_name(name: str) -> str:
     if re.fullmatch(rf"{PREFIX}\d+", require_name(name)):
-        raise ValueError(f"{name!r} is the name of a night's model; take another for the tag")
+        raise ValueError(f"{name!r} is the name of a night's model; choose another tag")
     return name
 
 

@@ -1,4 +1,4 @@
-"""Metrics of a nightly run, from its report and those before."""
+"""Metrics of a nightly run, from its report and earlier ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from streaming_moments.pipelines.reports.metrics import RunMetrics
 
 
 def night_metrics(report: NightReport, history: NightHistory, exit_code: int) -> RunMetrics:
-    """Return the metrics to watch after a run.
+    """Return the metrics to monitor after a run.
 
-    A run that ended early has no numbers of the store, and one without new data no drift: these
-    repeat those of the last run. `exit_code` is that of the command.
+    A run that ended early has no numbers of the store, and one without new data has no drift. These
+    repeat the numbers of the last run. `exit_code` is that of the command.
 
     Examples
     --------

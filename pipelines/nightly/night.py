@@ -1,4 +1,4 @@
-"""The nightly run: count what is new, measure drift, rebase if due, refit, judge, publish."""
+"""The nightly run: count new shards, measure drift, rebase if due, refit, judge, publish."""
 
 from __future__ import annotations
 
@@ -53,28 +53,28 @@ def nightly(
     tell: Callable[[StepReport], None],
     progress: StepProgress | None = None,
 ) -> NightReport:
-    """Do what is to be done each night; leave a report and a page of it, and metrics if asked to.
+    """Run a night; write its report, its page, and metrics if requested.
 
-    Every step is a commit or several, and is looked for before it is done: a run that was killed
-    is finished by the next one.
+    Every step is one commit or several, and checks first whether it is done already. So the next
+    run finishes a run that was killed.
 
     Parameters
     ----------
     config : NightlyConfig
-        As `read_config` gives it.
+        Result of `read_config`.
     cluster : Cluster
         Where to run.
     tell : callable
-        Called with each step when it is done.
+        Called with each finished step.
     progress : StepProgress, optional
-        Told of shards and row blocks.
+        Receives finished shards and row blocks.
 
     Raises
     ------
     LockHeld
-        Another run goes on for longer than `wait`, or has taken this one for dead.
+        Another run holds the lock for longer than `wait`, or took over from this one.
     StreamingMomentsError
-        As `update`, `rebase` and `refit`: the report says how far it came.
+        As in `update`, `rebase` and `refit`; the report has the finished steps.
     """
     if config.metrics is not None:
         require_collected(config.metrics.textfile)
@@ -97,7 +97,7 @@ def nightly(
             text = str(error) if ours else output.explain(error)
             code = ExitCode.INPUT if ours else ExitCode.FAULT
             failed = replace(begun, error=text, exit_code=code)
-            # what another run has to tell, which took this one over, is later
+            # another run took over from this one, and its report will be later
             latest = not isinstance(error, LockHeld)
             write_night(_ended(failed, journal, history), config, history, latest)
             raise
@@ -138,7 +138,7 @@ def _night(
     news, basis = _has_news(store), store.commit.lineage.basis
     if not news and store.commit.staged is None:
         return _of_store(idle, store)
-    # what follows is loaded by a night with something to do
+    # imported here so that nights without new data start faster
     from streaming_moments.pipelines.nightly.chosen_model import (
         chosen_model,
         source_of,
@@ -156,7 +156,7 @@ def _night(
         store = growth.store
         report = replace(report, words_added=growth.words, growth=growth.told)
     if not news and store.commit.lineage.basis == basis:
-        # a rebase was cut off and cannot go on
+        # an interrupted rebase cannot continue
         return _of_store(replace(idle, drift=drift, rebase_reasons=reasons), store)
     with journal.step("refit") as found:
         source = source_of(store, config.refit)
@@ -238,13 +238,13 @@ def _opened(config: NightlyConfig) -> MomentStore:
 def _store(
     config: NightlyConfig, folder: Folder, listed: Sequence[Shard], run: Run, journal: Journal
 ) -> MomentStore | None:
-    """The store, made if there is none; None if there is nothing to make it of yet."""
+    """Return the store, created if it is missing; None if there is no data yet."""
     if CommitLog(folder).latest_version() is not None:
         return journal.fenced(_opened(config))
     if config.create is None:
         raise StoreError(
-            f"there is no store at {folder.url}; make it with `streaming-moments create`, or give "
-            "the configuration a [create] table"
+            f"there is no store at {folder.url}; create it with `streaming-moments create`, or "
+            "add a [create] section to the configuration"
         )
     if not listed:
         return None
@@ -292,7 +292,7 @@ def _updated(
 
 
 def _has_news(store: MomentStore) -> bool:
-    """Whether the last night's model is of another state."""
+    """Whether the model of the last night was fitted to another state."""
     nights = [name for name in store.models if name.startswith(PREFIX)]
     if not nights:
         return len(store.ledger()) > 0
@@ -319,7 +319,7 @@ def _drift(
         fitted = -1 if name is None else store.models[name].version
         before = store.at(fitted) if store.commit.keeps(fitted) else None
         topics, first = config.refit.topics[0], config.refit.alpha0[0]
-        # nothing is found yet
+        # nothing is matched yet
         alpha0 = WITHOUT_HALVES if first == AUTO else first
         if published is not None and published.moments is not None:
             topics, alpha0 = published.moments
@@ -335,7 +335,7 @@ def _polished(
     run: Run,
     journal: Journal,
 ) -> tuple[TopicModel, PolishingFolder]:
-    """The model after passes over the counted documents that are still there."""
+    """Return the model after passes over the counted documents that still exist."""
     from streaming_moments.pipelines.jobs.polish import polish
     from streaming_moments.pipelines.jobs.refit import with_coherence
 
@@ -362,7 +362,7 @@ def _matched(
     config: NightlyConfig,
     journal: Journal,
 ) -> tuple[Any, TopicMatching | None]:
-    """The model under the numbers of the published one, where it is told which those are."""
+    """Give the model the numbers of the published one, if these are known."""
     if states_of(published) is None or states_of(model) is None:
         return model, None
     with journal.step("match") as found:

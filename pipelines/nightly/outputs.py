@@ -1,4 +1,4 @@
-"""The files that a nightly run leaves: its report, its page and its metrics."""
+"""Files of a nightly run: its report, its page and its metrics."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def write_night(
 ) -> str:
     """Write all files of a run, and return the URL of its report.
 
-    The metrics are written even if the others cannot be, then with the exit code of that failure.
-    `report` is complete; `latest` says whether it is the latest report as well.
+    The metrics are written even if the other files fail, with the exit code of that failure.
+    `report` is complete; `latest` decides whether it becomes the latest report as well.
     """
     code: int = ExitCode.INPUT
     try:

@@ -1,4 +1,4 @@
-"""The page of a nightly run: what its report, its model and the runs before have to show."""
+"""The page of a nightly run, made from its report, its model and the runs before."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _SHARES = (
 
 
 def night_page(report: NightReport, store: MomentStore | None, history: NightHistory) -> ReportPage:
-    """Return the page of a run, with the model of the night or, without one, the published model.
+    """Return the page of a run, with the model of the night or else the published model.
 
-    `store` is at the version of the report, or None if there is none or the run ended early.
+    `store` is at the version of the report, or None without a store or if the run ended early.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
 def _followed(
     report: NightReport, store: MomentStore, history: NightHistory
 ) -> PreviousModel | None:
-    """The model that was published before, where it is still kept."""
+    """Return the model that was published before, if it is still stored."""
     before = report.published_before
     if report.matching is None or before is None or before not in store.models:
         return None
@@ -102,7 +102,7 @@ def _followed(
 
 
 def _before(report: NightReport, history: NightHistory) -> Night | None:
-    """The night whose model was published before."""
+    """Return the night whose model was published before."""
     return next(
         (one for one in reversed(history.nights) if one.model == report.published_before), None
     )
@@ -141,7 +141,7 @@ def _facts(
 
 
 def _status(report: NightReport) -> Mapping[str, Any] | None:
-    """The store at the end, of whatever kind."""
+    """Return the facts of the store at the end, for any kind."""
     return asdict(report.status) if isinstance(report.status, Status) else report.status
 
 
@@ -154,7 +154,7 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
         *(() if status is None else status.get("advice", ())),
         *((report.error,) if report.error else ()),
         *(
-            f"{name} is no report and is not in the charts; delete it, or restore it from a copy"
+            (f"{name} is not a report and not in the charts; delete it, or restore it from a copy")
             for name in history.unread
         ),
     )
@@ -163,7 +163,7 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
 def _shown_before(
     store: MomentStore, name: str, model: Model, history: NightHistory
 ) -> tuple[TopicReport, ...]:
-    """Topics of an earlier night's model, with the documents that it found and that still count."""
+    """Topics of the model of an earlier night, with its sample documents that still count."""
     night = next((one for one in reversed(history.nights) if one.model == name), None)
     ledger = store.ledger()
     samples = {} if night is None else night.samples
@@ -180,10 +180,10 @@ def _links(report: NightReport, history: NightHistory) -> Iterator[tuple[str, st
 
 
 def _change_bars(store: MomentStore, model: Model, before: Night | None) -> Sequence[float | None]:
-    """Standard errors of how far the weights moved since a night; none where they are unknown.
+    """Standard errors of the change of weights since a night; none if they are unknown.
 
-    Of topics that were refined, on all documents of the store: of a window those that both models
-    share are not known.
+    Only for refined topics on all documents of the store. For a window, the documents that both
+    models share are unknown.
     """
     documents = None if before is None or before.state is None else before.state.documents
     barred = shown_of(model).weight_bars
@@ -200,7 +200,7 @@ def _with_changes(
     history: NightHistory,
     bars: Sequence[float | None],
 ) -> ReportPage:
-    """With what became of each topic since the model that was published before."""
+    """Topics, with their fate since the model that was published before."""
     matching = report.matching
     assert matching is not None
     night = _before(report, history)
@@ -211,7 +211,7 @@ def _with_changes(
         pair = kept.get(topic.topic)
         before = None if pair is None else weights.get(pair.before)
         if pair is not None and before is None:
-            continue  # of a night whose report is gone
+            continue  # the report of that night is gone
         distance = None if pair is None else pair.distance
         note = page.notes.get(topic.topic, "")
         bar = None if pair is None or not bars else bars[topic.topic]
@@ -224,10 +224,10 @@ def _with_changes(
 
 
 def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> ShareOverTime:
-    """Weights of the topics of a model in it and in those that were published before it.
+    """Weights of the topics of a model, in it and in the models published before it.
 
-    A number may be that of another topic some nights ago: topics are followed from each model to
-    the one that was published before it.
+    A number may have belonged to another topic some nights ago. So topics are followed from each
+    model to the one published before it.
     """
     models = {night.model: night for night in history.nights if night.model is not None}
     night = tonight if tonight.model is not None else models.get(tonight.published or "")
@@ -239,7 +239,7 @@ def _shares(tonight: Night, history: NightHistory, topics: int, what: str) -> Sh
         rows.append((night.until or night.started[:10], row))
         origins = night.origins
         numbers = {topic: origins[number] for topic, number in numbers.items() if number in origins}
-        # taken out: a store made anew may have used a name twice
+        # removed, because a store that was created again may have used a name twice
         night = models.pop(night.published_before or "", None)
     rows.reverse()
     dates, shares = tuple(date for date, _ in rows), tuple(row for _, row in rows)

@@ -1,4 +1,4 @@
-"""What a night fits: the section `[refit]` of its file."""
+"""The section `[refit]` of a night: what it fits."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from streaming_moments.pipelines.toml_files import UnknownKeys, problems_of
 from streaming_moments.quality.matching import MatchingRule
 from streaming_moments.statistics.registry import KINDS
 
-_TOPICS = TopicOptions(topics=1)  # for its defaults
-# which may be found, and the words for it
+_TOPICS = TopicOptions(topics=1)  # model that provides the defaults
+# values that may be found automatically, and the words for that
 _FOUND = {"topics": ("auto", "predict"), "refine": ("auto",)}
-_TRIED = {"topics", "alpha0", "method", "seed"}  # keys of their own
+_TRIED = {"topics", "alpha0", "method", "seed"}  # keys that are no options of a model
 
 
 def _keys_of(model: Any) -> set[str]:
@@ -42,25 +42,25 @@ def _keys_of(model: Any) -> set[str]:
 
 
 def _by_fit(name: str) -> dict[str, Any]:
-    """What tells the fit of a model of that name to find an option itself, by option."""
+    """Return the arguments that let the fit of a model find an option itself, by option."""
     own = fields(MODELS[name].Options)
     return {one.name: one.metadata[FOUND] for one in own if FOUND in one.metadata}
 
 
 def _finds(model: str, key: str, word: str) -> bool:
-    """Whether the model of that name takes a word such as "auto" for the value of a key."""
+    """Whether the model of that name accepts a word such as "auto" for a key."""
     return finds_number(MODELS[model], key) or (word == "auto" and key in _by_fit(model))
 
 
 @dataclass(frozen=True, config=STRICT)
 class RefitSection:
-    """Topics and alpha0: one value, or a list of which the one that predicts is taken; and how.
+    """Topics and alpha0: one value, or a list whose best value is chosen; and the method.
 
-    `polish` passes over the records follow; "auto" makes them until one changes little. `topics`
-    and `refine` may be "auto": they are found by the halves of the records, `topics` of factors by
-    the spectrum, and their names are in `auto`.
+    `polish` passes over the records follow; "auto" stops when a pass changes little. `topics` and
+    `refine` may be "auto": halves of the records decide, and the spectrum decides `topics` of
+    factors. `auto` holds the names of these options.
 
-    Beside these, any other option of the model is a key: they are in `further`.
+    Any other option of the model is a key, too, and `further` holds it.
     """
 
     topics: Topics
@@ -78,10 +78,10 @@ class RefitSection:
     @model_validator(mode="before")
     @classmethod
     def _of_the_model(cls, given: Any) -> Any:
-        """Each key that only some models have is one of this model."""
+        """Raise ValueError for a key that this model does not have."""
         name = str(given.get("model", DEFAULT_MODEL)) if isinstance(given, dict) else ""
         if name not in MODELS:
-            return given  # what is wrong is told of the key itself
+            return given  # so that errors name the key itself
         own = _keys_of(MODELS[name])
         others = {key for one in MODELS.values() for key in _keys_of(one)} - own
         allowed = own | {one.name for one in fields(cls)} - others - {"further", "auto"}
@@ -89,7 +89,7 @@ class RefitSection:
             raise UnknownKeys(unknown, sorted(allowed))
         if refused := [key for key in given if key in others]:
             raise ValueError(
-                f"{', '.join(refused)}: no option of model {name!r}, which has "
+                f"{', '.join(refused)}: not an option of model {name!r}, which has "
                 f"{', '.join(sorted(own))}"
             )
         auto = {key: given[key] for key, words in _FOUND.items() if given.get(key) in words}
@@ -97,8 +97,8 @@ class RefitSection:
         if idle:
             names = [one for one in MODELS if _finds(one, idle[0], auto[idle[0]])]
             every = " and ".join(map(repr, names))
-            raise ValueError(f"{idle[0]}: {auto[idle[0]]} is of models {every} alone")
-        # until they are found: one topic, rounds by default
+            raise ValueError(f"{idle[0]}: {auto[idle[0]]} works only for models {every}")
+        # placeholders until they are found: one topic, default rounds
         given = {key: given[key] for key in given if key not in auto} | (
             {"topics": 1} if "topics" in auto else {}
         )
@@ -118,25 +118,27 @@ class RefitSection:
         if not comparable and len(self.topics) > 1:
             names = [name for name, one in MODELS.items() if compares_states(one)]
             every = " and ".join(map(repr, (DEFAULT_MODEL, *names)))
-            raise ValueError(f"topics: several are compared with models {every} only")
+            raise ValueError(f"topics: a list works only for models {every}")
         for pair in product(self.topics, self.alpha0):
-            self.options(*pair)  # refuses what does not go together
+            self.options(*pair)  # raises an error for options that do not fit together
         if self.half_life_days is not None and not KINDS[self.family.kind].by_length:
             raise ValueError(
-                f"half_life_days: statistics of kind {self.family.kind} are whole numbers; choose "
-                "days by window_days"
+                f"half_life_days: statistics of kind {self.family.kind} are whole numbers; "
+                "choose days with window_days instead"
             )
         if "topics" in self.auto and len(self.alpha0) > 1:
-            raise ValueError("topics: auto is with one alpha0; several are compared with numbers")
+            raise ValueError("topics: auto needs one alpha0; give numbers to compare several")
         if self.polish:
-            passes_of(self.family)  # refuses what has none
+            passes_of(self.family)  # raises an error for a model without passes
             if self.half_life_days is not None:
-                raise ValueError("polish: a pass counts all documents alike; no half_life_days")
+                raise ValueError(
+                    "polish: passes count all documents equally; leave out half_life_days"
+                )
         return self
 
     @property
     def family(self) -> Any:
-        """The class of the model."""
+        """Class of the model."""
         return MODELS[self.model]
 
     @property
@@ -145,7 +147,7 @@ class RefitSection:
         return issubclass(self.family, TopicModel)
 
     def options(self, topics: int, alpha0: float | Literal["auto"]) -> FitOptions:
-        """What a fit of the model is told, with one of the values that are tried."""
+        """Arguments of a fit with one of the tried values."""
         given = {"topics": topics, "alpha0": alpha0, "method": self.method, "seed": self.seed}
         given |= {key: one for key, one in _by_fit(self.model).items() if key in self.auto}
         own = _keys_of(self.family)
@@ -154,5 +156,5 @@ class RefitSection:
 
     @property
     def rule(self) -> MatchingRule:
-        """When two topics are one."""
+        """Rule for when two topics are the same."""
         return MatchingRule(furthest=self.same_topic_within)

@@ -1,4 +1,4 @@
-"""What a nightly run did, as plain values: one JSON file a night."""
+"""Report of a nightly run as plain values: one JSON file for each night."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _IN_NAMES = "%Y%m%dT%H%M%S%fZ"
 
 @dataclass(frozen=True)
 class NightReport:
-    """All that a night did and found.
+    """Everything that a night did and found.
 
     Parameters
     ----------
@@ -36,48 +36,48 @@ class NightReport:
     started, finished : str
         ISO 8601, UTC.
     filed : str
-        The time in the names of its files, ISO 8601: when it started, or a microsecond after the
-        latest report where the clock has been set back, so that names are in the order of nights.
+        Time in the names of its files, ISO 8601: the start, or a microsecond after the latest
+        report if the clock was set back. So names sort by night.
     outcome : {"published", "refused", "nothing new", "failed"}
         How it ended.
     exit_code : int
-        Of the command.
+        Exit code of the command.
     version : int or None
-        Of the store at the end; None if there is none.
+        Version of the store at the end; None without a store.
     steps : tuple of StepReport
-        In order.
+        Steps in their order.
     counted, documents : int
-        Shards and documents counted now.
+        Shards and documents that this night counted.
     bad : tuple of (str, str)
-        Shards left out, each with the reason.
+        Left-out shards, each with the reason.
     drift : Drift, optional
-        Before the rebase, if there was one.
+        Drift, measured before a rebase.
     rebase_reasons : tuple of str
-        Why words and basis were made anew; empty if they were not.
+        Why the night rebased; empty if it did not.
     words_added : int
-        Words that were added to the vocabulary.
+        Number of words added to the vocabulary.
     growth : str
-        Why they were, or were not though many tokens are outside; empty where few are.
+        Why words were added, or why not although many tokens are outside; empty if few are outside.
     candidates : tuple of Candidate
         Models that were tried.
     gates : tuple of Gate
-        Conditions of publishing.
+        Bounds for publishing.
     reasons : tuple of str
-        Why the model was refused; empty if it was not.
+        Why the model was rejected; empty if it was not.
     model, published, published_before : str, optional
         Names of the night's model, and of those published after and before it.
     last_published : str, optional
-        When a run last published a model, this one or an earlier, ISO 8601.
+        When this run or an earlier one last published a model, ISO 8601.
     topics : tuple of TopicReport
-        Of the night's model.
+        Topics of the model of the night.
     matching : TopicMatching, optional
-        Its topics beside those published before.
+        Its topics matched with those published before.
     spectrum, exact_spectrum : tuple of float
-        Eigenvalues through the basis, and exact.
+        Eigenvalues through the basis, and exact ones.
     status : Status or mapping, optional
-        Of the store at the end; of a kind other than documents its facts.
+        Status of the store at the end; for kinds other than documents its facts.
     error : str
-        What stopped it.
+        Error that stopped it.
     """
 
     store: str
@@ -110,12 +110,12 @@ class NightReport:
     error: str = ""
 
     def file_name(self, suffix: str) -> str:
-        """What its file with a suffix is called."""
+        """Name of its file with a suffix."""
         return file_name(self.filed or self.started, suffix)
 
 
 def report_as_json(report: NightReport) -> dict[str, Any]:
-    """The report as JSON holds it; what is no number is null."""
+    """Return the report as JSON; values that are not numbers become null."""
     content: dict[str, Any] = json_value(asdict(report))
     return {**content, "relevance_weight": RELEVANCE_WEIGHT}
 
@@ -147,7 +147,7 @@ def write_beside(
 
 
 def file_name(filed: str, suffix: str) -> str:
-    """What a file of the night that is filed under a time is called; names sort by it.
+    """Return the name of a file of the night with this time; names sort by it.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def file_name(filed: str, suffix: str) -> str:
 
 
 def filed_after(started: str, latest: str) -> str:
-    """The time under which a night is filed, after the latest report's name.
+    """Return the time in the names of a night's files, later than that of the latest report.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def filed_after(started: str, latest: str) -> str:
     try:
         told = latest.removeprefix("night-").removesuffix(".json")
         before = datetime.strptime(told, _IN_NAMES).replace(tzinfo=UTC)
-    except ValueError:  # no report yet, or a file that somebody else has put there
+    except ValueError:  # no report yet, or a file that someone else put there
         return started
     if before < datetime.fromisoformat(started):
         return started

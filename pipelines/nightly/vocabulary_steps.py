@@ -1,4 +1,4 @@
-"""What becomes of the words of a store in a night: a rebase, if one is due, or new words."""
+"""Changes of the vocabulary in a night: a rebase, if one is due, or new words."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from streaming_moments.storage.operations.growth import added_words
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_SHOWN = 5  # words
+_SHOWN = 5  # words in a message
 
 
 def rebased(
     store: MomentStore, drift: Drift, config: NightlyConfig, run: Run, journal: Journal
 ) -> tuple[MomentStore, tuple[str, ...]]:
-    """The store after a rebase if one is due, or was cut off; and why it was due."""
+    """Return the store after a rebase, if one is due or was interrupted, with the reason."""
     reasons: tuple[str, ...] = ()
     if store.commit.staged is not None:
-        reasons = ("a rebase was cut off",)
+        reasons = ("an earlier rebase was interrupted",)
     elif config.rebase is not None and not _is_young(store, config.rebase.not_again_for):
         reasons = config.rebase.bounds.passed_by(drift)
     if not reasons:
@@ -42,7 +42,7 @@ def rebased(
         try:
             result = rebase(store, replace(run, tell=told.append), None, allow_missing)
         except ShardsMissing as refused:
-            # the old lineage is as good as it was: the gates judge its model
+            # the old lineage is as good as before, and the gates judge its model
             found["refused"] = str(refused)
             return store, (*reasons, f"refused: {refused}")
         found |= {
@@ -59,7 +59,7 @@ def rebased(
 def _is_young(store: MomentStore, age: timedelta) -> bool:
     """Whether the lineage is younger than this, by the clock of the storage."""
     log = store.log()
-    # that of the lineage may be expired, and is older than the oldest that is kept
+    # the commit of the lineage may have expired; it is older than the oldest stored commit
     born = next((part for part in log if part.operation in ("create", "rebase")), log[-1])
     written = {f"{COMMITS}/{file.path}": file.modified for file in store.folder.files(COMMITS)}
     return store.folder.clock() - written[commit_file(born.version)] < age
@@ -67,7 +67,7 @@ def _is_young(store: MomentStore, age: timedelta) -> bool:
 
 @dataclass(frozen=True)
 class Growth:
-    """The store after the words of a night were added, how many, and what is said of it."""
+    """Return the store after the words of a night were added, their number, and the reason."""
 
     store: MomentStore
     words: int = 0
@@ -84,10 +84,10 @@ def grown(
 ) -> Growth:
     """Add the words of new shards to the store, if enough of their tokens are outside.
 
-    New are those that the model of the last night has not, without one those of tonight; `before`
-    and `store` are the store without and with the latter, and `listed` all shards. Documents count
-    the words from the next night on. Words that a night has added which was cut off then, or
-    somebody by hand, are told of, and no more added.
+    New shards are those without a part in the model of the last night, or all of tonight. `before`
+    and `store` are the store without and with them, and `listed` all shards. Documents count the
+    words from the next night on. Words that an interrupted night or a user has added are reported,
+    and no more are added.
     """
     base, section = last_night(store) or before, config.growing
     lineage, n_words = store.commit.lineage, store.foundation.rows
@@ -113,17 +113,17 @@ def grown(
     with journal.step("growth") as found:
         words, refused = tuple[str, ...](), ""
         if most is not None and n_words >= most:
-            refused = f"the vocabulary has {n_words:,} words, the most it may have; `rebase` it"
+            refused = f"the vocabulary has {n_words:,} words, which is the maximum; `rebase` it"
         else:
             room = section.words if most is None else min(section.words, most - n_words)
             try:
                 result = grow(store, brought, run, room)
             except ShardError as error:
-                # the vocabulary is as good as it was: the gates judge its model
+                # the vocabulary is as good as before, and the gates judge its model
                 refused = str(error)
             else:
                 store, words = result.store, result.words
-                refused = "" if words else "none of theirs is frequent enough"
+                refused = "" if words else "none of their words is frequent enough"
         found |= {"outside_share": share, "outside_before": usual, "words": len(words)}
         found |= {"version": store.version, "refused": refused}
     if refused:
@@ -134,7 +134,7 @@ def grown(
 
 
 def last_night(store: MomentStore) -> MomentStore | None:
-    """The version of the last night's model; None where there is none, or it is not kept."""
+    """Return the version of the model of the last night; None without one."""
     nights = [name for name in store.models if name.startswith(PREFIX)]
     version = store.models[nights[-1]].version if nights else -1
     return store.at(version) if store.commit.keeps(version) else None

@@ -1,4 +1,4 @@
-"""Before a run: what it will cost, from a trial on this machine."""
+"""Cost of a run before it starts, from a trial on this machine."""
 
 from typing import TYPE_CHECKING
 

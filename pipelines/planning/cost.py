@@ -27,19 +27,19 @@ from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 _BUDGETS = tuple(1024 * MEBIBYTE * half // 2 for half in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64))
 _BUDGETS += tuple(1024 * MEBIBYTE * size for size in (48, 64, 96, 128, 192, 256, 384, 512))
 
-_SWEEPS = 6  # of a fit of a kind other than documents over its row blocks
+_SWEEPS = 6  # row blocks that a fit of a kind other than documents reads
 
 
 @dataclass(frozen=True)
 class ClusterCost:
-    """Seconds on so many workers.
+    """Seconds of the jobs on a number of workers.
 
     Parameters
     ----------
     workers : int
-        Processes, each with the threads the costs were measured with.
+        Worker processes, each with as many threads as in the measurement.
     create, update, refit : float
-        Seconds of each.
+        Seconds of each job.
     """
 
     workers: int
@@ -49,20 +49,20 @@ class ClusterCost:
 
     @property
     def total(self) -> float:
-        """Seconds of all three."""
+        """Seconds of all three jobs."""
         return self.create + self.update + self.refit
 
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """Bytes that one worker process holds at most, with a budget.
+    """Largest memory of one worker process within a budget.
 
     Parameters
     ----------
     budget : int
-        What `--memory` says.
+        Value of `--memory`.
     create, update, refit : int
-        Projected peaks.
+        Projected peaks of the jobs.
     """
 
     budget: int
@@ -72,17 +72,17 @@ class MemoryNeed:
 
     @property
     def peak(self) -> int:
-        """The largest."""
+        """The largest peak."""
         return max(self.create, self.update, self.refit)
 
 
 def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed:
-    """Projected peaks of the three jobs.
+    """Project the memory peaks of the three jobs.
 
     Raises
     ------
     BoundExceeded
-        The budget does not hold one of them: names the parts.
+        A job does not fit into the budget; the message names the parts.
     """
     return MemoryNeed(
         budget,
@@ -93,12 +93,12 @@ def memory_need(job: Job, workers: int, threads: int, budget: int) -> MemoryNeed
 
 
 def comfortable_budget(job: Job, threads: int) -> int:
-    """Smallest budget of a worker that holds all jobs, and the sums of all row blocks.
+    """Return the smallest budget of a worker for all jobs, with the sums of all row blocks.
 
     Raises
     ------
     InvalidInput
-        Not even 512 GiB do.
+        Even 512 GiB are too little.
 
     Examples
     --------
@@ -129,12 +129,12 @@ def comfortable_budget(job: Job, threads: int) -> int:
 def cluster_cost(
     job: Job, costs: StepCosts, workers: int, budget: int, network: float = NETWORK_BYTES
 ) -> ClusterCost:
-    """Seconds of the three jobs on a cluster of workers like the one measured, as `update_cost`.
+    """Estimate the seconds of the three jobs on workers like the measured one; see `update_cost`.
 
     Raises
     ------
     BoundExceeded
-        The budget does not hold one of them.
+        A job does not fit into the budget.
     """
     return ClusterCost(
         workers,
@@ -145,12 +145,12 @@ def cluster_cost(
 
 
 def store_bytes(job: Job, costs: StepCosts, budget: int) -> float:
-    """Bytes of the store on disk after create, one update and one refit.
+    """Estimate the bytes of the store after create, one update and one refit.
 
     Raises
     ------
     BoundExceeded
-        The budget does not hold the update.
+        The update does not fit into the budget.
     """
     segments = update_cost(job, costs, 1, budget).groups
     segment = job.row_blocks * costs.blocks.disk_bytes
@@ -172,14 +172,15 @@ def recommended(
     most: int = 1024,
     network: float = NETWORK_BYTES,
 ) -> ClusterCost:
-    """The fewest workers, a power of two, that need at most so many seconds.
+    """Return the smallest power of two of workers that need at most this many seconds.
 
-    Where no number does, the last whose doubling would still save a quarter of the time.
+    If no number is enough, returns the last one whose doubling would still save a quarter of the
+    time.
 
     Raises
     ------
     BoundExceeded
-        The budget does not hold one of the jobs.
+        A job does not fit into the budget.
     """
     best = cluster_cost(job, costs, 1, budget, network)
     while best.total > within and best.workers < most:
@@ -195,7 +196,7 @@ def _create_seconds(job: Job, costs: StepCosts, workers: int) -> float:
     shards = min(corpus.shards, PILOT_SHARDS)
     passages = reading.passages * corpus.nbytes * shards / corpus.shards
     passing = passages * pilot.read + shards * reading.open_shard
-    # those drawn are made strings by Python, one thread of a worker at a time
+    # Python makes strings of the sampled passages, one thread of a worker at a time
     cutting = min(passages, job.pilot_documents) * pilot.cut
     sampling = passing / min(workers * costs.threads, shards) + cutting / min(workers, shards)
     return sampling + pilot.choose + COMMIT_SECONDS
@@ -211,12 +212,12 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     plan = _refit_plan(job, workers, costs.threads, budget)
     segments, _ = segments_after(update_cost(job, costs, workers, budget).groups)
     here, task = rows_for(plan.work_bytes) is RowsHere, TASK_SECONDS
-    if here:  # one block after another, and no task
+    if here:  # one block after another, without tasks
         workers, task = 1, 0.0
     slots = 1 if here else workers * plan.in_flight
     rounds = ceil(job.row_blocks / slots)
     if not job.of_documents:
-        # pairs, slices and what models ask beside them, of the whole and of both halves
+        # pairs, slices and special work of models, for the whole and for both halves
         sweeps = 1 if plan.keep_blocks else _SWEEPS * (3 if job.foundation.halves else 1)
         reading = rounds * sweeps * segments * blocks.load
         tasks = 3 * _SWEEPS * job.row_blocks
@@ -225,7 +226,7 @@ def _refit_seconds(job: Job, costs: StepCosts, workers: int, budget: int, networ
     sums = tensor_sums_bytes(job.basis.columns, job.n_topics)
     strips = number_of_strips(job.row_blocks, sums)
     strip_rounds = ceil(strips / slots) * ceil(job.row_blocks / strips)
-    # the sums of a worker's own strips and, of the tree above them, one a level
+    # sums of the strips of a worker, and one sum for each level of the tree above them
     moved = ceil(strips / workers) + strip_sums_held(job.row_blocks, sums)
     gathered = 8 * job.basis.core**2 + moved * sums
     return (
@@ -250,9 +251,9 @@ def _refinement_seconds(
     network: float,
     task: float,
 ) -> float:
-    """Of as many rounds as a refit takes by default, each task with one block on each thread.
+    """Seconds of the default rounds, with one block in each task and thread.
 
-    And of the sweeps over halves, as long as those over the whole.
+    Includes the sweeps over halves, which take as long as those over the whole.
     """
     blocks = costs.blocks
     reading = 0.0 if plan.keep_blocks else segments * blocks.load

@@ -1,4 +1,4 @@
-"""What is to be planned: a corpus, a store for it, and the refit that follows."""
+"""Input of a plan: a corpus, a store for it, and the refit that follows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from streaming_moments.storage.shards import Shard
 
 @dataclass(frozen=True)
 class CorpusSize:
-    """Shards in numbers.
+    """Size of a corpus of shards.
 
     Parameters
     ----------
     nbytes : int
-        As stored.
+        Stored bytes.
     shards : int
-        How many.
+        Number of shards.
     largest : int
-        Bytes of the largest.
+        Bytes of the largest shard.
     """
 
     nbytes: int
@@ -32,31 +32,31 @@ class CorpusSize:
 
     @classmethod
     def of(cls, shards: Sequence[Shard]) -> CorpusSize:
-        """Of shards as `list_shards` gives them."""
+        """Make it from shards of `list_shards`."""
         sizes = [shard.size for shard in shards]
         return cls(sum(sizes), len(sizes), max(sizes))
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be planned.
+    """Corpus, store and refit to plan.
 
     Parameters
     ----------
     corpus : CorpusSize
-        The shards.
+        Size of the shards.
     foundation : Foundation
-        Of the store.
+        Foundation of the store.
     row_blocks : int
-        Blocks its rows are divided in.
+        Number of row blocks.
     n_topics : int
-        k of the refit.
+        Number of topics of the refit.
     pilot_documents : int
-        Passages that create samples.
+        Number of passages that create samples.
     room : int
-        Documents like those of the corpus that the store can hold.
+        Number of such documents that the store can hold.
     model : type
-        Of the refit.
+        Model of the refit.
     """
 
     corpus: CorpusSize
@@ -69,16 +69,16 @@ class Job:
 
     @property
     def of_documents(self) -> bool:
-        """Whether documents are counted, and no other kind."""
+        """Whether the store counts documents, and no other kind."""
         return bool(self.foundation.by_length)
 
     @property
     def basis(self) -> Basis:
-        """Q, with n, of documents."""
+        """The matrix Q of document counts."""
         basis: Basis = self.foundation.basis
         return basis
 
     @property
     def layout(self) -> SegmentLayout:
-        """How the statistics are cut."""
+        """Division of the statistics into row blocks."""
         return SegmentLayout(self.foundation, self.row_blocks)

@@ -1,4 +1,4 @@
-"""Trial of a kind other than documents: some of the shards counted and fitted by the clock."""
+"""Trial of a kind other than documents: count and fit some shards, and measure the time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from streaming_moments.storage.files.arrays import decode, encode_metadata
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_STATES = 10  # of the refit of a kind other than documents, where nothing is said
+_STATES = 10  # default states for the refit of a kind other than documents
 
 
 def try_out_any(
@@ -46,7 +46,7 @@ def try_out_any(
     threads: int,
     storage_options: Mapping[str, object] | None = None,
 ) -> tuple[Job, StepCosts]:
-    """`try_out` of kinds whose models are fitted by sweeps over a basis, else `try_out_kind`."""
+    """Call `try_out` for kinds with sweeps over a basis, otherwise `try_out_kind`."""
     if not KINDS[shape.kind].by_length:
         n_states = n_topics or _STATES
         return try_out_kind(shards, shape, counting, options, n_states, threads, storage_options)
@@ -70,10 +70,11 @@ def try_out_kind(
     threads: int,
     storage_options: Mapping[str, object] | None = None,
 ) -> tuple[Job, StepCosts]:
-    """As `try_out`; a fit takes as long however much was counted, so it is timed on the sample.
+    """As `try_out`, but a fit is timed on the sample alone.
 
-    That of `n_states` is timed with as many as the sample holds; NotIdentifiable where it has none.
-    Other errors as of `create_kind`.
+    The time of a fit does not depend on the number of counted records. A fit of `n_states` is timed
+    with as many states as the sample allows. Raises NotIdentifiable if it allows none. Other errors
+    as in `create_kind`.
     """
     corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)
@@ -104,7 +105,7 @@ def try_out_kind(
 
 
 def _model_of(kind: str) -> Any:
-    """The first model of the kind, of those whose numbers of states are compared if there are."""
+    """Return the first model of the kind, preferably one whose numbers of states are compared."""
     own = models_of(kind)
     return next(filter(compares_states, own), own[0])
 
@@ -114,7 +115,7 @@ def _block_costs(
 ) -> BlockCosts:
     layout, foundation = store.layout, store.foundation
     indices = range(min(threads, store.row_blocks))
-    foundation.of(batches[:1])  # compiles what adds
+    foundation.of(batches[:1])  # compile the kernels of the addition
     zeroing, _ = timed_on_all(pool, lambda index: foundation.of([], layout.block(index)), indices)
     adding, statistics = timed_on_all(
         pool, lambda index: foundation.of(batches, layout.block(index)), indices
@@ -124,7 +125,7 @@ def _block_costs(
     content = {
         file.path: store.folder.read(f"segments/{writer.id}/{file.path}") for file in written[0]
     }
-    # decoding alone: what is read was just written
+    # decoding alone, because the file was just written
     loading, _ = timed(lambda: decode({**encode_metadata(layout.specs, {}), **content}, ""))
     return BlockCosts(
         add=max(adding - zeroing, 0.0) / max(sum(batch.nbytes for batch in batches), 1),
@@ -141,7 +142,7 @@ def _block_costs(
 
 
 def _fit_seconds(job: Job, statistics: Any) -> float:
-    """Of a fit of as many states as the sample holds; the second one, as the first compiles."""
+    """Time a fit of as many states as the sample allows, after a first run that compiles."""
     k, rows = job.n_topics, InMemory((statistics,))
 
     def fitted() -> Any:

@@ -1,4 +1,4 @@
-"""Costs of single steps, as they are measured on a sample."""
+"""Costs of single steps, measured on a sample."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ class PilotCosts:
 
     Parameters
     ----------
-    read, cut : float
-        Of one thread a passage: to read it, and to cut one that is drawn into words.
-    choose : float
-        To make vocabulary and basis of a pilot of the size that create draws.
+    read, cut : float Seconds of one thread for a passage: to read it, and to split a sampled one
+        into words.
+    choose : float Seconds to make vocabulary and basis from a pilot of the usual size.
     """
 
     read: float
@@ -24,20 +23,20 @@ class PilotCosts:
 
 @dataclass(frozen=True)
 class ReadCosts:
-    """What reading shards takes and gives.
+    """Costs and yield of reading shards.
 
     Parameters
     ----------
     sampled_bytes : float
-        Stored bytes that were read to measure.
+        Stored bytes that were read for the measurement.
     read : float
-        Seconds of one thread, while the others read too, to count and project a stored byte.
+        Seconds of one thread to count and project a stored byte, while the others read, too.
     open_shard : float
-        Seconds of one thread that a shard takes however small it is.
+        Seconds of one thread for the smallest shard.
     counts : float
-        Bytes of projected counts from a stored byte.
+        Bytes of projected counts for each stored byte.
     passages, tokens : float
-        In a stored byte.
+        Passages and tokens for each stored byte.
     """
 
     sampled_bytes: float
@@ -50,24 +49,20 @@ class ReadCosts:
 
 @dataclass(frozen=True)
 class BlockCosts:
-    """Seconds for one row block on each thread of a worker, and steps of a refit that run alone.
+    """Seconds for one row block on each thread, and for steps of a refit that run alone.
 
     Parameters
     ----------
-    add : float
-        To add up a byte of projected counts.
-    write, load : float
-        To zero, pack and write a row block, or to read one.
+    add : float Seconds to add up a byte of projected counts.
+    write, load : float Seconds to zero, pack and write a row block, or to read one.
     disk_bytes : float
         Bytes on disk of a row block of a segment.
     core_rows, evidence, topic_rows : float
         Steps of a refit.
     whitening, rotation, finish : float
         Steps of a refit that run alone.
-    pairs : float
-        To make pair counts ready for refinement.
-    refinement, renewal : float
-        A round of it, and its step that runs alone.
+    pairs : float Seconds to prepare pair counts for refinement.
+    refinement, renewal : float Seconds of a round of refinement, and of its step that runs alone.
     """
 
     add: float
@@ -87,7 +82,7 @@ class BlockCosts:
 
 @dataclass(frozen=True)
 class StepCosts:
-    """Costs of the steps of all jobs on a worker with so many threads."""
+    """Costs of the steps of all jobs on a worker with a number of threads."""
 
     threads: int
     pilot: PilotCosts

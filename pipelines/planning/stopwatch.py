@@ -1,4 +1,4 @@
-"""Stopwatch: the seconds of a piece of work, without those that other programs took from it."""
+"""Stopwatch that leaves out seconds in which other programs had the processor."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NANOSECOND = 1e-9
 
 
 def timed(work: Callable[[], _Result]) -> tuple[float, _Result]:
-    """Seconds of this thread on some work, and what came of it.
+    """Return the seconds of this thread on some work, with its result.
 
-    Seconds in which the thread could have run, but other programs had the processors, do not
-    count; Linux says how many these are. Elsewhere they count.
+    Seconds in which the thread was ready, but other programs had the processors, do not count on
+    Linux, which reports them. Elsewhere they count.
 
     Examples
     --------
@@ -30,20 +30,20 @@ def timed(work: Callable[[], _Result]) -> tuple[float, _Result]:
     start, queued = time.perf_counter(), _queued()
     result = work()
     passed = time.perf_counter() - start
-    # the two clocks do not tick together
+    # the two clocks do not advance together
     return max(passed - (_queued() - queued), passed / 1000), result
 
 
 def timed_on_all(
     pool: ThreadPoolExecutor, work: Callable[[_Item], _Result], items: Iterable[_Item]
 ) -> tuple[float, list[_Result]]:
-    """Seconds of the slowest of some pieces of work done at once, and what came of them."""
+    """Return the seconds of the slowest piece of parallel work, with the results."""
     pairs = list(pool.map(lambda item: timed(lambda: work(item)), items))
     return max(seconds for seconds, _ in pairs), [result for _, result in pairs]
 
 
 def _queued() -> float:
-    """Seconds that this thread has waited for a processor so far."""
+    """Return the seconds that this thread has waited for a processor."""
     with suppress(OSError):
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) * _NANOSECOND
     return 0.0

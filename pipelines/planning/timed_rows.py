@@ -1,4 +1,4 @@
-"""Rows of which some blocks alone exist, for plans: each step of a fit is run and timed."""
+"""Rows for plans, with few of their blocks: each step of a fit runs on these and is timed."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from streaming_moments.statistics.row_block import RowBlock
 
 @dataclass(frozen=True, eq=False)
 class Timed:
-    """`Rows` whose first blocks stand for all.
+    """`Rows` whose first blocks represent all.
 
     Parameters
     ----------
     basis : Basis
         Q.
     lengths : RowLengths
-        Which documents count a row.
+        Rows by which documents count.
     blocks : sequence of MomentStatistics
-        The first row blocks, one a thread.
+        The first row blocks, one for each thread.
     pool : ThreadPoolExecutor
-        Its threads work on the blocks at once.
+        Threads that work on the blocks in parallel.
     known : mapping
-        What a step gives of all blocks, where the first blocks cannot stand for the others.
+        Results of steps for all blocks, if the first blocks cannot represent the others.
     seconds : dict
-        Of each step so far: of the slowest block, or of the sum.
+        Seconds of each step so far: of the slowest block, or of the sum.
     """
 
     basis: Basis
@@ -42,19 +42,19 @@ class Timed:
     pool: ThreadPoolExecutor
     known: Mapping[str, list[Any]]
     seconds: dict[str, float] = field(default_factory=dict)
-    foundation: Any = None  # asked for by kinds that are not planned
+    foundation: Any = None  # only kinds that are not planned ask for them
     whole_core: bool = True
-    halves: bool = False  # their rounds are planned by those of the whole
+    halves: bool = False  # the plan derives their rounds from those of the whole
     keeps_halves: bool = False
 
     def prepared(self, step: str, function: Callable[..., Any], halves: bool = False) -> Timed:
-        """Of the blocks there are."""
+        """Call it for the existing blocks."""
         return replace(self, blocks=self._on_all(step, function, ()))
 
     brought = prepared
 
     def each(self, step: str, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """What is known of all; or rows of the first block, cut to length, for those not there."""
+        """Return known values of all blocks, otherwise rows of the first block for missing ones."""
         found = self._on_all(step, function, shared)
         if step in self.known:
             return self.known[step]
@@ -66,7 +66,7 @@ class Timed:
     gathered = each
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
-        """Of the blocks there are."""
+        """Sum over the existing blocks."""
         found = self._on_all(step, function, shared)
         cut = strips(found, nbytes)
         return tree_sum(enumerate(map(added, cut)), len(cut))
@@ -74,21 +74,21 @@ class Timed:
     def over(
         self, step: str, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
     ) -> list[Any]:
-        """On the clock."""
+        """Run it and measure the time."""
         self.seconds[step], found = timed(lambda: [function(part, *shared) for part in parts])
         return found
 
     def shared(self, value: Any) -> Any:
-        """The value."""
+        """Return the value."""
         return value
 
     def once(self, step: str, function: Callable[..., Any], *values: Any) -> Any:
-        """On the clock."""
+        """Run it and measure the time."""
         self.seconds[step], result = timed(lambda: function(*values))
         return result
 
     def value(self, handle: Any) -> Any:
-        """The handle."""
+        """Return the handle."""
         return handle
 
     def _on_all(
@@ -101,7 +101,7 @@ class Timed:
 
 
 def _first_rows(found: Any, size: int) -> Any:
-    """Of an array, or of each of some."""
+    """Total bytes of an array, or of several."""
     if isinstance(found, tuple):
         return tuple(array[:size] for array in found)
     return found[:size]

@@ -1,4 +1,4 @@
-"""Trial: a few megabytes of the shards really read and counted, by the clock of this machine."""
+"""Trial: read and count a few megabytes of the shards, and measure the time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from streaming_moments.storage.segments.segments import SegmentWriter
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
-# Each thread reads so many batches of a task: enough that the clock does not matter.
+# Batches that each thread reads in a task: enough to make the clock precise.
 _PIECES_PER_THREAD = 2
 _WARM_BYTES = 64 << 10
 _LANGUAGE_PASSAGES = 2_000
@@ -75,7 +75,7 @@ _REPEATS = 3
 
 @dataclass(frozen=True)
 class Reading:
-    """How shards are read, as `create` takes it."""
+    """How shards are read, as in `create`."""
 
     form: ShardFormat
     policy: TokenPolicy | None
@@ -84,7 +84,7 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """A part of a shard that was read, and the seconds one thread took."""
+    """Part of a shard that was read, with the seconds of one thread."""
 
     batch: Any
     seconds: float
@@ -100,34 +100,34 @@ def try_out(
     codocuments: bool = True,
     halves: bool = True,
 ) -> tuple[Job, StepCosts]:
-    """Run every step of create, update and refit on a little of the corpus, and time it.
+    """Run every step of create, update and refit on a small part of the corpus, and time it.
 
-    Some batches of text of shards spread over the corpus are read and counted; one row block on
-    each thread is added up, written to a temporary folder, read back and fitted.
+    Reads and counts some batches of text of shards spread over the corpus. Adds up one row block on
+    each thread, writes it to a temporary folder, reads it back and fits it.
 
     Parameters
     ----------
     shards : sequence of Shard
-        The corpus, as `list_shards` gives it.
+        Shards of the corpus, from `list_shards`.
     reading : Reading
         How it is read.
     options : PilotOptions
-        As for `create`.
+        Options as in `create`.
     n_topics : int
         k of the refit.
     threads : int
-        Threads of a worker, all of them busy while the clock runs.
+        Threads of a worker; all are busy during the measurement.
     codocuments : bool
-        Whether the store is to gather co-document counts.
+        Whether the store has co-document counts.
     halves : bool
-        Whether it is to keep half of the documents apart.
+        Whether the store has halves of the documents.
 
     Raises
     ------
     ShardError, InvalidInput
         As `create`.
     NotIdentifiable
-        The sample does not hold a single topic.
+        The sample is too small for a single topic.
     """
     corpus = CorpusSize.of(shards)
     sampled = spread(shards, threads, options.seed)
@@ -176,7 +176,7 @@ def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOpti
 
 
 def spread(shards: Sequence[Shard], threads: int, seed: int) -> list[Shard]:
-    """Shards spread over the corpus, enough to keep all threads reading for a while."""
+    """Choose shards spread over the corpus, enough for all threads."""
     order = np.random.default_rng(seed).permutation(len(shards))
     taken: list[Shard] = []
     wanted = _PIECES_PER_THREAD * threads
@@ -190,7 +190,7 @@ def spread(shards: Sequence[Shard], threads: int, seed: int) -> list[Shard]:
 def _pilot(
     sampled: Sequence[Shard], corpus: CorpusSize, reading: Reading, options: PilotOptions
 ) -> tuple[Pilot, PilotCosts]:
-    """Pilot from the first chunk of each shard, and what it cost."""
+    """Make a pilot from the first chunk of each shard, with its cost."""
     chunk = replace(LIMITS, batch_bytes=BATCH_BYTES // _PIECES_PER_THREAD)
     quota = max(1, options.pilot_documents // len(sampled))
 
@@ -203,7 +203,7 @@ def _pilot(
     passing, ones = timed(lambda: [sample(shard, 1) for shard in sampled])
     seen = max(1, sum(one.documents_seen for one in ones))
     drawn = max(1, sum(one.batch.documents for one in samples))
-    # the pilot of create holds more passages, and so more terms that are as rare as allowed
+    # the pilot of create has more passages, and so more terms above the same frequency
     chunks = sum(min(shard.size, chunk.batch_bytes) for shard in sampled)
     passages = seen * corpus.nbytes / chunks
 
@@ -216,7 +216,7 @@ def _pilot(
     choosing, pilot = chosen(options.pilot_documents)
     few = pilot.vocabulary.n_words < options.vocabulary_size and pilot.basis.table is None
     if few and options.pilot_documents == PILOT_DOCUMENTS < passages:
-        # that of create goes on for more
+        # the pilot of create continues if it needs more words
         choosing, pilot = chosen(MOST_TIMES * PILOT_DOCUMENTS)
     return pilot, PilotCosts(passing / seen, max(drawing - passing, 0.0) / drawn, choosing)
 
@@ -224,13 +224,13 @@ def _pilot(
 def read_some(
     sampled: Sequence[Shard], store: MomentStore, reading: Reading, pool: ThreadPoolExecutor
 ) -> tuple[list[_Piece], float]:
-    """One batch of each shard on all threads, and the seconds that a shard takes at least."""
+    """Read one batch of each shard on all threads; also the seconds of the smallest shard."""
     options = reading.storage_options
     tiny = replace(LIMITS, batch_bytes=_WARM_BYTES)
 
     def read(shard: Shard, limits: ReadLimits) -> _Piece:
         context = ReadingContext.of(store, limits, options)
-        # hashing is timed apart
+        # hashing is timed separately
         batches = context.prepared(shard, ShardContent("-"))
         seconds, (first, read) = timed(lambda: next(batches))
         rest = next(batches, None)
@@ -271,7 +271,7 @@ def _block_costs(
     threads: int,
     seed: int,
 ) -> BlockCosts:
-    """Costs of one row block on each thread, where the corpus is `factor` times the pieces."""
+    """Measure one row block on each thread, for a corpus that is `factor` times the pieces."""
     layout = store.layout
     blocks = range(min(threads, store.row_blocks))
     batches = [piece.batch for piece in pieces]
@@ -301,7 +301,7 @@ def _block_costs(
         group = StoredGroup({**encode_metadata(layout.specs, {}), **dict(files)}, store.url)
         total = 0.0
         for name, array in statistics[index].arrays().items():
-            # of the block that was written
+            # of the written block
             stored = group.chunk(name, layout.specs[name], grown[0].block.index)[0]
             total += float((array + stored[: len(array)]).flat[0])
         return total
@@ -340,7 +340,7 @@ def _swept(
     n_topics: int,
     seed: int,
 ) -> tuple[Timed, int, tuple[Whitening, Directions, list[TopicRows]]]:
-    """The sweeps of a fit by as many topics as the sample holds, k at most."""
+    """Time the sweeps of a fit with as many topics as the sample allows, at most k."""
     core, lengths = _core_moments(batches, store)
     known = {"reading row blocks": core}
     rows = Timed(store.basis, RowLengths(lengths), statistics, pool, known)
@@ -354,11 +354,11 @@ def _swept(
 
 
 def _refined(rows: Timed, model: TopicModel) -> float:
-    """Seconds to renew the topics after a round; those of blocks stay with the rows."""
+    """Seconds to update the topics after a round; those of blocks are counted with the rows."""
     start = PairTopics(model.topics, model.pair_weights, model.word_probabilities, rows.basis.core)
     held = pair_rows(rows)
     begin = begun(start)
-    # the first time, to warm up, does not count
+    # the first run warms up and does not count
     held.each(STEP, expected_ratios, begin)
     found = held.each(STEP, expected_ratios, begin)
     seconds, _ = timed(lambda: next_topics(found, begin))
@@ -366,15 +366,15 @@ def _refined(rows: Timed, model: TopicModel) -> float:
 
 
 def _grown(statistics: MomentStatistics, factor: float, seed: int) -> MomentStatistics:
-    """What the statistics of a sample may be once so many times the documents are counted.
+    """Simulate the statistics of a sample after this many times the documents.
 
-    The counts to come are drawn around those of the sample, of which as large a share is spread
-    over cells not seen yet as cells were seen only once (Good and Turing).
+    Future counts are sampled around those of the sample. The share in new cells equals the share of
+    cells that were seen once (Good and Turing).
     """
     rng = np.random.default_rng(seed)
     together, even = statistics.codocuments, statistics.even_pair_counts
     lengths = statistics.length_histogram
-    # the mean weight of a pair
+    # mean weight of a pair
     unit = max(lengths.C2 / max(replace(lengths, weights=POOLED).C2, 1), 1.0)
     return replace(
         statistics,
@@ -402,7 +402,7 @@ def _drawn(
 def _core_moments(
     batches: Sequence[ProjectedBatch], store: MomentStore
 ) -> tuple[list[NDArray[np.int64]], LengthHistogram]:
-    """Core rows of all blocks of the first batch: enough for the work of whitening."""
+    """Core rows of all blocks from the first batch: enough to time the whitening."""
     basis, projected = store.basis, batches[0]
     pairs = np.zeros((basis.core, basis.core), dtype=np.int64)
     projected.add_pairs(RowBlock(), pairs, None)
@@ -416,6 +416,6 @@ def _path(writer: SegmentWriter, path: str) -> str:
 
 
 def _median(work: Callable[[], float]) -> float:
-    """Median of the seconds of work that is short; the first run, to warm up, does not count."""
+    """Median seconds of short work; the first run warms up and does not count."""
     work()
     return float(np.median([work() for _ in range(_REPEATS)]))

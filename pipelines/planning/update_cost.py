@@ -1,8 +1,8 @@
-"""The cost of an update: what workers read and add, and what they exchange at a close.
+"""Cost of an update: reading and adding on workers, and the exchange at a close.
 
-Each worker adds what it reads to sums of its own. At the close of a group every row block is added
-up on one worker, which receives it from all others, and written there; those that do not come to
-all workers alike in pieces, on one worker each.
+Each worker adds counts to sums of its own. At the close of a group every row block is added up on
+one worker, which receives it from all others and writes it. Row blocks that do not divide evenly
+among the workers are added up in pieces, on one worker each.
 """
 
 from __future__ import annotations
@@ -18,50 +18,50 @@ from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER
 from streaming_moments.pipelines.planning.job import Job
 from streaming_moments.pipelines.planning.step_costs import StepCosts
 
-# What a worker may receive in a second: half of 10 Gbit/s, as much as Dask's event loop passes on.
+# Bytes a second that a worker receives: half of 10 Gbit/s, which Dask's event loop can pass on.
 NETWORK_BYTES = 600 * MEBIBYTE
-# Sums that the event loop of a worker adds to its own in a second, measured 0.7 GB/s.
+# Bytes a second that the event loop of a worker adds to its sums, measured 0.7 GB/s.
 ADDED_BYTES = 700 * MEBIBYTE
-# Dialling another worker and asking it for rows, measured 6 ms on loopback.
+# Connecting to another worker and asking it for rows, measured 6 ms on loopback.
 PEER_SECONDS = 0.01
-# A task of Dask on its way there and back, measured 2 to 4 ms.
+# Round trip of a Dask task, measured 2 to 4 ms.
 TASK_SECONDS = 0.004
 # Seal, fsync and commit of a segment, measured 0.05 to 0.15 s on a local disk.
 COMMIT_SECONDS = 0.1
-# Processor time of client and scheduler for a task, measured 1 to 2 ms, and for a shard, 0.07 ms.
+# CPU time of client and scheduler for a task, measured 1 to 2 ms, and for a shard, 0.07 ms.
 COORDINATED_TASK = 0.002
 COORDINATED_SHARD = 0.0001
-# Shards of a task, where there are enough for several tasks a thread.
+# Shards of a task, if there are enough for several tasks in each thread.
 _TASK_BYTES = 32 * MEBIBYTE
 _TASK_SHARDS = 10_000
 
 
 @dataclass(frozen=True)
 class UpdateCost:
-    """An update on so many workers.
+    """An update on a number of workers.
 
     Parameters
     ----------
     workers : int
         Processes.
     seconds : float
-        Of the whole corpus.
+        Seconds for the whole corpus.
     groups : int
         Segments that an update of an empty store commits.
     passes : int
         How often the shards are read.
     documents_per_second : float
-        While there are shards enough for all workers, closes included.
+        Rate with enough shards for all workers, including closes.
     group_seconds : float
-        From commit to commit.
+        Seconds between commits.
     close_seconds : float
-        Of these, from the last shard read to the commit.
+        Seconds of these between the last shard and the commit.
     received_bytes : float
-        That the worker which receives most receives at a close, at most.
+        Largest number of bytes that a worker receives at a close.
     limit : str
-        What takes most of the time of a group: "reading" or "adding" on the workers; the
-        "scheduler" where it, which knows every task and shard, keeps them waiting; of the close
-        the "network", the "row blocks" that workers share unevenly, or "writing".
+        Step with most of the time of a group: "reading" or "adding" on the workers, or the
+        "scheduler" if workers wait for it. At the close it is the "network", the "row blocks" that
+        workers share unevenly, or "writing".
     """
 
     workers: int
@@ -78,17 +78,16 @@ class UpdateCost:
 def update_cost(
     job: Job, costs: StepCosts, workers: int, budget: int, network: float = NETWORK_BYTES
 ) -> UpdateCost:
-    """Cost of an update on workers like the one measured, with `budget` bytes of memory each.
+    """Estimate an update on workers like the measured one, with `budget` bytes of memory each.
 
-    `network` is in bytes that a worker may receive in a second. BoundExceeded if the budget does
-    not hold the update.
+    `network` is the bytes a second that a worker may receive. Raises BoundExceeded if the update
+    does not fit into the budget.
     """
     corpus, reading = job.corpus, costs.reading
     plan = plan_update(job.layout, costs.threads, budget)
     passes, threads = plan.passes, workers * costs.threads
     close = _Close.of(job, costs, workers, network)
-    # what a stored byte takes of one thread: it is read in every pass, and added to each row block
-    # once
+    # seconds of a thread for a stored byte: read in every pass, and added to each row block once
     read = passes * (reading.read + corpus.shards * reading.open_shard / corpus.nbytes)
     add = reading.counts * costs.blocks.add * job.row_blocks
     working = (read + add) / threads
@@ -130,7 +129,7 @@ def update_cost(
 
 @dataclass(frozen=True)
 class _Close:
-    """Bytes that one worker receives, and seconds by what takes them."""
+    """Bytes that one worker receives, and seconds by cause."""
 
     received: float
     parts: dict[str, float]
@@ -138,13 +137,13 @@ class _Close:
     @classmethod
     def of(cls, job: Job, costs: StepCosts, workers: int, network: float) -> _Close:
         layout = job.layout
-        # a block is added up on one worker, or in pieces on several that its writer collects
+        # one worker adds up a block, or several add up pieces that its writer collects
         whole, rest = divmod(job.row_blocks, workers)
         pieces = pieces_of(job.row_blocks - 1, job.row_blocks, workers)
         most = ceil(rest * pieces / workers)  # pieces on one worker
         collected = layout.block_bytes if pieces > 1 else 0
         received = (whole + most / pieces) * layout.block_bytes * (workers - 1) + collected
-        # the event loop receives, and adds
+        # the event loop receives and adds
         byte = 1 / min(network, NETWORK_BYTES) + 1 / ADDED_BYTES
         even = layout.state_bytes * (workers - 1) / workers * byte
         asked = (whole + most) * (workers - 1) + (pieces if pieces > 1 else 0)
@@ -161,7 +160,7 @@ class _Close:
 
 
 def segments_after(groups: int) -> tuple[int, int]:
-    """Segments that are left of so many of one day and one size, and how many merging has read.
+    """Segments left from a number of one day and size, and how many the merges read.
 
     Examples
     --------

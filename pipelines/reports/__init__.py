@@ -1,4 +1,4 @@
-"""What is shown of a store and a run: tables, a page, a plot, metrics."""
+"""Reports on a store and a run: tables, a page, a plot, metrics."""
 
 from typing import TYPE_CHECKING
 

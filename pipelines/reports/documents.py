@@ -1,4 +1,4 @@
-"""What is said of documents that were read with a model."""
+"""Table of documents that were read with a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def print_top_documents(
     console: Console, lines: Sequence[TopicLine], result: TransformResult
 ) -> None:
-    """A table of the documents that speak most for each topic."""
+    """Return a table of the documents that show each topic most clearly."""
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("topic", overflow="fold")
     table.add_column("share", justify="right")

@@ -1,4 +1,4 @@
-"""The headline of a page: what there is to know of a run, in a sentence."""
+"""The headline of a page: the main result of a run in one sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streaming_moments.pipelines.reports.page import ReportPage, TopicChange
 from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.quality.differences import largest_change
 
-_POINT = 0.001  # of less a share has not changed
+_POINT = 0.001  # a smaller difference of a share is no change
 _NAMED = 5  # parts that a headline names at most
 _LEADS = {
     "failed": "This run failed, and the earlier published model stays: ",
@@ -18,7 +18,7 @@ _LEADS = {
 
 
 def headline_of(page: ReportPage) -> str:
-    """What a page says first.
+    """Return the first sentence of a page.
 
     Examples
     --------
@@ -87,13 +87,13 @@ def _since(page: ReportPage) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
+    """Return the first names, and the number of the others."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
 
 def _moved(kept: Sequence[TopicChange]) -> str:
-    """How far the mean of a cluster has moved at most, of those beyond their error bars."""
+    """Describe the largest move of the mean of a cluster beyond its error bar."""
     known = [one for one in kept if one.spreads is not None and one.note]
     moved = [(one.spreads or 0.0, one.name) for one in known if one.note == "moved"]
     if not moved:

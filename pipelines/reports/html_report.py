@@ -1,4 +1,4 @@
-"""One self-contained page on a run: it loads nothing, and can be mailed or put in a bucket."""
+"""One self-contained page about a run: it loads nothing, so it can be mailed or put in a bucket."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from streaming_moments.quality.topic_map import classical_scaling
 
 
 def html_report(page: ReportPage) -> str:
-    """HTML of a page, with its style and its script inside.
+    """Return the HTML of a page, with its style and its script inside.
 
-    Whatever words, URLs and reasons hold is shown as it is, never taken for HTML.
+    Words, URLs and reasons are escaped, never read as HTML.
 
     Parameters
     ----------
     page : ReportPage
-        What to show.
+        Content of the page.
 
     Raises
     ------
     InvalidInput
-        Distances, correlations or shares that are not of the topics: names the sizes.
+        Distances, correlations or shares do not match the topics; the message names the sizes.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def html_report(page: ReportPage) -> str:
 
 
 def content_of(page: ReportPage) -> dict[str, Any]:
-    """What the scripts of a page draw, as JSON holds it; errors as `html_report`."""
+    """Data for the scripts of a page, as JSON; errors as in `html_report`."""
     _require_fitting(page)
     content: dict[str, Any] = json_value(asdict(page))
     content["places"] = classical_scaling(page.distances).tolist() if page.distances else []
@@ -67,7 +67,7 @@ def content_of(page: ReportPage) -> dict[str, Any]:
 
 
 def _run(run: RunPoint) -> dict[str, Any]:
-    """What was measured in a run, by name, and None for what was not."""
+    """Measures of a run by name; None for missing ones."""
     told = asdict(run)
     drift = told.pop("drift") or dict.fromkeys(one.key for one in DRIFT_MEASURES)
     found: dict[str, Any] = json_value({**told, **drift})
@@ -75,14 +75,14 @@ def _run(run: RunPoint) -> dict[str, Any]:
 
 
 def _run_charts(page: ReportPage) -> list[dict[str, Any]]:
-    """The charts of numbers over runs, each with the name of its number."""
+    """Charts of numbers over runs, each with the name of its number."""
     charts = {one.key: one.chart(page.counted) for one in DRIFT_MEASURES}
     charts["documents"] = RunChart(f"{sentence_case(page.counted[0])} counted", "in all")
     return [{"key": key, **asdict(chart)} for key, chart in charts.items()]
 
 
 def measured_as_json(page: ReportPage) -> dict[str, Any]:
-    """The clusters, or factors, of a page and their numbers, as JSON holds them; none of others."""
+    """Clusters or factors of a page and their numbers, as JSON; None for other models."""
     if not page.measures:
         return {}
     kept = ("topic", "label", "weight", "bar", "told", "coordinates", "nearest")
@@ -100,7 +100,7 @@ def measured_as_json(page: ReportPage) -> dict[str, Any]:
 
 
 def rendered(template: str, **values: object) -> str:
-    """One of the templates with these values, all of them escaped."""
+    """Fill one of the templates with values; all of them are escaped."""
     return _environment().get_template(template).render(values)
 
 
@@ -153,7 +153,7 @@ def _require_fitting(page: ReportPage) -> None:
 
 
 def lasting(seconds: float) -> str:
-    """A duration in its largest unit.
+    """Format a duration in its largest unit.
 
     Examples
     --------
@@ -173,14 +173,14 @@ def _shortly(value: float | None) -> str:
 
 
 def _points(change: TopicChange) -> str:
-    """By how many points of percent a share has changed, where that says something."""
+    """Format the change of a share in points of percent, if it is meaningful."""
     if change.before is None or change.now is None:
         return _signed(change.step)  # it is new, or gone
     return _step((change.step, change.bar))
 
 
 def _step(step: tuple[float, float | None]) -> str:
-    """A difference in points of percent, or that it is noise, or that its noise is unknown."""
+    """Format a difference in points, with a note if it is noise or its noise is unknown."""
     change, bar = step
     if bar is None or not math.isfinite(bar):
         return f"{_signed(change)}?"

@@ -1,4 +1,4 @@
-"""Metrics of a store and its last run, as a text file for Prometheus' node exporter."""
+"""Metrics of a store and its last run, as a text file for the node exporter of Prometheus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DriftNumbers: Any = make_dataclass(
 
 @dataclass(frozen=True)
 class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measure of drift
-    """Numbers to be watched; None where there is none, which leaves the metric out.
+    """Numbers to monitor; a metric with None is left out.
 
     It also takes each number of `quality.Drift` by its name, as a keyword argument.
 
@@ -33,17 +33,17 @@ class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measu
     store : str
         URL; a label of every metric.
     version : int or None
-        Of the store.
+        Version of the store.
     documents, tokens, shards : int or None
-        In the store.
+        Numbers in the store.
     state_bytes : int or None
-        Of its statistics.
+        Bytes of its statistics.
     commit_time : float or None
-        Of the latest commit, in Unix seconds: its age is `time()` less it.
+        Time of the latest commit in Unix seconds; its age is `time()` minus it.
     finished : float
         When the run ended, in Unix seconds.
     exit_code : int
-        Of the run.
+        Exit code of the run.
     last_success : float, optional
         When a run last published a model, in Unix seconds.
     step_seconds : mapping
@@ -67,7 +67,7 @@ class RunMetrics(_DriftNumbers):  # type: ignore[misc]  # a number of each measu
 
 
 def metrics_registry(metrics: RunMetrics) -> CollectorRegistry:
-    """The metrics as Prometheus' client holds them.
+    """Return the metrics as the client of Prometheus holds them.
 
     Examples
     --------
@@ -110,28 +110,32 @@ def metrics_registry(metrics: RunMetrics) -> CollectorRegistry:
 
 
 def require_collected(path: str | Path) -> None:
-    """Refuse a name that the node exporter does not read, or a missing folder (StoreError)."""
+    """Refuse a name that the node exporter ignores, or a missing folder (StoreError)."""
     place = Path(path)
     if place.suffix != _SUFFIX:
-        raise InvalidInput(f"{place} does not end in {_SUFFIX}; the node exporter reads no other")
+        raise InvalidInput(
+            f"{place} does not end in {_SUFFIX}, and the node exporter reads no "
+            "other file; rename it"
+        )
     if not place.parent.is_dir():
-        raise StoreError(f"{place.parent} is no folder; make the folder, or name another")
+        raise StoreError(f"{place.parent} is not a folder; create it, or name another one")
 
 
 def write_metrics(path: str | Path, metrics: RunMetrics) -> None:
-    """Write the metrics to a local file, which is at any time the old one or the new one, whole.
+    """Write the metrics to a local file, which readers always see whole, old or new.
 
     Parameters
     ----------
     path : str or Path
-        In the folder that the node exporter reads (--collector.textfile.directory); ends in .prom.
+        File in the folder that the node exporter reads (--collector.textfile.directory); its name
+        ends in .prom.
     metrics : RunMetrics
-        What to write.
+        Metrics to write.
 
     Raises
     ------
     InvalidInput
-        A name that the node exporter would not read.
+        The node exporter would not read a file of that name.
     StoreError
         The folder is missing or cannot be written.
     """

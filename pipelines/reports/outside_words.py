@@ -1,4 +1,4 @@
-"""Words outside the vocabulary of a store: their share of the tokens, and what would lower it."""
+"""Words outside the vocabulary of a store: their share of the tokens, and remedies."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.create import PilotOptions
 
-MANY = 0.05  # below, what would lower it is not worth a new pass
+MANY = 0.05  # below this share a remedy is not worth another pass
 
 
 def share_outside(store: MomentStore) -> float | None:
-    """Share of the tokens of all that is counted; None where nothing is."""
+    """Share of all counted tokens; None without tokens."""
     return outside_share(store.commit.tokens, sum(one.outside for one in store.ledger()))
 
 
 def share_line(share: float | None) -> str:
-    """That share as a sentence; empty where it is not known.
+    """Format that share as a sentence; empty if it is unknown.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def share_line(share: float | None) -> str:
 
 
 def pilot_line(store: MomentStore) -> str:
-    """What of the pilot is outside the vocabulary, and why; empty where that was not kept."""
+    """Describe the pilot's tokens outside the vocabulary, with reasons; empty if unrecorded."""
     drawn = drawn_of(store)
     if "outside_share" not in drawn:
         return ""
@@ -39,7 +39,7 @@ def pilot_line(store: MomentStore) -> str:
     parts = {
         f"in more than {options.max_document_fraction:.0%} of the passages": "common_share",
         f"in fewer than {options.min_documents} of them": "rare_share",
-        f"rarer than the {options.vocabulary_size:,} that were asked for": "beyond_share",
+        f"rarer than the {options.vocabulary_size:,} requested words": "beyond_share",
     }
     told = [f"{drawn[name]:.1%} are words {why}" for why, name in parts.items() if drawn[name]]
     return f"{drawn['outside_share']:.1%} of the tokens of the pilot are outside the vocabulary" + (
@@ -48,9 +48,9 @@ def pilot_line(store: MomentStore) -> str:
 
 
 def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
-    """What would lower a share of tokens outside the vocabulary of documents, a sentence each.
+    """Return remedies that lower the share of tokens outside, a sentence each.
 
-    Nothing where it is a few percent; words that are too common are left out on purpose.
+    Empty if the share is a few percent, because words that are too common are left out on purpose.
     """
     wanted = 0.0 if share is None else share - drawn_of(store).get("common_share", 0.0)
     if wanted <= MANY or store.basis.table is not None:
@@ -62,24 +62,25 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
     lacking = options.vocabulary_size - words
     if lacking <= 0:
         lines.append(
-            f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words as "
-            f"well: the vocabulary has {words:,}, and {options.vocabulary_size:,} were asked for"
+            f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words "
+            f"as well: the vocabulary has {words:,} of {options.vocabulary_size:,} requested "
+            "words"
         )
     elif drawn_of(store).get("stopped") == CHOSEN:
         lines.append(
-            "without `--pilot-documents` the pilot of `create` or `rebase` would go on for rarer "
-            f"words: it found {words:,} of the {options.vocabulary_size:,} that were asked for"
+            "without `--pilot-documents` the pilot of `create` or `rebase` would search for "
+            f"rarer words: it found {words:,} of {options.vocabulary_size:,} requested words"
         )
     elif options.min_documents > 1:
         lines.append(
-            f"`--min-documents {options.min_documents // 2}` of `create` or `rebase` would count "
-            f"rarer words as well: {words:,} of the {options.vocabulary_size:,} that were asked "
-            f"for are in {options.min_documents} passages of the pilot or more"
+            f"`--min-documents {options.min_documents // 2}` of `create` or `rebase` would "
+            f"count rarer words as well: only {words:,} of {options.vocabulary_size:,} "
+            f"requested words are in {options.min_documents} passages of the pilot or more"
         )
     if store.commit.shards:
         lines.append(
-            f"`grow --words {max(WORDS, lacking)}` would add words that are frequent in the shards "
-            "counted last, and counts none of them again"
+            f"`grow --words {max(WORDS, lacking)}` would add words that are frequent in the "
+            "latest shards, without counting any shard again"
         )
     return tuple(lines)
 
@@ -103,14 +104,14 @@ def language_line(store: MomentStore) -> str:
 
 
 def drawn_of(store: MomentStore) -> Mapping[str, Any]:
-    """What the pilot of a store of documents read; empty where that was not kept."""
+    """Facts about the pilot of a store of documents; empty if unrecorded."""
     drawn: Mapping[str, Any] = (store.commit.lineage.pilot or {}).get("drawn", {})
     return drawn
 
 
 def _asked(store: MomentStore) -> PilotOptions:
-    """How the words were to be chosen; the defaults where it was not written."""
-    # jobs read shards, which not all that shows a store does
+    """Options for choosing the words; defaults if unrecorded."""
+    # imported here because jobs read shards, and not every page of a store does
     from streaming_moments.pipelines.jobs.create import PilotOptions
 
     written = store.commit.lineage.pilot or {}

@@ -1,4 +1,4 @@
-"""What a report and its page tell of a run, as plain values."""
+"""Content of a report and its page, as plain values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StepReport:
-    """One step: its name, how long it took in seconds, and what it found."""
+    """One step: its name, its seconds, and its results."""
 
     step: str
     seconds: float
@@ -25,7 +25,7 @@ class StepReport:
 
 @dataclass(frozen=True)
 class Gate:
-    """A condition of publishing: the value found, its bound, and whether it holds."""
+    """A bound for publishing: the measured value, the bound, and whether it holds."""
 
     name: str
     value: float | None
@@ -35,12 +35,12 @@ class Gate:
 
 @dataclass(frozen=True)
 class SampleDocument:
-    """The beginning of a document, or passage, that is mostly of one topic.
+    """Beginning of a document or passage about one topic.
 
-    shard, number : where it is, and its place there, from 1
-    share : of the topic in it
+    shard, number : its shard, and its position there, from 1
+    share : share of the topic in it
     text : a few lines of it
-    id : empty where it is unknown
+    id : id of the document; empty if unknown
     """
 
     shard: str
@@ -54,19 +54,19 @@ class SampleDocument:
 class TopicReport:
     """One topic of a model.
 
-    topic : its number, the same from night to night
+    topic : its number, the same on every night
     weight : share of the corpus
     npmi : coherence
     relevant : most relevant words, lambda 0.7
     words : most probable words, each with its probability in the topic and in the corpus, from
         which the relevance at any lambda follows
-    bar : expected L1 error of the topic, where halves of the documents are kept
-    word_bars : standard errors of the probabilities of `words`; empty where they are unknown
+    bar : expected L1 error of the topic, if the store has halves
+    word_bars : standard errors of the probabilities of `words`; empty if unknown
     told : other numbers of the topic, by name
-    sample, further : a document that is mostly of it, and others if they were searched for
+    sample, further : a document about it, and others if they were searched
     coordinates : the largest numbers of a cluster or a factor, each with its name
     nearest : rows nearest to the mean of a cluster
-    coherences : other coherences by key, where they were computed
+    coherences : other computed coherences by key
     """
 
     topic: int
@@ -87,16 +87,15 @@ class TopicReport:
 
 @dataclass(frozen=True)
 class TopicChange:
-    """How a topic differs from that of an earlier model.
+    """Difference between a topic and that of an earlier model.
 
     topic : its number now; None if it is gone
     name : some of its words
-    before, now : its share in both models; None where it does not exist
-    distance : total variation of its words, where it exists in both
-    bar : standard error of the difference of both shares; None where it is unknown
+    before, now : its share in both models; None if it does not exist
+    distance : total variation of its words, if it exists in both
+    bar : standard error of the difference of both shares; None if unknown
     note : "new", "moved", "split from 3"
-    spreads, bars : how far the mean of a cluster has moved, in its standard deviations and in error
-        bars
+    spreads, bars : move of the mean of a cluster, in standard deviations and in error bars
     """
 
     topic: int | None
@@ -111,7 +110,7 @@ class TopicChange:
 
     @property
     def step(self) -> float:
-        """Difference of its shares; of a topic that was not there, or is gone, its share."""
+        """Difference of its shares; the share itself if the topic is new or gone."""
         return (self.now or 0.0) - (self.before or 0.0)
 
 
@@ -121,7 +120,7 @@ class ClusterPlane:
 
     places : means, centred at the mean of all rows
     ellipses : of one standard deviation, as half axes and the angle of the first in radians
-    bars : error bars of the means; empty where they are unknown
+    bars : error bars of the means; empty if unknown
     before : each mean in the earlier model, or None
     shares : share of the variance between the means, along each direction
     """
@@ -135,10 +134,10 @@ class ClusterPlane:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of each cluster, or factor, as a chart of bars; arrays in the order of the topics.
+    """A number of each cluster or factor for a bar chart; arrays in the order of the topics.
 
     bars : standard errors; empty where they are unknown
-    noise : values for data that is only noise, about 0; empty where these mean nothing
+    noise : values of pure noise, about 0; empty if these have no meaning
     note : one sentence
     percent : whether values are shares
     """
@@ -155,10 +154,10 @@ class Measure:
 class ShareOverTime:
     """Share of each topic by date.
 
-    dates : ISO 8601, rising; days of the documents, where they are known
-    shares : one row a date, one share a topic, in the order of the topics
-    note : what they are, one sentence
-    bars : standard errors of `shares`; empty where they are unknown
+    dates : ISO 8601, increasing; days of the documents, if they are known
+    shares : a row for each date, with a share for each topic in order
+    note : description in one sentence
+    bars : standard errors of `shares`; empty if unknown
     """
 
     dates: tuple[str, ...] = ()
@@ -168,7 +167,7 @@ class ShareOverTime:
 
     @property
     def steps(self) -> tuple[tuple[float, float | None], ...]:
-        """Of each topic, by how much its share changed from first to last, and the error of it."""
+        """Return the change of the share of each topic from first to last, and its error."""
         if not self.shares:
             return ()
         pairs = zip(self.shares[0], self.shares[-1], strict=True)
@@ -183,9 +182,9 @@ class ShareOverTime:
 
 @dataclass(frozen=True)
 class RunPoint:
-    """One run: how far the corpus had drifted then, where that was measured.
+    """One run, with the drift of the corpus at that time, if it was measured.
 
-    `until` is the last day of the documents that there were, where they have days.
+    `until` is the last day of the documents so far, if they have days.
     """
 
     date: str
@@ -197,7 +196,7 @@ class RunPoint:
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One shard; `problem` says why it was left out, and is empty if it was counted."""
+    """One shard; `problem` is the reason if it was left out, otherwise empty."""
 
     shard: str
     documents: int
@@ -208,22 +207,22 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class ReportPage:
-    """All that one page shows; what is left empty is left out of it.
+    """Everything that one page shows; empty parts are left out.
 
     Parameters
     ----------
     title : str
-        Of the page.
+        Title of the page.
     store : str
         URL.
     time : str
-        ISO 8601, UTC, of the run.
+        Time of the run, ISO 8601, UTC.
     outcome : str
         "published", "refused", "nothing new", "failed".
     facts : mapping
         Names and values at the head of the page: documents, tokens, version and so on.
     reasons : tuple of str
-        Why the model was refused, or words and basis made anew.
+        Why the model was rejected, or the store rebased.
     topics : tuple of TopicReport
         In the order of their numbers.
     notes : mapping
@@ -231,55 +230,55 @@ class ReportPage:
     distances : tuple of tuple of float
         (k, k) distances between them, see `topic_map.topic_distances`.
     correlations : tuple of tuple of float
-        (k, k) of their shares over documents, of a model that was refined.
+        (k, k) correlations of their shares over documents, for a refined model.
     shares : ShareOverTime
-        Of the topics, night by night.
+        Shares of the topics, night by night.
     periods : ShareOverTime
-        Of the topics in the documents of each day, week or month.
+        Shares of the topics in the documents of each day, week or month.
     tried : tuple of Candidate
-        For coherence by k.
+        Candidates for the chart of coherence.
     chosen : (int, float), optional
-        Number of topics and alpha0 of that which is shown.
+        Number of topics and alpha0 of the shown candidate.
     spectrum, exact_spectrum : tuple of float
-        Eigenvalues seen through the basis, and exact.
+        Eigenvalues through the basis, and exact ones.
     runs : tuple of RunPoint
         The last runs, this one last.
     gates : tuple of Gate
-        Conditions of publishing.
+        Bounds for publishing.
     ledger : tuple of LedgerRow
         Shards, the latest first.
     shards : int
-        In the store, of which the ledger may show the latest only.
+        Number of shards in the store; the ledger may show only the latest.
     steps : tuple of StepReport
-        In order; a page needs no values of them.
+        Steps in their order; a page needs no values of them.
     version : int, optional
-        Of the store.
+        Version of the store.
     sentence : str
-        What the model says of itself.
+        Description by the model.
     states : mapping
-        Of a model without topics: numbers of its states, by name.
+        Numbers of the states of a model without topics, by name.
     state_words : mapping
-        Of each view of such a model, the most probable words of each state.
+        Most probable words of each state of such a model, by view.
     picture : str
-        Of such a model, in lines of text.
+        Picture of such a model in lines of text.
     changes : tuple of TopicChange
-        Since the model that was published before.
+        Changes since the model that was published before.
     since : str
-        ISO 8601, of that.
+        Time of that model, ISO 8601.
     diff : str
-        Command that says what the store gained since.
+        Command that shows what the store gained since.
     links : tuple of (str, str)
-        What else there is to see, each with its URL relative to the page.
+        Names and relative URLs of other pages.
     each : str
-        URL under which the number of a topic is a page of its own; empty where there are none.
+        URL prefix of the pages of topics by number; empty without such pages.
     what : str
-        What `topics` are: "topic", "cluster", "factor"; "state" where there are `states`.
+        Name of the parts: "topic", "cluster", "factor", or "state" if there are `states`.
     counted : (str, str, str)
-        What the ledger counts: documents, tokens, and what of them lies outside.
+        Names of the counts in the ledger: documents, tokens, and tokens outside.
     plane : ClusterPlane, optional
-        Of clusters.
+        Plane of the clusters.
     measures : tuple of Measure
-        Of clusters and factors.
+        Measures of clusters and factors.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The largest change of a topic's share over time, if there is one beyond noise."""
+"""The largest change of the share of a topic over time, if it is beyond noise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def change_said(periods: Sequence[PeriodShares], names: Sequence[str]) -> str:
-    """A sentence on the first and the last of some periods; empty where there is but one.
+    """Describe the change from the first to the last period; empty with one period.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Values as JSON holds them."""
+"""Plain values for JSON."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def json_value(item: Any) -> Any:
-    """The value, in which numbers that JSON lacks are null and tuples are lists.
+    """Convert a value: numbers that JSON lacks become null, and tuples become lists.
 
-    Other `coherences` are left out where there are none.
+    Empty `coherences` are left out.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Plots: of `select`, coherence and captured spectrum by topics; of topics, shares over time."""
+"""Plots: coherence and captured spectrum of `select`, and shares of topics over time."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
 
 def require_plot(file: str) -> None:
-    """Refuse, before any work, a file to which the plot cannot be written."""
+    """Refuse a file for the plot that cannot be written, before any work."""
     figure = _matplotlib("figure").Figure()
     canvas = _matplotlib("backends.backend_agg").FigureCanvasAgg(figure)
     path = Path(file)
     kinds = sorted(canvas.get_supported_filetypes())
     if path.suffix.removeprefix(".").lower() not in kinds:
-        raise InvalidInput(f"{file} is no plot; end its name with one of .{', .'.join(kinds)}")
+        raise InvalidInput(
+            f"{file} is not a plot file; end its name with one of .{', .'.join(kinds)}"
+        )
     if path.is_dir() or not path.resolve().parent.is_dir():
         raise InvalidInput(f"{file} cannot be written; give a file in a folder that exists")
 
 
 def plot(selection: Selection, file: str) -> None:
-    """Write the plot, one line for each alpha0; errors as of `require_plot`."""
+    """Write the plot, one line for each alpha0; errors as in `require_plot`."""
     shown = [("captured", "captured spectrum")]
     if selection.coherent:
         drawn = [(one, one.compared[-1]) for one in COHERENCES.values()]
@@ -38,7 +40,7 @@ def plot(selection: Selection, file: str) -> None:
             *((one.columns[words][0], f"mean {one.name}, {words} words") for one, words in drawn),
             *shown,
         ]
-    held_out = [("predicted", f"log likelihood of {selection.held} held out")]
+    held_out = [("predicted", f"held-out log-likelihood of {selection.held}")]
     if selection.number == "topics":
         shown += held_out * bool(selection.likely)
     else:
@@ -62,7 +64,7 @@ def plot(selection: Selection, file: str) -> None:
 
 
 def plot_shares(periods: Sequence[PeriodShares], names: Sequence[str], file: str) -> None:
-    """Write the shares of topics over time, a panel for each with its name; errors as `plot`."""
+    """Write the shares of topics over time, a panel for each; errors as in `plot`."""
     names = [f"{topic} {name}" for topic, name in enumerate(names)]
     rows = -(-len(names) // 3)
     figure = _matplotlib("figure").Figure(figsize=(9.6, 1.5 * rows + 0.6), layout="constrained")
@@ -73,9 +75,9 @@ def plot_shares(periods: Sequence[PeriodShares], names: Sequence[str], file: str
 
 
 def write_svg(picture: str, file: str) -> None:
-    """Write a picture that is drawn already; InvalidInput if the name does not end in .svg."""
+    """Write a finished picture; raises InvalidInput if the name does not end in .svg."""
     if Path(file).suffix.lower() != ".svg":
-        raise InvalidInput(f"{file} is no SVG; end its name with .svg")
+        raise InvalidInput(f"{file} is not an SVG file; end its name with .svg")
     _put(picture.encode(), file)
 
 
@@ -107,10 +109,10 @@ def _by_alpha0(candidates: Sequence[Candidate]) -> dict[float, list[Candidate]]:
 
 
 def _matplotlib(module: str) -> Any:
-    # no pyplot: it would open a display, and keep figures alive
+    # without pyplot, which would open a display and hold figures in memory
     try:
         return importlib.import_module(f"matplotlib.{module}")
     except ImportError as error:
         raise InvalidInput(
-            "--plot draws with matplotlib; install it with `pip install 'streaming-moments[plot]'`"
+            "--plot needs matplotlib; install it with `pip install 'streaming-moments[plot]'`"
         ) from error

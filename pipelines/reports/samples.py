@@ -1,4 +1,4 @@
-"""Samples: the beginning of a document that is mostly of a topic, for each, from a few shards."""
+"""Samples: the beginning of a document about each topic, from a few shards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 _SHARDS = 8
 _LIMITS = ReadLimits(1 << 20, 1 << 20, 500, 32 << 20)
-_TOKENS = 20  # from so many on a document tells what it is about
+_TOKENS = 20  # a document with this many known words shows its subject
 _SHOWN = 280  # characters
 _MORE = " \N{HORIZONTAL ELLIPSIS}"
 _BEGINS = 4  # words by which a passage is found in its document
@@ -39,12 +39,12 @@ def sample_documents(
     model: TopicModel,
     storage_options: Mapping[str, object] | None = None,
 ) -> dict[int, SampleDocument]:
-    """Find one document that is mostly of each topic, by topic.
+    """Find one document about each topic, by topic.
 
-    Reads the first 500 documents, or MiB, of eight shards spread over the ledger, among them the
-    latest. Shards of token ids, and shards that are gone or cannot be read from here, are skipped.
-    A topic that is not the main topic of any document is left out. `fitted` is `store` with the
-    words of the model: see `storage.operations.lineages.store_for`.
+    Reads the first 500 documents, or the first MiB, of eight shards spread over the ledger,
+    including the latest. Skips shards of token ids, and shards that are gone or unreadable from
+    here. A topic that is not the main topic of any document is left out. `fitted` is `store` with
+    the words of the model; see `storage.operations.lineages.store_for`.
     """
     if fitted.policy is None or model.vocabulary != fitted.vocabulary.fingerprint:
         return {}
@@ -76,7 +76,7 @@ def sample_documents(
 def _read(
     store: MomentStore, storage_options: Mapping[str, object] | None
 ) -> Iterator[tuple[ShardRecord, pa.Array]]:
-    """The first chunk of texts of some shards."""
+    """Yield the first chunk of texts of some shards."""
     records = [one for one in store.ledger() if not one.url.startswith(PARTITIONS)]
     places = sorted(
         {*np.linspace(0, len(records) - 1, _SHARDS).astype(int).tolist()} if records else ()
@@ -91,7 +91,7 @@ def _read(
             with closing(chunks):
                 texts, _ = next(chunks)
         except ShardError:
-            continue  # a page is as good without it
+            continue  # a page without the document is fine
         yield record, texts
 
 
@@ -101,7 +101,7 @@ def _called(
     store: MomentStore,
     storage_options: Mapping[str, object] | None,
 ) -> str:
-    """What the store knows a document by: its id in an inbox, its file in a folder; else empty."""
+    """Id of a document in the store: its id in an inbox, or its file in a folder."""
     try:
         if record.url.endswith(SEALED_NAME):
             fs, path = open_file_system(record.url, storage_options)
@@ -113,13 +113,13 @@ def _called(
         known = (name for some in names for name in some.to_pylist())
         return next(islice(known, row, None), None) or ""
     except (ShardError, StopIteration):
-        return ""  # a page cites it by its place
+        return ""  # a page cites it by its position
     except storage_errors():
         return ""
 
 
 def _from(text: str, begins: list[str]) -> str:
-    """A few lines of a text, from where these words follow each other."""
+    """Return a few lines of a text, from the place where these words follow each other."""
     found = re.search(r"[\W\d_]+".join(map(re.escape, begins)), text, re.IGNORECASE)
     start = found.start() if found and begins else 0
     shown = " ".join(text[start : start + 2 * _SHOWN].split())

@@ -1,4 +1,4 @@
-"""States of models without topics, as people and programs read them."""
+"""States of models without topics, for people and programs."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class StateLine:
     Parameters
     ----------
     state : int
-        Its number.
+        Number of the state.
     weight : float
-        Its share.
+        Share of the state.
     words : mapping
-        The most probable of each view, the first most.
+        Most probable words of each view, in decreasing order.
     probabilities : mapping
-        Of those.
+        Probabilities of these words.
     label : str, optional
-        What people call it.
+        Name given by people.
     """
 
     state: int
@@ -45,7 +45,7 @@ def state_lines(
 ) -> list[StateLine]:
     """States of a model of a store with their most probable words.
 
-    Clusters of rows have no words; none where a model has no states that are found again.
+    Clusters of rows have no words. Empty if states of the model are not matched between models.
     """
     if isinstance(states_of(model), Clusters):
         weights = enumerate(model.weights.tolist())
@@ -66,14 +66,14 @@ def state_lines(
 
 
 def states_as_json(lines: Sequence[StateLine]) -> list[Any]:
-    """The lines as JSON can hold them."""
+    """Return the lines as JSON."""
     return [json_value(asdict(line)) for line in lines]
 
 
 def parameters_as_json(model: Model) -> dict[str, Any]:
-    """Means and variances of a mixture, columns of factors, and the like, as JSON can hold them.
+    """Return means and variances of a mixture, columns of factors and similar values, as JSON.
 
-    Of models of other kinds, which have words, nothing.
+    Empty for models of other kinds, which have words.
     """
     if not model.of_numbers:
         return {}
@@ -82,12 +82,12 @@ def parameters_as_json(model: Model) -> dict[str, Any]:
 
 
 def shown_words(line: StateLine, view: str) -> str:
-    """Words of a view, so that each is seen."""
+    """Format words of a view so that each is visible."""
     return " ".join(map(visible, line.words[view]))
 
 
 def visible(word: str) -> str:
-    """A word of which each blank is seen, where it is of nothing else.
+    """Format a word; the blanks of a word of blanks alone become visible.
 
     Examples
     --------
@@ -98,14 +98,14 @@ def visible(word: str) -> str:
 
 
 def no_bars(model: Any, halves: bool) -> str:
-    """A sentence on the error bars that a model lacks; empty where it has some or never has any.
+    """Return a sentence on missing error bars; empty if they exist or the model never has any.
 
     Parameters
     ----------
     model : Model
-        Fitted.
+        Fitted model.
     halves : bool
-        Whether the statistics keep halves of the records apart, by which bars are made.
+        Whether the statistics have halves of the records, which bars need.
 
     Examples
     --------
@@ -113,13 +113,13 @@ def no_bars(model: Any, halves: bool) -> str:
     >>> from streaming_moments.models.topics import TopicModel
     >>> model = TopicModel.from_topics(np.full((2, 1), 0.5), np.ones(1))
     >>> no_bars(model, halves=True)
-    'no error bars: a half of the records alone does not hold this model; count more, or fit fewer'
+    'no error bars: one half of the records cannot support this model; ...'
     """
     if not model.compares_halves or getattr(model, model.halves_give) is not None:
         return ""
     if halves:
         return (
-            "no error bars: a half of the records alone does not hold this model; count more, or "
-            "fit fewer"
+            "no error bars: one half of the records cannot support this model; count more "
+            "records, or fit fewer"
         )
-    return "no error bars: the store keeps no halves of the records apart"
+    return "no error bars: the store has no halves of the records"

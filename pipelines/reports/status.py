@@ -1,4 +1,4 @@
-"""Status: a version of a store in numbers, and what speaks against topics from it."""
+"""Status: a version of a store in numbers, with warnings about topics from it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.drift.measure_drift import DriftSince
 
-ERROR_DELTA = 0.05  # probability of a larger error than the radius
-# The radius of M3 is 0.09 there; 77 whole speeches of 5 effective documents gave poor topics, their
-# passages of 2,147 good ones.
+ERROR_DELTA = 0.05  # probability of an error beyond the radius
+# The radius of M3 is 0.09 there. 77 whole speeches (5 effective documents) gave poor topics, and
+# their passages (2,147 effective documents) good ones.
 FEW_DOCUMENTS = 1000
-_SHOWN = 3  # names
+_SHOWN = 3  # names in a message
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,15 @@ class Status:
     """A version of a store in numbers.
 
     With probability `1 - error_delta` each, M2 and M3 err by less than their radius in the
-    Frobenius norm (Ruffini et al. 2018, Theorem 2); None without documents long enough. `warning`
-    says why topics may be poor, with the remedy; empty when nothing speaks against them.
-    `stale_models` are those of the latest and the tagged models that are not of all that is
-    counted, or still of what was forgotten. `forgotten` are the shards that updates skip, `purged`
-    the number of those of which only a keyed hash is kept. `segments_read` counts what a refit
-    reads: sums stand for many segments. `advice` says what would lower the share of tokens outside
-    the vocabulary, where it is more than a few percent. `drift` is not read from the version alone,
-    so it is given where it was asked for.
+    Frobenius norm (Ruffini et al. 2018, Theorem 2). A radius needs long enough
+    documents. `warning` explains why topics may be poor, with the remedy, or is empty.
+
+    `stale_models` are the latest and tagged models that lack counted documents or still contain
+    forgotten ones. `forgotten` are the shards that updates skip. `purged` is the number of shards
+    that are recorded only by a keyed hash. `segments_read` is the number of segments that a refit
+    reads, because sums replace many. `advice` has the remedies if more than a few percent of the
+    tokens are outside the vocabulary. `drift` needs more than this version, so it is measured on
+    request.
     """
 
     store: str
@@ -87,7 +88,7 @@ class Status:
 
 
 def status_of(store: MomentStore) -> Status:
-    """Numbers of a version."""
+    """Compute the numbers of a version."""
     histogram, commit, basis = store.length_histogram(), store.commit, store.basis
     empty = int(histogram.documents[histogram.lengths == 0].sum())
     outside = share_outside(store)
@@ -121,11 +122,11 @@ def status_of(store: MomentStore) -> Status:
     )
 
 
-# What stores of all kinds have: a number of it is a fact here, its row, and a field of `Status`.
+# Facts of stores of all kinds: each has a fact here, its row, and a field of `Status`.
 
 
 def shard_facts(store: MomentStore) -> dict[str, Any]:
-    """Shards, and segments."""
+    """Shards and segments."""
     return {
         "shards": store.commit.shards,
         "segments": len(store.commit.segments),
@@ -139,13 +140,13 @@ def size_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def size_row(facts: Mapping[str, Any]) -> tuple[str, str]:
-    """Those, for people."""
+    """Format these for people."""
     size = f"{mebibytes(facts['state_bytes'])} in {facts['row_blocks']} row blocks"
     return "statistics", size
 
 
 def kept_facts(store: MomentStore) -> dict[str, Any]:
-    """Models, tags, and what updates skip."""
+    """Models, tags and skipped shards."""
     commit = store.commit
     return {
         "models": tuple(store.models),
@@ -157,7 +158,7 @@ def kept_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def kept_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Those, for people."""
+    """Format these for people."""
     return [
         ("models", ", ".join(facts["models"]) or "none; run `streaming-moments refit`"),
         ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
@@ -166,7 +167,7 @@ def kept_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def days_of(store: MomentStore) -> tuple[str, str] | None:
-    """First and last day of the documents of a version, ISO 8601; None where they have none."""
+    """First and last day of the documents of a version, ISO 8601; None without days."""
     days = [part.dates for part in store.commit.segments if part.dates is not None]
     if not days:
         return None
@@ -174,7 +175,7 @@ def days_of(store: MomentStore) -> tuple[str, str] | None:
 
 
 def print_status(console: Console, status: Status) -> None:
-    """Two columns of names and values."""
+    """Print two columns of names and values."""
     outside = "unknown" if status.outside_share is None else f"{status.outside_share:.1%}"
     rows = [
         ("store", status.store),
@@ -184,9 +185,9 @@ def print_status(console: Console, status: Status) -> None:
         (
             "error radius",
             f"M2 {_radius_text(status.error_radius_m2)}, M3 "
-            f"{_radius_text(status.error_radius_m3)}: Theorem 2, each with probability "
-            f"{1 - status.error_delta:.0%}; how far chance may have moved the moments, less "
-            "with more documents",
+            f"{_radius_text(status.error_radius_m3)} (Theorem 2, each with probability "
+            f"{1 - status.error_delta:.0%}): the sampling error of the moments, smaller with "
+            "more documents",
         ),
         ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
         ("shards", shards_text(status.shards, status.segments, status.segments_read, status.days)),
@@ -207,7 +208,7 @@ def print_status(console: Console, status: Status) -> None:
 
 
 def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
-    """A column of names beside one of values."""
+    """Make a column of names beside one of values."""
     table = Table(show_header=False, show_edge=False, pad_edge=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -217,20 +218,20 @@ def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
 
 
 def print_warnings(console: Console, lines: Iterable[str]) -> None:
-    """What speaks against what is shown, a line each."""
+    """Return warnings about the shown numbers, a line each."""
     for line in lines:
         console.print(Text(f"warning: {line}", style="yellow"), soft_wrap=True)
 
 
 def stale_models(store: MomentStore) -> tuple[Staleness, ...]:
-    """Those of the latest and the tagged models that are not of all that is counted."""
+    """Return the latest and tagged models that do not match the counted documents."""
     names = [*[*store.models][-1:], *store.commit.tags.values()]
     found = (staleness(store, name) for name in dict.fromkeys(names))
     return tuple(one for one in found if one.is_stale)
 
 
 def stale_line(stale: Staleness) -> str:
-    """What is not in a model, or still is; empty where it is of all that is counted.
+    """Describe what a model lacks, or still contains; empty if it matches.
 
     Examples
     --------
@@ -246,7 +247,7 @@ still are; refit'
         return ""
     told = f"model {stale.model} is of version {stale.version}"
     if stale.counted is None or stale.forgotten is None:
-        return f"{told}; not all versions since are kept, so it cannot be told what it lacks"
+        return f"{told}; some versions since then are deleted, so the difference is unknown"
     parts = []
     if stale.counted:
         parts.append(f"{stale.counted:,} documents counted since are not in it")
@@ -258,7 +259,7 @@ still are; refit'
 
 
 def stale_as_json(stale: Staleness) -> dict[str, object]:
-    """Version a model is of, and documents since; null where they are not known."""
+    """Return the version of a model, and the documents since; null if unknown."""
     return {
         "fitted_version": stale.version,
         "documents_counted_since": stale.counted,
@@ -268,12 +269,12 @@ def stale_as_json(stale: Staleness) -> dict[str, object]:
 
 
 def _counting(store: MomentStore) -> str:
-    """How documents count and what is kept of halves; of older stores also what new ones have."""
+    """Describe how documents count and whether there are halves, and newer defaults."""
     if store.basis.table is not None:
         return f"rows of {store.basis.table.number} categorical columns"
     pooled = store.basis.weights.is_pooled
     in_turn = store.halves and not store.counts.halves_by_content
-    kept = "halves of them kept apart" if store.halves else "no halves of them, so no error bars"
+    kept = "with halves" if store.halves else "without halves, so no error bars"
     kept += ", in turn as they come" * in_turn
     remedy = "rebase" + " --length-weights even" * pooled + " --halves" * (not store.halves)
     new = f"; new stores have other defaults: `{remedy}`" if in_turn or " " in remedy else ""
@@ -281,7 +282,7 @@ def _counting(store: MomentStore) -> str:
 
 
 def too_few_line(model: Any) -> str:
-    """Whether a model has too few documents to say anything; empty where it has enough.
+    """Return a warning if a model has too few documents; otherwise empty.
 
     Examples
     --------
@@ -290,7 +291,7 @@ def too_few_line(model: Any) -> str:
     >>> from streaming_moments.models.topics import TopicModel
     >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
     >>> too_few_line(replace(model, documents=4))
-    '4 documents are too few for 2 topics, so what is shown is mostly chance; count at least 100, \
+    '4 documents are too few for 2 topics, so the result is mostly chance; count at least 100, \
 better some thousands'
     """
     fewest, each = model.fewest
@@ -298,7 +299,7 @@ better some thousands'
     if model.documents >= least:
         return ""
     return (
-        f"{model.documents:,} documents are too few for {model.n_topics} topics, so what is shown "
+        f"{model.documents:,} documents are too few for {model.n_topics} topics, so the result "
         f"is mostly chance; count at least {least:,}, better some thousands"
     )
 
@@ -316,7 +317,7 @@ def _radius_text(radius: float | None) -> str:
 
 
 def _warning(histogram: LengthHistogram, policy: TokenPolicy | None) -> str:
-    """What speaks against topics from documents of these lengths."""
+    """Return a warning about topics from documents of these lengths."""
     effective = histogram.effective_documents
     if not histogram.n_documents or effective >= FEW_DOCUMENTS:
         return ""
@@ -327,30 +328,30 @@ def _warning(histogram: LengthHistogram, policy: TokenPolicy | None) -> str:
         remedy = "count more documents (they are cut into passages already)"
     elif effective < histogram.n_documents / 2 and histogram.is_pooled:
         return (
-            f"{found}: a handful of long ones among {histogram.n_documents:,} rules the third "
-            "moment; let long documents count fewer times by `rebase --length-weights even`"
+            f"{found}, because a few long ones among {histogram.n_documents:,} dominate the "
+            "third moment; lower their weight with `rebase --length-weights even`"
         )
     elif effective < histogram.n_documents / 2:
         return (
-            f"{found}: a handful of long ones among {histogram.n_documents:,} rules the third "
-            "moment; create the store anew with --passage-words 200"
+            f"{found}, because a few long ones among {histogram.n_documents:,} dominate the "
+            "third moment; create a new store with --passage-words 200"
         )
     else:
         remedy = "count more documents, or cut long ones by a new store with --passage-words 200"
-    return f"{found}, and topics from them rough; {remedy}"
+    return f"{found}, so topics from them are rough; {remedy}"
 
 
 def _captured_text(status: Status) -> str:
     if status.captured is None:
         return ""
     return (
-        f", captured spectrum of the latest model {status.captured:.2f}: the part of its weakest "
-        "topic that the basis sees, near 1 is good"
+        f", captured spectrum of the latest model {status.captured:.2f} (the part of its "
+        "weakest topic that the basis captures; near 1 is good)"
     )
 
 
 def _local(time: str) -> str:
-    """A time of ISO 8601 by the clock of who looks on, to the second."""
+    """Format an ISO 8601 time in the local time zone, to the second."""
     return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
@@ -366,7 +367,7 @@ def _added_text(status: Status) -> str:
 
 
 def since_text(added: AddedWords) -> str:
-    """From which version on documents count words.
+    """Return the version from which on documents count words.
 
     Examples
     --------
@@ -377,7 +378,7 @@ def since_text(added: AddedWords) -> str:
 
 
 def skipped_rows(forgotten: Sequence[str], purged: int) -> list[tuple[str, str]]:
-    """What updates skip as it was forgotten or purged, if anything.
+    """Describe the forgotten and purged shards that updates skip, if any.
 
     Examples
     --------
@@ -396,12 +397,12 @@ def skipped_rows(forgotten: Sequence[str], purged: int) -> list[tuple[str, str]]
 def shards_text(
     shards: int, segments: int, segments_read: int, days: tuple[str, str] | None
 ) -> str:
-    """How many shards in how many segments, of which a refit reads so many, or their sums."""
+    """Format the numbers of shards and segments, with the segments that a refit reads."""
     return f"{shards:,} in {segments} segments, of which a refit reads {segments_read}" + (
         days_text(days)
     )
 
 
 def days_text(days: tuple[str, str] | None) -> str:
-    """Those days, after what is said of shards."""
+    """Format the days after a text about shards."""
     return "" if days is None else f", documents of {' to '.join(days)}"

@@ -1,4 +1,4 @@
-"""Still counted: documents of a folder that a store counts now, without those that are gone."""
+"""Documents of a folder that a store still counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.storage.top_documents import beginning
 
 _LIMITS = ReadLimits(1 << 20, 1 << 20, 500, 32 << 20)
-_SAME = 40  # characters by which a document is looked for
+_SAME = 40  # characters by which a document is searched
 
 
 def still_counted(
@@ -28,12 +28,12 @@ def still_counted(
     found: Mapping[int, Sequence[Any]],
     storage_options: Mapping[str, object] | None = None,
 ) -> tuple[dict[int, tuple[Any, ...]], int]:
-    """Return documents or rows by number without forgotten ones, and how many are left out.
+    """Return documents or rows, by topic, without forgotten ones; also how many are left out.
 
-    If nothing was forgotten since the model was fitted, nothing is left out. Otherwise documents of
-    shards that the store does not count are left out, and those that are gone from a shard with new
-    content. Rows of such a shard have no text to compare, so all of them are left out. `found`
-    holds `SampleDocument` or `NearRow`, in order.
+    If nothing was forgotten since the fit, nothing is left out. Otherwise documents of shards that
+    the store does not count are left out, and those missing from a shard with new content. Rows of
+    such a shard have no text to compare, so all of them are left out. `found` holds
+    `SampleDocument` or `NearRow`, in order.
     """
     if forgotten_since(store, name) == 0:
         return {number: tuple(some) for number, some in found.items()}, 0
@@ -60,7 +60,7 @@ def _held(
     wanted: Mapping[str, Any],
     storage_options: Mapping[str, object] | None,
 ) -> Mapping[str, Any]:
-    """Those of the wanted documents that a shard still holds, where they are now."""
+    """Wanted documents that a shard still holds, with their current position."""
     record = store.ledger().find(url)
     if record is None:
         return {}
@@ -94,7 +94,7 @@ def _held(
                     if line.startswith(text):
                         found.setdefault(texts[text], replace(wanted[texts[text]], number=row))
     except ShardError:
-        return {}  # what cannot be read is not shown: it may be what was deleted
+        return {}  # an unreadable document is not shown, because it may be a deleted one
     return found
 
 

@@ -1,4 +1,4 @@
-"""The page of a store and one of its models, and what of a model any page shows."""
+"""The page of a store and one of its models, and the parts of a model that any page shows."""
 
 from __future__ import annotations
 
@@ -39,31 +39,31 @@ def write_page(
     top_documents: str | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> ReportPage:
-    """Write the page of a model of a store, whole or not at all, in place of what is there.
+    """Write the page of a model of a store, whole or not at all, over an existing file.
 
     Parameters
     ----------
     store : MomentStore
-        At a version.
+        Store at a version.
     output : str
         Path or fsspec URL of a file.
     name : str, optional
-        Of the model, or a tag; by default the latest.
+        Name or tag of the model; by default the latest.
     documents : bool
-        Whether to show a document of each topic.
+        Whether to show a document about each topic.
     top_documents : str, optional
-        URL of a folder where `transform` wrote the documents of topics, of which the first are
-        shown, or the rows nearest to means; by default some of the shards are looked at for
-        documents, see `sample_documents`.
+        URL of a folder to which `transform` wrote documents of topics, or rows nearest to means;
+        the first are shown. By default documents come from some of the shards; see
+        `sample_documents`.
     storage_options : mapping, optional
-        Of fsspec, for the shards and the file.
+        Options of fsspec for the shards and the file.
 
     Raises
     ------
     StoreError
-        There is no such model, or the file cannot be written, or that of documents not be read.
+        There is no such model, the page cannot be written, or the documents cannot be read.
     InvalidInput
-        The documents are of another model, or of one of which none are found.
+        The documents are from another model, or the model has none.
     """
     place, _, file = output.rpartition("/")
     folder = Folder.at(place if place or "/" not in output else "/", storage_options)
@@ -79,7 +79,7 @@ def store_page(
     top_documents: str | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> ReportPage:
-    """The page of a model of a store; arguments and errors as `write_page`."""
+    """Return the page of a model of a store; arguments and errors as in `write_page`."""
     called, model = model_called(store.commit, name), store.load_any_model(name)
     shown, commit = shown_of(model), store.commit
     told = KIND_REPORTS[store.kind].told(store)
@@ -91,7 +91,7 @@ def store_page(
     if days:
         facts["days"] = f"{min(one.first for one in days)} to {max(one.last for one in days)}"
     found = found_of(store, called, model, documents, top_documents, storage_options)
-    if top_documents is not None:  # else they are read from what is counted now
+    if top_documents is not None:  # otherwise they come from the counted shards
         found, _ = still_counted(store, called, found, storage_options)
     page = ReportPage(
         title=f"{shown.what.capitalize()}s of {PurePosixPath(store.url).name}",
@@ -118,7 +118,7 @@ def found_of(
     top_documents: str | None = None,
     storage_options: Mapping[str, object] | None = None,
 ) -> Mapping[int, Any]:
-    """Documents of topics, or rows of clusters, by number; arguments and errors as `write_page`."""
+    """Documents of topics, or rows of clusters, by number; as in `write_page`."""
     shown = shown_of(model)
     if top_documents is not None:
         return _written(shown, top_documents, name, model, storage_options)
@@ -128,7 +128,7 @@ def found_of(
 
 
 def with_model(page: ReportPage, asked: PageRequest) -> ReportPage:
-    """A page that shows a model as well, by the line of its family in `SHOWN`.
+    """Add a model to a page by the line of its family in `SHOWN`.
 
     Raises
     ------
@@ -151,22 +151,22 @@ def _written(
     model: Model,
     storage_options: Mapping[str, object] | None,
 ) -> Mapping[int, Any]:
-    """What a transform wrote of each part of a model."""
+    """Read the examples of each part of a model that a transform wrote."""
     if shown.read is None:
         raise InvalidInput(
-            f"model {called!r} is of {model.name}, of whose {shown.what}s a transform finds no "
-            "documents or rows; leave out the folder of documents"
+            f"model {called!r} is of type {model.name}, and a transform finds no documents or "
+            f"rows of a {shown.what}; leave out the folder of documents"
         )
     of, found = shown.read(folder, storage_options)
     if of != called:
         raise InvalidInput(
-            f"{folder} has documents of model {of!r}, the page is of {called!r}; give --model "
-            f"{of}, or transform with the other"
+            f"{folder} has documents of model {of!r}, but the page shows {called!r}; give "
+            f"--model {of}, or transform with the other model"
         )
     return found
 
 
 def ledger_rows(store: MomentStore) -> Iterator[LedgerRow]:
-    """The latest 200 shards of a version."""
+    """Return the latest 200 shards of a version."""
     for record in list(store.ledger())[: -_LEDGER_ROWS - 1 : -1]:
         yield LedgerRow(record.url, record.documents, record.tokens, record.outside)

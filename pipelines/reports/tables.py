@@ -1,4 +1,4 @@
-"""What the command line shows: plain values, which become tables or one JSON object."""
+"""Output of the command line: plain values, which become tables or one JSON object."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 RELEVANCE_WEIGHT = 0.7
 DIVERSITY_WORDS = 25
-_TOGETHER = 5  # pairs of topics that are named
-_LEAST_CORRELATION = 0.01  # of those
+_TOGETHER = 5  # pairs of topics in a message
+_LEAST_CORRELATION = 0.01  # smallest correlation in a message
 
 
 @dataclass(frozen=True)
 class TopicLine:
-    """One topic as people read it.
+    """One topic for people.
 
     weight : share of the corpus
     words : most relevant first
-    umass, npmi : coherence, None where it was not computed
-    probabilities, bars : of `words` in the topic, and their standard errors; no bars where unknown
-    coherences : other coherences by key, where they were computed
+    umass, npmi : coherence; None if it was not computed
+    probabilities, bars : probabilities of `words`, and their standard errors; empty bars if unknown
+    coherences : other computed coherences by key
     """
 
     topic: int
@@ -58,9 +58,9 @@ class TopicLine:
 
     @property
     def marked(self) -> tuple[str, ...]:
-        """The words, with a question mark those that may hardly be of the topic.
+        """Return the words, with a question mark if a word may not belong to the topic.
 
-        Their probability is less than two of its standard errors.
+        Such a word has a probability below two of its standard errors.
 
         Examples
         --------
@@ -93,7 +93,7 @@ def topic_lines(
     weight: float = RELEVANCE_WEIGHT,
     labels: Mapping[int, str] = MappingProxyType({}),
 ) -> list[TopicLine]:
-    """The topics with their words by relevance; a weight (lambda) of 1 ranks by probability.
+    """Topics with their words by relevance; a weight (lambda) of 1 ranks by probability.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def topic_lines(
 
 
 def documents_of(model: Model) -> str:
-    """What a model was fitted on, in words.
+    """Describe the documents of a model.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def documents_of(model: Model) -> str:
 
 
 def described_as_json(model: Model) -> dict[str, object]:
-    """Documents, window of days and half-life in days of a model, and what it says of itself."""
+    """Documents, window of days and half-life in days of a model, and its description."""
     names = ("documents", "since", "until", "half_life")
     said = model.described()
     columns = {name.replace(" ", "_"): column.tolist() for name, column in said.columns.items()}
@@ -152,7 +152,7 @@ def described_as_json(model: Model) -> dict[str, object]:
 
 
 def log_lines(store: MomentStore, first: int = 0) -> list[LogLine]:
-    """The commits from a version on, the latest first."""
+    """Commits from a version on, the latest first."""
     return [
         LogLine(
             commit.version,
@@ -168,7 +168,7 @@ def log_lines(store: MomentStore, first: int = 0) -> list[LogLine]:
 
 
 def model_scores(model: TopicModel) -> dict[str, float | None]:
-    """Mean coherence of the topics, None where it was not computed, and their diversity.
+    """Mean coherence of the topics, None if it was not computed, and their diversity.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def model_scores(model: TopicModel) -> dict[str, float | None]:
 
 
 def scores_line(model: TopicModel) -> str:
-    """The scores of a model as people read them."""
+    """Format the scores of a model for people."""
     scores = model_scores(model)
     means = [(one, scores.get(key)) for key, one in COHERENCES.items()]
     told = [
@@ -192,7 +192,7 @@ def scores_line(model: TopicModel) -> str:
 
 
 def together_line(model: TopicModel) -> str:
-    """The topics that go together most, as people read them; nothing where none do.
+    """Format the most correlated topics for people; empty without any.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def periods_as_json(periods: Sequence[PeriodShares]) -> list[dict[str, object]]:
 
 
 def print_selection(console: Console, selection: Selection) -> None:
-    """A table of numbers, marked: the best by NPMI, what is told apart, and what predicts best."""
+    """Make a table of candidates that marks the most coherent, separable and best number."""
     table = Table(show_edge=False, pad_edge=False)
     coherent = selection.coherent
     known_scores = [
@@ -244,10 +244,10 @@ def print_selection(console: Console, selection: Selection) -> None:
     ]
     scores = [name for _, name, _ in known_scores]
     scores += ["held out"] if selection.likely else []
-    # of which some have others: they were found
+    # some candidates lack them
     rounds = {one.refined for one in selection.candidates if not one.refusal}
     scores = ["rounds"] * (len(rounds) > 1) + scores
-    # of states nothing is known but what is held out
+    # candidates of states have only held-out scores
     topical = selection.number == "topics"
     known = ["captured", "smallest topic"] if topical else []
     for name in (selection.number, "alpha0", *scores, *known, "seconds"):
@@ -276,7 +276,7 @@ def print_selection(console: Console, selection: Selection) -> None:
 
 
 def print_log(console: Console, lines: Sequence[LogLine]) -> None:
-    """A table of commits."""
+    """Make a table of commits."""
     table = Table(show_edge=False, pad_edge=False)
     for name in ("version", "time", "operation", "documents", "shards"):
         table.add_column(name, justify="left" if name in ("time", "operation") else "right")
@@ -298,7 +298,7 @@ def print_log(console: Console, lines: Sequence[LogLine]) -> None:
 
 
 def as_json(value: Status | TopicLine | LogLine | Candidate) -> dict[str, object]:
-    """Fields by name; numbers that JSON lacks become null."""
+    """Return fields by name; numbers that JSON lacks become null."""
     fields: dict[str, object] = json_value(asdict(value))
     return fields
 
@@ -308,5 +308,5 @@ def _known(value: float) -> float | None:
 
 
 def shown_number(value: float | None, digits: int) -> str:
-    """A number with so many digits; empty where there is none."""
+    """Format a number with this many digits; empty for None."""
     return "" if value is None else f"{value:.{digits}f}"

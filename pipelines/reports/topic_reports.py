@@ -1,4 +1,4 @@
-"""Topics of a model as reports and pages hold them."""
+"""Topics of a model in the form that reports and pages store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary
 
 _WORDS = 30
 _IN_A_NAME = 2
-_BAR = "error bar"  # which has a place of its own
+_BAR = "error bar"  # has a field of its own
 
 
 def topics_of(
@@ -24,7 +24,7 @@ def topics_of(
     samples: Mapping[int, SampleDocument] = MappingProxyType({}),
     labels: Mapping[int, str] = MappingProxyType({}),
 ) -> tuple[TopicReport, ...]:
-    """Return the topics of a model as a report stores them.
+    """Return the topics of a model in the form that reports store.
 
     `samples` and `labels` are by the number of the topic.
 
@@ -71,9 +71,9 @@ def topics_of(
 
 
 def topic_names(topics: Sequence[TopicReport], what: str = "topic") -> tuple[str, ...]:
-    """What each topic is called: its label, or two words of it, and more where these are another's.
+    """Return the name of each topic: its label, or two words, and more if these are not unique.
 
-    One without words is called by `what` it is and its number.
+    A part without words gets the name `what` with its number.
 
     Examples
     --------

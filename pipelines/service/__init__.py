@@ -1,1 +1,1 @@
-"""The service: documents in over HTTP, topics out; jobs and nights do the counting."""
+"""The service: accepts documents over HTTP and answers with topics; jobs and nights count."""

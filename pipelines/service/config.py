@@ -1,4 +1,4 @@
-"""Configuration of the service: a TOML file, checked key by key before anything listens."""
+"""Configuration of the service: a TOML file, validated key by key before the service listens."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Kept = Annotated[Time, Field(ge=timedelta(days=1))]
 
 @dataclass(frozen=True, config=STRICT)
 class ListenSection:
-    """Where it listens; a certificate and its key are files of PEM.
+    """Address of the service; certificate and key are PEM files.
 
-    `port` 0 takes any that is free.
+    `port` 0 uses any free port.
     """
 
     host: str = "127.0.0.1"
@@ -56,7 +56,7 @@ class ListenSection:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether nobody but this machine reaches it."""
+        """Whether only this machine can reach it."""
         if self.host in _LOCAL_NAMES:
             return True
         try:
@@ -67,13 +67,13 @@ class ListenSection:
 
 @dataclass(frozen=True, config=STRICT)
 class AccumulateSection:
-    """When what waits is sealed and counted, and when a model is fitted to it.
+    """When pending documents are sealed and counted, and when a model is fitted.
 
-    With `within` the server has a process of its own that does so; else `streaming-moments
-    accumulate` does, by one of its own too. Where that process has said nothing for `hung_after`,
-    of no shard, step or row block, it is killed and begun anew. `night` is the file of a nightly
-    run, whose `store` is this one and whose `shards` are `INBOX/sealed/**/*.jsonl`: it runs after
-    `refit_documents` came, or every `refit_every`, by the night's own steps and gates.
+    With `within` the server starts a counting process, otherwise `streaming-moments accumulate`
+    starts one. A process that reports no shard, step or row block for `hung_after` is killed and
+    restarted. `night` is the file of a nightly run with this `store`, and with
+    `INBOX/sealed/**/*.jsonl` as `shards`. It runs after `refit_documents` documents, or every
+    `refit_every`, with the steps and gates of the night.
     """
 
     within: bool = True
@@ -98,11 +98,11 @@ class AccumulateSection:
 
 @dataclass(frozen=True, config=STRICT)
 class KeepSection:
-    """For how long the inbox keeps what is counted; what is not given is kept for ever.
+    """How long the inbox stores counted data; a missing value means for ever.
 
-    `keys` are idempotency keys and receipts: one that comes later counts again. `documents` are the
-    sealed shards: later they can be deleted by receipt and by id no more, and neither `polish` nor
-    `rebase` reads them.
+    `keys` are idempotency keys and receipts; a key that comes later counts again. `documents` are
+    the sealed shards. Later, their documents cannot be deleted by receipt or id, and neither
+    `polish` nor `rebase` can read them.
     """
 
     keys: Kept | None = timedelta(days=90)
@@ -118,7 +118,7 @@ class ServiceConfig:
         after its name
     tokens : file of tokens, made by `streaming-moments token`; without it the service listens to
         this machine only, and any caller may do everything
-    tag : the model of this tag answers; while the tag has no model, the latest model does
+    tag : tag of the model that answers; without such a model the latest one answers
     window : how long the first request of a batch waits for others
     refresh : how often new versions, models and tokens are looked for
     documents : URL of a folder that `transform --top-documents` wrote, whose documents pages show
@@ -156,17 +156,17 @@ class ServiceConfig:
 
     @property
     def inbox_url(self) -> str:
-        """Where the inbox is."""
+        """URL of the inbox."""
         return self.inbox or f"{self.store.rstrip('/')}-inbox"
 
 
 def read_service(path: str | Path) -> ServiceConfig:
-    """Read the configuration of a service from a TOML file; errors as `read_toml`."""
+    """Read the configuration of a service from a TOML file; errors as in `read_toml`."""
     return read_toml(ServiceConfig, path)
 
 
 def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
-    """Make the configuration of the content of a TOML file; errors as `read_toml`.
+    """Make the configuration from the content of a TOML file; errors as in `read_toml`.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def service_of(content: dict[str, Any], where: str) -> ServiceConfig:
 
 
 def night_of(config: ServiceConfig) -> NightlyConfig | None:
-    """Return the night that fits models for a service; InvalidInput if it is of another store."""
+    """Return the night that fits models for a service; InvalidInput if it has another store."""
     path = config.accumulate.night
     if path is None:
         return None
@@ -191,7 +191,8 @@ def night_of(config: ServiceConfig) -> NightlyConfig | None:
     mine, others = Folder.at(config.store, options).url, Folder.at(night.store, options).url
     if mine != others:
         raise InvalidInput(
-            f"{path} names the store {others}, but the service {mine}; give both the same store"
+            f"{path} names the store {others}, but the service uses {mine}; give both the same "
+            "store"
         )
-    # who counts does not wait: it tries again
+    # a night of the service does not wait for the lock; it tries again
     return replace(night, wait=timedelta(0))

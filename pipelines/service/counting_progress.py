@@ -1,4 +1,4 @@
-"""Whether what is sealed is being counted, and which shards are set aside."""
+"""Whether sealed documents are being counted, and which shards are set aside."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _COUNTING = ("look", "count")  # steps without which no document is counted
 
 @dataclass(frozen=True)
 class Counting:
-    """The state of counting at some time.
+    """State of counting at some time.
 
-    lag : seals that are not counted
+    lag : number of uncounted seals
     failing : why the accumulator's last cycle failed; None if it did not
     set_aside : shards that cannot be counted in the store as it is
-    reached : number of a seal up to which all are counted
-    since : on the clock of this process, since when counting has not advanced or cycles fail
+    reached : number of the seal up to which all are counted
+    since : time on the clock of this process since which counting has not advanced, or cycles fail
     """
 
     lag: int = 0
@@ -33,21 +33,21 @@ class Counting:
 
     @property
     def documents_set_aside(self) -> int:
-        """Documents that were sealed in the shards that are set aside."""
+        """Documents in the shards that are set aside."""
         return sum(note.documents for note in self.set_aside)
 
     def stalled(self) -> float:
-        """Seconds since counting goes on no more; 0 where it does."""
+        """Seconds since counting stopped; 0 while it works."""
         return 0.0 if self.since is None else monotonic() - self.since
 
     def problem(self, patience: float) -> str | None:
         """Return what prevents counting, or None; a count may take `patience` seconds."""
         if self.failing is not None:
-            return f"no documents are counted, as each cycle fails: {self.failing}"
+            return f"no documents are counted, because each cycle fails: {self.failing}"
         if self.stalled() >= patience:
             return (
-                f"no documents were counted for more than {patience:.0f} s though some are sealed; "
-                "check that `streaming-moments accumulate` runs, and its output"
+                f"no documents were counted for more than {patience:.0f} s although some are "
+                "sealed; check that `streaming-moments accumulate` runs, and read its output"
             )
         return None
 

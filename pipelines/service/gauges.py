@@ -22,12 +22,12 @@ from streaming_moments.statistics.counts.lengths.room import LARGEST_TOTAL
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
-_REFUSED, _FAILED = 400, 500  # codes of HTTP from which on calls are
+_REFUSED, _FAILED = 400, 500  # status codes of HTTP from which on calls are errors
 
 
 @dataclass(frozen=True)
 class Live:
-    """A number of the store or the inbox that each call of `/metrics` reads anew."""
+    """Number of the store or the inbox that each call of `/metrics` reads."""
 
     name: str
     says: str
@@ -68,7 +68,7 @@ LIVE = (
     ),
     Live(
         "sum_filled",
-        "Part of 2^62 that the largest sum of the store may reach.",
+        "Share of 2^62 that the largest sum of the store may reach.",
         lambda view: (
             sum(part.largest for part in view.store.commit.segments if part.sign > 0)
             / LARGEST_TOTAL
@@ -90,7 +90,7 @@ _SILENCE = "Time since the accumulator of this service last reported."
 
 @dataclass(frozen=True)
 class Gauges:
-    """What is counted; make them with `new`."""
+    """Counters of the service; make them with `new`."""
 
     registry: CollectorRegistry
     calls: Counter
@@ -102,7 +102,7 @@ class Gauges:
 
     @classmethod
     def new(cls) -> Gauges:
-        """Gauges of a service that has just begun."""
+        """Make the gauges of a new service."""
         registry = CollectorRegistry()
         name = "streaming_moments_service"
         labels = ["call", "status"]
@@ -117,7 +117,7 @@ class Gauges:
                 buckets=_SECONDS,
             ),
             Counter(f"{name}_documents", "Documents acknowledged.", registry=registry),
-            Counter(f"{name}_bytes", "Bytes of documents acknowledged.", registry=registry),
+            Counter(f"{name}_bytes", "Bytes of acknowledged documents.", registry=registry),
             Counter(f"{name}_texts", "Texts whose topics were answered.", registry=registry),
         )
 
@@ -130,18 +130,18 @@ class Gauges:
             self.rates.add("failed" if status >= _FAILED else "refused")
 
     def accepted(self, documents: int, nbytes: int) -> None:
-        """Count documents that were acknowledged."""
+        """Count acknowledged documents."""
         self.documents.inc(documents)
         self.nbytes.inc(nbytes)
         self.rates.add("documents", documents)
 
     def read(self, texts: int) -> None:
-        """Count texts whose topics were answered."""
+        """Count texts with answered topics."""
         self.texts.inc(texts)
         self.rates.add("texts", texts)
 
     def text(self, view: View, silence: float | None = None) -> bytes:
-        """The answer of `/metrics`; `silence`: seconds since the accumulator last reported."""
+        """Return the answer of `/metrics`; `silence`: seconds since the last heartbeat."""
         now = CollectorRegistry()
         values = [(one.name, one.says, one.of(view)) for one in LIVE]
         if silence is not None:

@@ -1,4 +1,4 @@
-"""Limits: what the service takes at most, of a body, a document, and all that waits.
+"""Limits of a body, a document, and all pending documents.
 
 A body is held against them in `http/bodies.py` as it comes in, a call at its door in
 `http/admission.py`.
@@ -17,19 +17,19 @@ from streaming_moments.pipelines.quantities import Count
 from streaming_moments.storage.formats import DEFAULT_LIMITS
 
 BODIES = 4  # largest ones that are held at once
-NESTED = 20  # lists and objects for each document: one of two bytes takes hundreds in memory
-HARMLESS = 200_000  # of them, however few the documents
+NESTED = 20  # lists and objects for each document; one of two bytes needs hundreds in memory
+HARMLESS = 200_000  # bound for bodies with few documents
 
 
 @checked_dataclass(frozen=True, config=STRICT)
 class LimitsSection:
-    """What is taken at most.
+    """Largest accepted sizes and times.
 
-    `body` and `document` are bytes, those of a body also decompressed; `days` how old the date of a
-    document may be, as each day is counted apart; `inbox` and `inbox_age` what may wait to be
-    counted; `seconds` how long a body, an answer or the storage that takes documents may take;
-    `requests` how many are worked on at once, and `connections` how many there may be; `drain` how
-    long those that are open are waited for at the end.
+    `body` and `document` are bytes; `body` also bounds the decompressed size. `days` bounds the age
+    of the date of a document, because each day is counted separately. `inbox` and `inbox_age` bound
+    the pending documents. `seconds` bounds a body, an answer, or the storage. `requests` bounds
+    concurrent requests, and `connections` open connections. `drain` is how long open requests may
+    take at the end.
     """
 
     body: Size = 16 << 20

@@ -1,4 +1,4 @@
-"""PageCache: what took long to make for pages, while it is still valid."""
+"""PageCache: parts of pages that are slow to make, while they are valid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST = 16
 
 @dataclass(frozen=True)
 class PageCache:
-    """Contents of pages by their key; the least recently used go first.
+    """Contents of pages by key; the least recently used are dropped first.
 
     Examples
     --------
@@ -27,10 +27,10 @@ class PageCache:
     _making: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def get_or_create(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the content of a key, or make it; one is made at a time."""
+        """Return the content of a key, or make it; makes one at a time."""
         with self._making:
             found = self._pages.pop(key) if key in self._pages else make()
-            self._pages[key] = found  # the last of all
+            self._pages[key] = found  # move it to the end
             while len(self._pages) > _MOST:
                 self._pages.pop(next(iter(self._pages)))
             return found

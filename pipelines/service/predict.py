@@ -1,4 +1,4 @@
-"""Answering: what models say of documents that are sent, by what `Model.read` gives."""
+"""Answers of models for documents in requests, from `Model.read`."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _SHARES = frozenset({"proportions", "probabilities"})
 
 @dataclass(frozen=True, eq=False)
 class Answering:
-    """A model, and the reader of the store that counts what it knows. Make one with `of`.
+    """A model, and the reader of the store that counts its input. Make one with `of`.
 
     Parameters
     ----------
     store : MomentStore
-        At a version that counts the words of the model.
+        Store at a version that counts the words of the model.
     model : Model
         The model.
     reader : ShardReader
-        Of the store.
+        Reader of the store.
     """
 
     store: MomentStore
@@ -58,18 +58,18 @@ class Answering:
 
     @classmethod
     def of(cls, store: MomentStore, model: Model) -> Answering:
-        """Of a model; errors as `reader_of`."""
+        """Make it for a model; errors as in `reader_of`."""
         return cls(store, model, reader_of(store, DEFAULT_LIMITS))
 
     def read(self, lines: bytes) -> list[DocumentRead]:
-        """What the model says of documents, each a line as it would be in a shard.
+        """Return the answer of the model for documents, each a line of a shard.
 
         Raises
         ------
         InvalidInput
-            A model that says nothing of documents.
+            The model has no answers for documents.
         ShardError
-            The lines cannot be read, which is a fault of who has checked them.
+            The lines cannot be read, although they were validated.
         """
         answer = row_of(ANSWERS, self.model.name, "service")
         with as_shard(lines) as shard:
@@ -77,7 +77,7 @@ class Answering:
 
 
 def answers_of(said: Columns) -> Iterator[DocumentRead]:
-    """Answer for each row, with the columns for which an answer has a field."""
+    """Make an answer for each row, from the columns that an answer has fields for."""
     names = {one.name: one.name for one in fields(DocumentRead)} | {"known": "length"}
     columns = {
         field: said[name].plain(DIGITS if name in _SHARES else None)
@@ -92,7 +92,7 @@ def said_of_texts(model: TopicModel, counted: CountedPassages) -> Columns:
     """Read texts by a model, with their numbers of words and whether they are foreign."""
     batch = counted.batch
     if not model.vocabulary:
-        # made of arrays, it names no vocabulary
+        # a model from arrays names no vocabulary
         batch = CountBatch(batch.indptr, batch.words, batch.counts, batch.n_words)
     said = said_of_documents(counted, model.read(batch), FOREIGN_BELOW)
     return Columns.of(**said, words=said["length"].array + said["unknown"].array)
@@ -110,7 +110,7 @@ def _texts(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
 
 
 def _sequences(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
-    """Answer for whole sequences; the reader gives long ones in pieces."""
+    """Make answers for whole sequences; the reader returns long ones in pieces."""
     batches = [read.batch for read in asked.reader.read(shard)]
     pieces = [asked.model.read(batch) for batch in batches]
     sequence = np.cumsum(np.concatenate([batch.begins for batch in batches])) - 1
@@ -132,7 +132,7 @@ def _sequences(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
 
 
 def _edges(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
-    """Memberships of both ends of each edge; nothing of a node that the store does not know."""
+    """Memberships of both ends of each edge; null for a node that the store lacks."""
     places = asked.store.foundation.nodes.index
     ends = EdgeColumns(**asked.store.reading).columns
     edges = map(json.loads, fsspec.filesystem("memory").cat_file(shard.url).splitlines())
@@ -143,7 +143,7 @@ def _edges(asked: Answering, shard: Shard) -> Iterator[DocumentRead]:
         yield DocumentRead(memberships=dict(zip(pair, said, strict=True)))
 
 
-# All models are read alike, but where the reader gives other parts than the documents sent.
+# All models are read alike, except if the reader has other parts than the sent documents.
 ANSWERS: Mapping[str, Callable[[Answering, Shard], Iterator[DocumentRead]]] = MappingProxyType(
     {
         **dict.fromkeys(MODELS, _records),

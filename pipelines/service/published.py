@@ -1,4 +1,4 @@
-"""The published model: held in memory, and asked for the topics of texts."""
+"""The published model in memory, which answers for texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 
 def answering(store: MomentStore, tag: str) -> str | None:
-    """Name of the model for which a tag stands; without it of the latest, None without any."""
+    """Name of the model of a tag, or of the latest model; None without any."""
     if not store.models:
         return None
     return model_called(store.commit, tag if tag in store.commit.tags else None)
@@ -32,9 +32,9 @@ def answering(store: MomentStore, tag: str) -> str | None:
 class Published:
     """A model, and what converts texts to its input.
 
-    version : of the store at which it was loaded
+    version : version of the store at which it was loaded
     index : finds its words in texts; None if it does not take words
-    reference : identifies it among models of that name
+    reference : identifies it among models of the same name
     answering : reads documents other than texts
     """
 
@@ -47,7 +47,7 @@ class Published:
 
     @classmethod
     def of(cls, store: MomentStore, tag: str) -> Published | None:
-        """Return the model of a tag, or without a tag the latest; None if there is none."""
+        """Return the model of a tag, or without a tag the latest; None without one."""
         name = answering(store, tag)
         if name is None:
             return None
@@ -55,7 +55,7 @@ class Published:
         index, other = None, None
         if isinstance(model, TopicModel) and store.policy is not None:
             policy = store_for(store, name, model).policy or store.policy
-            # texts are not cut into passages
+            # texts are not split into passages
             whole = TokenPolicy(policy.min_length, policy.stop_words)
             index = WordIndex.of(vocabulary_of(store, model), whole)
         else:
@@ -65,12 +65,12 @@ class Published:
     def infer(self, texts: Sequence[str]) -> list[TextTopics]:
         """Infer topics of texts; a text without known words gets the shares of the topics.
 
-        InvalidInput if the model has no topics of texts.
+        Raises InvalidInput if the model has no topics of texts.
         """
         if self.index is None:
             raise InvalidInput(
                 f"model {self.name} is of type {self.model.name} and has no topics of texts; "
-                "write its results for shards by `streaming-moments transform`"
+                "write its results for shards with `streaming-moments transform`"
             )
         said = said_of_texts(self.model, self.index.counted(encoded(texts)))
         names = "words", "length", "foreign"
@@ -78,17 +78,17 @@ class Published:
         return [TextTopics(*row) for row in zip(*columns, strict=True)]
 
     def read(self, lines: bytes) -> list[DocumentRead]:
-        """What it says of documents that are no texts, each a line; errors as `Answering.read`."""
+        """Return its answers for documents that are not texts, each a line."""
         assert self.answering is not None
         return self.answering.read(lines)
 
     def words_for(
         self, text: str, proportions: Sequence[float], most: int
     ) -> list[tuple[str, ...]]:
-        """Words of a text that speak most for each topic, given its proportions.
+        """Return the words of a text that indicate each topic most, given its proportions.
 
-        A word's count is shared among the topics as the text's proportions and the word's
-        probabilities say.
+        The count of a word is shared among the topics by the proportions of the text and the
+        probabilities of the word.
         """
         if self.index is None:
             return [() for _ in proportions]
@@ -105,7 +105,7 @@ class Published:
         return found
 
     def warm(self) -> None:
-        """Compile, and fill what is filled once, before anyone waits for it."""
+        """Compile kernels and fill caches before the first request."""
         if self.index is not None:
             self.infer([" ".join(self.index.vocabulary.terms[:20])])
 

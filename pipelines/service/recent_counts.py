@@ -1,4 +1,4 @@
-"""Rates: what came lately, minute by minute, as people ask for it."""
+"""Recent rates, minute by minute."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Rates:
         self._minutes[now][name] += number
 
     def last(self, minutes: int) -> Counter[str]:
-        """How many there were in the last minutes, the one that runs among them."""
+        """Return the count of the last minutes, including the current one."""
         now, found = self._now(), Counter[str]()
         for at, one in self._minutes.items():
             if at > now - minutes:

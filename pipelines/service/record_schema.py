@@ -1,4 +1,4 @@
-"""Intake: what a document of a store of each kind is, as it is sent."""
+"""Fields of a document in a request, for stores of each kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streaming_moments.storage.store.store import MomentStore
 def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
     """Return the fields of a document of a store.
 
-    InvalidInput if the store reads shards other than JSON Lines, or days by a pattern of its own,
+    Raises InvalidInput if the store reads shards other than JSON Lines, or finds days by a pattern,
     or if its records cannot be sent one by one.
     """
     form = store.form
@@ -38,9 +38,9 @@ def shape_of(store: MomentStore, limits: LimitsSection) -> RecordShape:
 
 @dataclass(frozen=True, eq=False)
 class Intake:
-    """The documents that a store takes, until its lineage changes. Make one with `of`.
+    """The documents that a store accepts, until its lineage changes. Make one with `of`.
 
-    `shape` has the fields of a document, and judges whether a long one can be counted.
+    `shape` has the fields of a document, and decides whether a long one can be counted.
     """
 
     shape: RecordShape
@@ -48,5 +48,5 @@ class Intake:
 
     @classmethod
     def of(cls, store: MomentStore, limits: LimitsSection) -> Intake:
-        """The documents that a store takes; errors as `shape_of`."""
+        """Return the documents that a store accepts; errors as in `shape_of`."""
         return cls(shape_of(store, limits), takes_texts(store))

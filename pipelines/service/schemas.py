@@ -1,4 +1,4 @@
-"""Answers: what calls give, as JSON and in the OpenAPI document."""
+"""Answers of calls, as JSON and in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ State = Literal["accepted", "counted", "uncounted", "set_aside", "refused", "for
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of documents that were sent.
+    """State of documents that were sent.
 
     Parameters
     ----------
     receipt : str
-        By which to ask again.
+        Id of the receipt, to ask again.
     state : str
-        "accepted": they are kept and will be counted. "counted": a version counts them, and so does
-        the latest. "uncounted": a version counted them and the latest does not, as it went back to
-        one before. "set_aside": their shard cannot be counted as the store is; it is counted again
-        when an admin asks for it or documents of it are deleted. "refused": they are not counted,
-        and the reason says why. "forgotten": all were taken out by request, and no version from
-        then on counts them.
+        "accepted": stored, and will be counted. "counted": the latest version counts them.
+        "uncounted": an earlier version counted them, and a rollback removed them. "set_aside": the
+        store cannot count their shard; it tries again when an admin requests it, or when documents
+        of the shard are deleted. "refused": not counted, for the given reason. "forgotten": all
+        were deleted on request, and no later version counts them.
     documents : int or None
-        How many; None where that is not looked up.
+        Number of documents; None if it is not looked up.
     version : int or None
-        Of the store, that counts them.
+        Version of the store that counts them.
     reason : str
-        Why they are refused, set aside or uncounted.
+        Reason if they are refused, set aside or uncounted.
     left_out : list
-        Documents that were not taken, where the call allowed for it.
+        Documents that were not accepted, if the call allowed that.
     """
 
     receipt: str
@@ -47,18 +46,18 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Forgetting:
-    """What became of a deletion.
+    """State of a deletion.
 
     Parameters
     ----------
     deletion : str
-        By which to ask again.
+        Id of the deletion, to ask again.
     state : str
         "accepted": it will be done. "done": no later version counts the documents.
     documents : int or None
-        How many they were; None until it is done.
+        Number of deleted documents; None until it is done.
     version : int or None
-        Of the store, the first that counts them no more; None until then, or without any document.
+        First version of the store without them; None until then, or without any document.
     """
 
     deletion: str
@@ -69,16 +68,16 @@ class Forgetting:
 
 @dataclass(frozen=True)
 class TextTopics:
-    """The topics of a text.
+    """Topics of a text.
 
     Parameters
     ----------
     proportions : list of float
-        Of each topic, by its number; they sum to 1.
+        Share of each topic, by its number; the shares add up to 1.
     words, known : int
-        Words of the text without stop words, and those of them that the model knows.
+        Words of the text without stop words, and those in the vocabulary of the model.
     foreign : bool
-        Whether fewer than a fifth are known: then the topics say little.
+        Whether fewer than a fifth are known; the topics then mean little.
     """
 
     proportions: tuple[float, ...]
@@ -96,9 +95,9 @@ class Transformed:
     model : str
         Name of the model that answered.
     version : int
-        Of the store at which it was loaded.
+        Version of the store at which the model was loaded.
     texts : list
-        In their order.
+        Answers in the order of the texts.
     """
 
     model: str
@@ -108,14 +107,14 @@ class Transformed:
 
 @dataclass(frozen=True)
 class DocumentsToForget:
-    """Documents that are to be forgotten, by their receipts or by their ids.
+    """Documents to delete, by their receipts or by their ids.
 
     Parameters
     ----------
     receipts : list of str
-        All documents of these.
+        Receipts whose documents are deleted.
     ids : list of str or int
-        Documents of these ids, as they were sent; give one of the two lists.
+        Ids of documents to delete, as they were sent; give one of the two lists.
     """
 
     receipts: Annotated[list[str], Field(max_length=1000)] = field(default_factory=list)
@@ -125,12 +124,12 @@ class DocumentsToForget:
 
 @dataclass(frozen=True)
 class TextsToRead:
-    """Texts of which the topics are asked.
+    """Texts to read.
 
     Parameters
     ----------
     texts : list of str
-        Each a document.
+        Texts; each is a document.
     """
 
     texts: Annotated[list[str], Field(min_length=1)]
@@ -139,28 +138,28 @@ class TextsToRead:
 
 @dataclass(frozen=True)
 class DocumentRead:
-    """What a model says of a document that is no text; of each model some of these.
+    """Answer of a model for a document that is not a text; each model has some of these fields.
 
     Parameters
     ----------
     proportions : list of float
-        Of topics, states, components or communities; they sum to 1.
+        Shares of topics, states, components or communities; they add up to 1.
     words, known : int
-        Words, or values, and those of them that the model knows.
+        Words or values, and those that the model contains.
     foreign : bool
         Whether fewer than a fifth are known.
     log_likelihood : float
-        Of what is known, nats.
+        Log-likelihood of the known values, in nats.
     factors : list of float
         Values of independent factors.
     states : list of int
-        The likeliest states of a sequence together, one for each symbol.
+        Most likely sequence of states, one for each symbol.
     probabilities : list of float
-        Of each of these states, or of each value of a row that was completed.
+        Probability of each of these states, or of each completed value of a row.
     completed : mapping
-        A row with what is missing filled in.
+        Row with its missing values filled in.
     memberships : mapping
-        Of both ends of an edge; null of a node that is not known.
+        Memberships of both ends of an edge; null for an unknown node.
     """
 
     proportions: tuple[float, ...] | None = None
@@ -177,16 +176,16 @@ class DocumentRead:
 
 @dataclass(frozen=True)
 class DocumentsRead:
-    """What a model says of documents that are no texts.
+    """Answers of a model for documents that are not texts.
 
     Parameters
     ----------
     model : str
         Name of the model that answered.
     version : int
-        Of the store at which it was loaded.
+        Version of the store at which the model was loaded.
     documents : list
-        In their order.
+        Answers in the order of the documents.
     """
 
     model: str
@@ -201,7 +200,7 @@ class TextTried:
     Parameters
     ----------
     text : str
-        All of it.
+        The whole text.
     """
 
     text: str
@@ -214,7 +213,7 @@ class Confirmed:
     Parameters
     ----------
     token : str
-        As the page has it: of whoever asked for it.
+        Token from the page, made for the caller who asked for it.
     """
 
     token: str
@@ -222,14 +221,14 @@ class Confirmed:
 
 @dataclass(frozen=True)
 class ReturnConfirmed(Confirmed):
-    """The form of the page that names what a rollback changes.
+    """Form of the page that lists the changes of a rollback.
 
     Parameters
     ----------
     token : str
-        As of `Confirmed`.
+        As in `Confirmed`.
     head : str
-        The latest version there was then.
+        Latest version when the page was made.
     """
 
     head: str
@@ -237,14 +236,14 @@ class ReturnConfirmed(Confirmed):
 
 @dataclass(frozen=True)
 class LabelGiven(Confirmed):
-    """The form by which a topic gets a label.
+    """Form that gives a label to a topic.
 
     Parameters
     ----------
     token : str
-        As of `Confirmed`.
+        As in `Confirmed`.
     label : str
-        Up to 100 characters on one line; empty to take it away.
+        Up to 100 characters on one line; empty to remove the label.
     """
 
     label: str = ""
@@ -252,16 +251,16 @@ class LabelGiven(Confirmed):
 
 @dataclass(frozen=True)
 class DocumentSent:
-    """A document as it is sent to a store of texts; others have the columns that they count.
+    """A document for a store of texts; other stores have the columns that they count.
 
     Parameters
     ----------
     text : str
-        All of it.
+        The whole text.
     id : str, int or None
-        What it is known by.
+        Id of the document.
     date : str or None
-        Begins with a date, as 2026-11-23; by default the day on which it comes.
+        Text that begins with a date, such as 2026-11-23; by default the day of arrival.
     """
 
     text: str
@@ -271,12 +270,12 @@ class DocumentSent:
 
 @dataclass(frozen=True)
 class DocumentsToRead:
-    """Documents of which it is asked what the model says of them, as they would be sent.
+    """Documents to read with the model, in the form in which they would be sent.
 
     Parameters
     ----------
     documents : list
-        Each a document.
+        Documents to read.
     """
 
     documents: Annotated[list[DocumentSent], Field(min_length=1)]
@@ -285,22 +284,22 @@ class DocumentsToRead:
 
 @dataclass(frozen=True)
 class ProblemDetails:
-    """What is answered where a call cannot be done (RFC 9457).
+    """Answer to a call that fails (RFC 9457).
 
     Parameters
     ----------
     type, title : str
-        "about:blank", and what the status says.
+        "about:blank", and the meaning of the status.
     status : int
-        Of HTTP.
+        Status code of HTTP.
     detail : str
-        What is wrong with this call, and what to do.
+        Error of this call, and the remedy.
     request_id : str
-        By which the log of the service knows the call.
+        Id of the call in the log of the service.
     field : str
-        Field, parameter or header that is meant.
+        Affected field, parameter or header.
     document : int
-        Place of the document that is meant, from 0 on.
+        Position of the affected document, from 0.
     """
 
     type: str
@@ -319,11 +318,11 @@ class Models:
     Parameters
     ----------
     answering : str or None
-        That which answers.
+        Name of the model that answers.
     tags : mapping
         Models by tag.
     models : list
-        Names, the latest last, each with the version it was fitted on, and what it is.
+        Names, the latest last, each with the version it was fitted to, and its type.
     """
 
     answering: str | None
@@ -338,10 +337,10 @@ class Versions:
     Parameters
     ----------
     store : str
-        URL.
+        URL of the store.
     versions : list
-        The latest first: version, time, operation, documents, shards, message, and what was
-        skipped.
+        Commits, the latest first: version, time, operation, documents, shards, message, and skipped
+        shards.
     """
 
     store: str
@@ -355,11 +354,12 @@ class Shares:
     Parameters
     ----------
     model : str
-        Name.
+        Name of the model.
     by : str
         "day", "week" or "month".
     periods : list
-        The earliest first: first and last day, tokens, shares of the topics, their errors.
+        Periods, the earliest first: first and last day, tokens, shares of the topics, and their
+        errors.
     """
 
     model: str
@@ -369,21 +369,21 @@ class Shares:
 
 @dataclass(frozen=True)
 class Readiness:
-    """Whether the service can do what it is for.
+    """State of the service for readiness probes.
 
     Parameters
     ----------
     ready : bool
-        All that follows; without a model as long as the store has none, and without counting for
-        as long as documents may wait (`inbox_age`).
+        Whether all following values are true. A store without models needs no model, and counting
+        may pause for `inbox_age`.
     store, inbox, model : bool
-        The store is read, the inbox is read and takes documents, a model is loaded.
+        The store is readable, the inbox is readable and writable, a model is loaded.
     counting : bool
-        What is sealed is counted; set-aside shards are not waited for.
+        Sealed documents are being counted; set-aside shards do not matter.
     problems : list of str
-        What is wrong: `store`, `inbox`, `seals`, `model`, `tokens` or `documents` cannot be read
-        or used, `counting` where documents are not counted, `owner` where the inbox belongs to
-        another store, `storage` where it has not answered for a minute; the log says why.
+        Problems. `store`, `inbox`, `seals`, `model`, `tokens` or `documents` cannot be read or
+        used. `counting`: documents are not counted. `owner`: the inbox belongs to another store.
+        `storage`: no answer for a minute. The log has the reasons.
     """
 
     ready: bool

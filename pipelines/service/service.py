@@ -1,4 +1,4 @@
-"""The service: what its calls share, for as long as it runs."""
+"""The service: state that its calls share while it runs."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _READERS = 8  # threads
 
 @dataclass(frozen=True)
 class Service:
-    """What all calls of a service share. Make one with `of`, and `close` it.
+    """State that all calls of a service share. Make one with `of`, and `close` it.
 
     commits : writes documents to the inbox
     tracker : looks receipts up
     gauges : counts calls
     budget : bytes of request bodies
-    now : the time, in UTC
+    now : current time, in UTC
     secret : bytes that only this process knows
     pages : pages that are slow to make
     taking : limits the threads that read documents
-    silence : seconds since the accumulator inside this process was last heard of
+    silence : seconds since the last report of the accumulator of this process
     """
 
     config: ServiceConfig
@@ -52,7 +52,7 @@ class Service:
     def of(
         cls, config: ServiceConfig, now: Callable[[], datetime], tell: Callable[[str], None]
     ) -> Service:
-        """A service of a store that is there; errors as `Current`."""
+        """Make the service of an existing store; errors as in `Current`."""
         pages = PageCache()
         current = Current(config, tell, pages.clear)
         commits = GroupCommit(current.inbox, config.window.total_seconds())
@@ -62,15 +62,15 @@ class Service:
 
     @property
     def deletions(self) -> Deletions:
-        """What is asked to be forgotten."""
+        """Requested deletions."""
         return Deletions(self.current.seals)
 
     @property
     def view(self) -> View:
-        """What is known now."""
+        """Current view."""
         return self.current.view
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Write pending documents, and end."""
         self.commits.close()
         self.current.stop()

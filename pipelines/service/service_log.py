@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import structlog
 
-_FRAMES = 12  # of a fault that are told
+_FRAMES = 12  # characters of a fault that are logged
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ServiceLog:
         )
 
     def fault(self, error: Exception, scope: Mapping[str, Any]) -> None:
-        """A fault, by where it was; of what it says some may be of a document."""
+        """Log a fault by its place; its message may contain a document."""
         at = [f"{one.filename}:{one.lineno}" for one in traceback.extract_tb(error.__traceback__)]
         self.log.error(
             "fault",

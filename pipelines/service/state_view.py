@@ -1,4 +1,4 @@
-"""What the service knows now: store, model, tokens and inbox, looked at again every few seconds."""
+"""Current view of store, model, tokens and inbox, updated every few seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streaming_moments.storage.log.layout import commit_file
 from streaming_moments.storage.store.store import MomentStore
 
 T = TypeVar("T")
-# what could not be looked at
+# parts that could not be checked
 STORE, INBOX, OWNER, TOKENS, INTAKE = "store", "inbox", "owner", "tokens", "documents"
 _MODEL, _SEALS, _STEPS = "model", "seals", "steps"
 COUNTING = "counting"
@@ -30,10 +30,10 @@ COUNTING = "counting"
 
 @dataclass(frozen=True)
 class View:
-    """What the service knows at some time; it never changes.
+    """View of the service at some time; it never changes.
 
     store : at the latest version
-    intake : the documents that this version takes; None where the service takes none
+    intake : the documents that this version accepts; None if the service accepts none
     published : the model that answers
     tokens : who may call; None if anyone on this machine may
     backlog : pending documents of the inbox
@@ -56,12 +56,11 @@ class View:
 
 
 class Current:
-    """The latest view, renewed by threads of its own once it is started.
+    """The latest view; threads update it after the start.
 
     Tokens have their own thread, so that a removed token is refused even while the storage hangs.
-    `tell` gets a line about each problem that is new, or over. `replaced` is called when the store
-    at the URL is no longer the same. A store, inbox or token file that cannot be read raises an
-    error.
+    `tell` gets a line about each new or solved problem. `replaced` is called when another store is
+    at the URL. An unreadable store, inbox or token file raises an error.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Current:
 
     @property
     def intake(self) -> Intake:
-        """Return the documents that the store takes; a StoreError says why it takes none now."""
+        """Return the documents that the store accepts; a StoreError explains if none."""
         view = self.view
         if view.intake is None:
             raise StoreError(view.problems.get(INTAKE, "the store accepts no documents"))
@@ -103,23 +102,23 @@ class Current:
 
     @property
     def silence(self) -> float:
-        """Seconds since a look has ended; they grow while the storage does not answer."""
+        """Seconds since the last finished update; they grow while the storage does not answer."""
         return time.monotonic() - self._looked
 
     def start(self) -> None:
-        """Renew the view from now on."""
+        """Start updating the view."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Renew it no more."""
+        """Stop updating the view."""
         self._over.set()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()
 
     def look(self) -> View:
-        """Renew the view now; what cannot be looked at stays as it was, but for tokens."""
+        """Update the view now; a part that cannot be checked stays as it was, except tokens."""
         self.look_at_tokens()
         with self._looking:
             self._look()
@@ -127,7 +126,7 @@ class Current:
         return self.view
 
     def look_at_tokens(self) -> None:
-        """Renew the tokens now; without a file that can be read none is valid."""
+        """Update the tokens now; without a readable file no token is valid."""
         if self._token_file is None:
             return
         with self._setting:
@@ -149,14 +148,14 @@ class Current:
                 return look()
             except StreamingMomentsError as error:
                 problems[name] = str(error)
-            except Exception as error:  # a service goes on with what it has, and says so
+            except Exception as error:  # the service continues with its last state, and reports it
                 problems[name] = f"{type(error).__name__}: {error}"
             return otherwise
 
         store = tried(STORE, lambda: self._latest(before.store), before.store)
         intake, published = before.intake, before.published
         if store.commit.lineage != before.store.commit.lineage or INTAKE in before.problems:
-            # what the words were before must not judge what these count
+            # the old words must not judge documents for the new ones
             intake = tried(INTAKE, lambda: Intake.of(store, self._config.limits), None)
         if published is None or store is not before.store or _MODEL in before.problems:
             published = tried(_MODEL, lambda: self._published(store, before), published)
@@ -198,9 +197,9 @@ class Current:
             look()
 
     def _latest(self, store: MomentStore) -> MomentStore:
-        """The store at its latest version; two looks where that is the same, however long the log.
+        """Open the store at its latest version, with two reads if it has not changed.
 
-        All of it is read again where its lineage is another, or another store lies there.
+        Reads everything again if the lineage changed, or another store is at the URL.
         """
         if not store.is_there():
             found = MomentStore.open(store.url, storage_options=self._options)
@@ -227,6 +226,6 @@ class Current:
     def _backlog(self) -> Backlog:
         found = self.inbox.backlog()
         if not found.batches:
-            # the age of what waits is asked by writing: who is ready can before anything came
+            # the age of pending documents needs a write, so readiness is tested before any arrive
             self.inbox.folder.clock()
         return found

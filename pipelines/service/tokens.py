@@ -1,4 +1,4 @@
-"""Tokens: who may do what, kept as hashes in a file."""
+"""Tokens: the rights of callers, stored as hashes in a file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.storage.files.local_files import sync, write_whole
 from streaming_moments.storage.log.layout import require_name
 
-_PREFIX = "sm_"  # so that a leaked one is found by who looks for them
+_PREFIX = "sm_"  # so that scanners for secrets find a leaked one
 _BYTES = 32
 
 
 class Role(IntEnum):
-    """What a token is for; each may do what those before it may."""
+    """Role of a token; each includes the rights of those before it."""
 
     READER = 1
     WRITER = 2
@@ -47,9 +47,9 @@ class Role(IntEnum):
 class Token:
     """A token as it is stored.
 
-    name : of its owner; appears in logs and in idempotency keys
+    name : name of its owner; appears in logs and in idempotency keys
     role : "reader", "writer" or "admin"
-    sha256 : of the token, hexadecimal; no one can find another of 32 random bytes
+    sha256 : hash of the token, hexadecimal; no one can guess 32 random bytes
     """
 
     name: str
@@ -59,7 +59,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Principal:
-    """The caller of a request; `name` is that of the token, empty where no tokens are required."""
+    """The caller of a request; `name` is that of the token, or empty without tokens."""
 
     name: str
     role: Role
@@ -72,10 +72,10 @@ class Tokens:
     several: tuple[Token, ...] = ()
 
     def principal_of(self, presented: str) -> Principal | None:
-        """Who presents a token; None where it is none of them.
+        """Return the caller with a token; None if the token is unknown.
 
-        One look-up, however many there are. It is by the hash of what is presented, so its time
-        tells nothing of the tokens: who guesses cannot choose a hash.
+        One lookup by the hash of the given token. Its time reveals nothing about the tokens,
+        because a caller cannot choose a hash.
 
         Examples
         --------
@@ -97,7 +97,7 @@ class Tokens:
 class TokenFile:
     """A file of tokens, parsed again only when its content has changed.
 
-    File times are ignored, as a copy in place may keep them.
+    File times are ignored, because a copy may preserve them.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -105,7 +105,7 @@ class TokenFile:
         self._parsed: tuple[bytes, Tokens] | None = None
 
     def read(self) -> Tokens:
-        """The tokens that are in the file now; errors as `read_tokens`."""
+        """Return the tokens that are in the file now; errors as in `read_tokens`."""
         content = _content(self._path)
         if self._parsed is None or self._parsed[0] != content:
             self._parsed = content, Tokens(_parsed(content, self._path))
@@ -113,7 +113,7 @@ class TokenFile:
 
 
 _TOKENS: TypeAdapter[tuple[Token, ...]] = TypeAdapter(tuple[Token, ...])
-ANYBODY = Principal("", Role.ADMIN)  # on this machine, where there are no tokens
+ANYBODY = Principal("", Role.ADMIN)  # callers on this machine, if there are no tokens
 
 
 def read_tokens(path: str | Path) -> tuple[Token, ...]:
@@ -124,7 +124,7 @@ def read_tokens(path: str | Path) -> tuple[Token, ...]:
 def add_token(path: str | Path, name: str, role: Role) -> str:
     """Make a token, store its hash in a file that only its owner can read, and return the token.
 
-    InvalidInput if the name is invalid or exists already.
+    Raises InvalidInput if the name is invalid or exists already.
     """
     require_name(name, "a token")
     with _locked(path):
@@ -139,8 +139,8 @@ def add_token(path: str | Path, name: str, role: Role) -> str:
 
 
 def remove_token(path: str | Path, name: str) -> None:
-    """Let a token be one no more; errors as `add_token`, InvalidInput where there is none."""
-    _content(path)  # before a lock beside it is made: there may be no such folder
+    """Remove a token; errors as in `add_token`, and InvalidInput for an unknown name."""
+    _content(path)  # before the lock file is created, because the folder may be missing
     with _locked(path):
         tokens = read_tokens(path)
         left = tuple(token for token in tokens if token.name != name)
@@ -173,9 +173,10 @@ def _parsed(content: bytes, path: str | Path) -> tuple[Token, ...]:
 
 @contextmanager
 def _locked(path: str | Path) -> Iterator[None]:
-    """Hold the lock of a file of tokens, so that no change is made of what another one replaces.
+    """Hold the lock of a token file, so that no change overwrites another one.
 
-    It is a file beside it that stays: two that lock files of one name would not exclude each other.
+    The lock is a file beside it that stays: deleting it would let two processes lock different
+    files of one name.
     """
     folder, name = os.path.split(os.path.realpath(path))
     try:

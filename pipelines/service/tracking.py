@@ -1,4 +1,4 @@
-"""Tracking: what became of a receipt."""
+"""Tracking: the state of a receipt."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from streaming_moments.storage.inbox.seals import Seal, SealedShard, shard_file
 from streaming_moments.storage.inbox.set_aside import find_set_aside
 from streaming_moments.storage.store.store import MomentStore
 
-_HEADER = 1 << 16  # bytes that a header hardly passes
-_FAR = 1000  # seals behind the first that may have a receipt
+_HEADER = 1 << 16  # bytes that a header rarely exceeds
+_FAR = 1000  # number of seals to search, from the first that may contain the receipt
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Tracker:
     def find(self, receipt: str, store: MomentStore) -> Receipt | None:
         """Return the state of a receipt, or None if it is unknown.
 
-        `store` is at a version at least as late as the answer must be.
+        `store` is at a version at least as late as the answer needs.
         """
-        # a claim that is renewed between two looks says where to look
+        # a claim that is renewed between two looks names the place
         found = self._found(receipt, store) or self._found(receipt, store)
         if found is None:
             return None
@@ -48,7 +48,7 @@ class Tracker:
             if claim is None:
                 return None
             after, digest = claim.after, claim.digest
-        # a seal between the two looks takes what waited
+        # a seal between the two looks may have included pending documents
         return self._sealed(receipt, after, store) or self._waiting(receipt, digest)
 
     def _sealed(self, receipt: str, after: int, store: MomentStore) -> Receipt | None:
@@ -56,9 +56,9 @@ class Tracker:
         sealed = self.seals.find(receipt, after, last)
         if sealed is None:
             return None
-        sealed = self.seals.read_anew(sealed.number)  # a purge may have taken shards out of it
+        sealed = self.seals.read_anew(sealed.number)  # a purge may have removed shards from it
         left = Deletions(self.seals).left_of(receipt, sealed)
-        # what is deleted here may be counted all the same: by a version before, or another purge
+        # documents deleted here may still count in an earlier version, or after another purge
         if left:
             return receipt_of(receipt, sealed, tuple(left), store, self.seals.inbox)
         if self._counted_anyway(receipt, sealed, store):
@@ -73,7 +73,7 @@ class Tracker:
         for day in sealed.days_of(receipt):
             record = ledger.find(inbox.folder.shard(shard_file(sealed.number, day)))
             whole = next((shard.nbytes for shard in sealed.shards if shard.day == day), None)
-            # as it was sealed, with all that was deleted since
+            # as it was sealed, with all documents deleted since
             if record is not None and (whole is None or record.size == whole):
                 return True
         return False
@@ -113,9 +113,9 @@ class Tracker:
 def receipt_of(
     receipt: str, sealed: Seal, shards: Sequence[SealedShard], store: MomentStore, inbox: Inbox
 ) -> Receipt:
-    """What became of a receipt that is in a seal, and of which there is something in some shards.
+    """Return the state of a receipt that is in a seal, with documents in some shards.
 
-    What is noted was so in its version; whether it still is the ledger tells.
+    The note holds for its version; the ledger shows whether it still does.
     """
     documents = sealed.documents_of(receipt)
     noted = read_counted(inbox, sealed.number)

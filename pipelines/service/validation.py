@@ -1,7 +1,7 @@
-"""Countable: judges a large document by what will count it, before it is acknowledged.
+"""Validate a large document with the rules for counting it, before it is acknowledged.
 
-A document that cannot be counted spoils its shard, and with it what others sent in the same
-seconds; one that fills the sums of the store leaves no room for the documents of others.
+An uncountable document spoils its shard, and with it documents that others sent in the same
+seconds. A document that fills the sums of the store leaves no room for others.
 """
 
 from __future__ import annotations

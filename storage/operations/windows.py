@@ -49,7 +49,7 @@ class Window:
         if self.since is not None and self.until is not None and self.until < self.since:
             raise InvalidInput(
                 f"the window ends on {self.until}, before it begins on {self.since}; give the "
-                "earlier day to --since"
+                "earlier day as `refit --since`"
             )
         if self.half_life is not None:
             half_life_weights([], self.half_life)

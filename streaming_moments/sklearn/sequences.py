@@ -212,6 +212,11 @@ class MomentHMM(MomentEstimator):
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
         told: dict[str, Any] = {"refine": self.refine, "seed": self.random_state}
+        if isinstance(self.n_components, str) and statistics.totals.n_documents < 2:
+            raise InvalidInput(
+                f'n_components is "{self.n_components}", which compares two halves of the '
+                "sequences, but there is one sequence; cut it into several, or give a number"
+            )
         k = self._number(statistics, HiddenMarkovModel, **told)
         options = MarkovOptions(topics=k, **told)
         self.statistics_ = statistics

@@ -156,7 +156,7 @@ def test_the_network_lets_in_and_out_only_what_is_named():
     spec = policy["spec"]
     ours = {"matchLabels": {"app.kubernetes.io/name": "streaming-moments"}}
     assert (spec["podSelector"], sorted(spec["policyTypes"])) == (ours, ["Egress", "Ingress"])
-    page = (KUBERNETES.parent / "README.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "operation" / "deployment.md").read_text()
     [operator] = re.findall(r"helm install .*--namespace (\S+)", page)
     pods, scheduler = spec["ingress"]
     assert pods == {"from": [{"podSelector": ours}]}

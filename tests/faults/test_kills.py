@@ -255,7 +255,7 @@ def test_a_row_block_that_kills_whoever_writes_it_ends_the_update(
     wait_for(cluster.workers)
     cluster.make_deadly(2)
     try:
-        with pytest.raises(WorkersLost, match="died 3 times .*, of row block 2 it seems; give"):
+        with pytest.raises(WorkersLost, match="died 3 times .* because of row block 2. Give"):
             coordinate(cluster.address, store.url, *arguments)
     finally:
         cluster.call_off()

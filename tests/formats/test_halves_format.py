@@ -120,7 +120,7 @@ def test_a_store_of_halves_in_turn_goes_on_and_says_so_until_a_rebase(
         main(["status", store.url, "--json"])
     said = json.loads(capsys.readouterr().out)["counting"]
     assert said.endswith(
-        "kept apart, in turn as they come; new stores have other defaults: `rebase`"
+        "with halves, in turn as they come; new stores have other defaults: `rebase`"
     )
     before = store.load()
     after = rebase(store, embedded_run).store
@@ -134,5 +134,5 @@ def test_a_store_of_halves_in_turn_goes_on_and_says_so_until_a_rebase(
     assert after.load().length_histogram.n_documents == before.length_histogram.n_documents
     with pytest.raises(SystemExit):
         main(["status", store.url, "--json"])
-    assert json.loads(capsys.readouterr().out)["counting"].endswith("halves of them kept apart")
+    assert json.loads(capsys.readouterr().out)["counting"].endswith("with halves")
     assert MomentStore.open(store.url, store.version).load() == before

@@ -24,7 +24,7 @@ from imports import Imports
 from mutation import PACKAGES
 
 HERE = Path(__file__).parent
-COPIED = (*PACKAGES, "tests", "deploy", "pyproject.toml", "README.md", "Makefile")
+COPIED = (*PACKAGES, "tests", "deploy", "docs", "pyproject.toml", "README.md", "Makefile")
 TIMED_OUT = -1
 
 

@@ -75,7 +75,7 @@ def test_pages_show_a_planted_coherence(shown):
 
 
 def test_python_shows_a_planted_coherence(shown):
-    assert shown["frame"] == ["share", "npmi", "umass", "both", "words"]
+    assert shown["frame"] == ["name", "share", "bar", "npmi", "umass", "both", "words"]
     assert "<th>Both</th>" in shown["html"]
     assert "<th>both</th>" in shown["bare"]
 

@@ -39,7 +39,7 @@ def test_shards_of_texts_and_of_ids_are_told_apart_before_anything_is_made(makin
     code, errors = making()
     assert code == 2
     assert "b.d.txt: holds texts but " in errors
-    assert "a.dat holds ids; give shards of one of them" in errors
+    assert "a.dat holds ids; give shards with one kind of content" in errors
     assert not Path(tmp_path, "store", "format.json").exists()
 
 

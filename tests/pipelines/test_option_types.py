@@ -56,7 +56,7 @@ NO_SIZES = (*("", "much", "GB", "-5GB", "nan", "nanGB", "inf", "infMB", "1e400GB
 
 @pytest.mark.parametrize("value", NO_SIZES, ids=lambda value: str(value)[:20])
 def test_what_is_no_size_is_refused(value):
-    with pytest.raises(click.BadParameter, match=r"no size .*write for example 512MB"):
+    with pytest.raises(click.BadParameter, match=r"not a size .*write for example 512MB"):
         read(Bytes(), value)
 
 
@@ -67,7 +67,7 @@ NO_TIMES = (*("", "soon", "h", "-5h", "nan", "nans", "infd", "1e400s", "99999999
 
 @pytest.mark.parametrize("value", NO_TIMES, ids=str)
 def test_what_is_no_time_is_refused(value):
-    with pytest.raises(click.BadParameter, match=r"no time .*write for example 7d"):
+    with pytest.raises(click.BadParameter, match=r"not a time .*write for example 7d"):
         read(Duration(), value)
 
 

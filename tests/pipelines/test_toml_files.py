@@ -27,7 +27,7 @@ def refusal(read, content):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"cluster": {"memory": "much"}}, "[cluster] memory: 'much' is no size above 0"),
+        ({"cluster": {"memory": "much"}}, "[cluster] memory: 'much' is not a size above 0"),
         ({"cluster": {"workers": -3}}, "[cluster] workers is -3: it should be greater than or"),
         ({"cluster": {"workers": "two"}}, "[cluster] workers is 'two': it should be a valid int"),
         ({"cluster": {"scheduler": ""}}, "[cluster] scheduler is '': it should have at least 1"),
@@ -58,7 +58,7 @@ def test_an_unknown_key_comes_before_the_missing_one(read, least):
         (
             config_of,
             NIGHT | {"refit": {"topics": 5, "polish": 1, "half_life_days": 3}},
-            "[refit] polish: a pass counts all documents alike",
+            "[refit] polish: passes count all documents equally",
         ),
         (config_of, NIGHT | {"create": {"max_topics": 9, "core": 8}}, "[create] max_topics is 9"),
         (service_of, SERVICE | {"listen": {"certificate": "c"}}, "[listen] certificate needs key"),
@@ -84,7 +84,7 @@ def test_what_does_not_go_together_names_its_section(read, content, told):
         ),
         ({"refine": -1}, "[refit] refine"),
         ({"refine": "x"}, "[refit] refine is 'x': it should be a valid integer"),
-        ({"model": "poisson", "alpha0": 1}, "[refit] alpha0: no option of model 'poisson'"),
+        ({"model": "poisson", "alpha0": 1}, "[refit] alpha0: not an option of model 'poisson'"),
         ({"model": "poison"}, "[refit] model: 'poison' is not one of 'topics', "),
     ],
     ids=str,

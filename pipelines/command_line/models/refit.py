@@ -1,4 +1,4 @@
-"""The command that fits a model to what is counted."""
+"""The command that fits a model to the statistics of a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that writes what a model says of documents."""
+"""The command that writes results of a model for documents."""
 
 from __future__ import annotations
 

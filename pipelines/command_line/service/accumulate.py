@@ -1,4 +1,4 @@
-"""The command that seals what waits and counts it, beside servers."""
+"""The command that seals pending documents and counts them, beside servers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from streaming_moments.storage.inbox.inbox import Inbox
 
 
-_LOOK = 0.2  # seconds between two looks whether to end
+_LOOK = 0.2  # seconds between two checks whether to end
 
 
-_BY_SIGNAL = 128  # and its number: how shells tell what ended a process
+_BY_SIGNAL = 128  # plus its number: shells report the signal that ended a process in this way
 
 
 @click.command(
@@ -94,9 +94,9 @@ def accumulate(
                 say(f"sealed {turn.sealed}, counted {turn.counted} documents")
             code = _told_of_others(turn, accumulator.seals.inbox, config)
             for _, error in turn.failed:
-                raise error  # the first; a line has told of each
+                raise error  # the first error; a line has reported each
             return code
-        # until here one that is not wanted ends at once
+        # until here an unwanted process ends at once
         end.by_signals()
         threading.Thread(target=_await_end, args=(end,), daemon=True).start()
 
@@ -112,7 +112,7 @@ def accumulate(
 
 
 def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
-    """Tell of shards that a turn has not counted, and of those set aside before; the exit code."""
+    """Report uncounted and set-aside shards, and return the exit code."""
     from streaming_moments.storage.inbox.set_aside import all_set_aside
 
     for url, reason in turn.left_out:
@@ -126,25 +126,25 @@ def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
 
 
 def _watched(arguments: list[str], wanted: ServiceConfig, end: _End) -> int:
-    """Have a process of its own accumulate, and end as it does."""
+    """Let a process of its own accumulate, and end with its exit code."""
     from streaming_moments.pipelines.service.ingest_worker.children import watched
     from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard
 
     code = watched(arguments, tell, Heard(), wanted.accumulate.hung_after, lambda: end.asked)
     if end.number == signal.SIGINT and code == -signal.SIGTERM:
-        raise click.Abort  # before its first turn
+        raise click.Abort  # before its first cycle
     return code if code >= 0 else _BY_SIGNAL - code
 
 
 @dataclass
 class _End:
-    """Whether to end. Signals say so, in the middle of anything: no lock is taken for it."""
+    """Whether to end. Set by signals, which may interrupt anything, so it uses no lock."""
 
     asked: bool = False
     number: int | None = None
 
     def by_signals(self) -> None:
-        """Have SIGTERM and SIGINT ask for it."""
+        """Let SIGTERM and SIGINT set it."""
 
         def ended(number: int, frame: FrameType | None) -> None:
             self.asked, self.number = True, number
@@ -154,7 +154,7 @@ class _End:
 
 
 def _await_end(end: _End) -> None:
-    # a reader of Python's own is locked while it waits, and a process that ends by a signal aborts
+    # a reader of Python is locked while it waits, and a process that ends by a signal then aborts
     while os.read(sys.stdin.fileno(), 1 << 10):
         pass
     end.asked = True

@@ -57,7 +57,7 @@ _SENTENCES = (
 
 
 def write_folder(folder: Path, today: date) -> str:
-    """Write what a service needs into a new folder, and return the token of its admin.
+    """Write the files of a service into a new folder, and return the token of its admin.
 
     The example documents are of the days before `today`. InvalidInput if the folder holds anything.
     """

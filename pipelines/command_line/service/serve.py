@@ -63,7 +63,8 @@ def serve(config: str | None, folder: Path | None, no_accumulate: bool) -> None:
 
     within = wanted.accumulate.within and not no_accumulate
     if within:
-        night_of(wanted)  # before anything is taken: who counts would be begun and begun again
+        # before any request, because a failing counting process would be restarted without end
+        night_of(wanted)
     log = event_logger().bind(store=wanted.store)
     rules, heard = wanted.accumulate, Heard()
     within = rules.within and not no_accumulate

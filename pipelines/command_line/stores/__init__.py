@@ -1,1 +1,1 @@
-"""Commands of what a store holds, a file each."""
+"""Commands of the content of a store, a file each."""

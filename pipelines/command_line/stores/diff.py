@@ -1,4 +1,4 @@
-"""The command that says what changed between two versions."""
+"""The command that shows what changed between two versions."""
 
 from __future__ import annotations
 

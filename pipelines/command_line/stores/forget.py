@@ -1,4 +1,4 @@
-"""The command that takes counted shards away."""
+"""The command that subtracts counted shards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that lets nothing of some shards be kept."""
+"""The command that removes shards from every version, model and file of a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that makes a store what it was."""
+"""The command that restores an earlier version of a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that shows what a store holds."""
+"""The command that shows the content of a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that counts what is new."""
+"""The command that counts new shards."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def update(
         if job.session.memory is not None:
             from streaming_moments.pipelines.aggregation.aggregation import plan_of
 
-            # refused now, not on the day that there is something to count
+            # refused now, and not when there is something to count
             plan_of(opened, run)
         result = update_store(
             opened,
@@ -158,9 +158,9 @@ def update(
 
 
 def _as_json(result: UpdateResult, final: MomentStore, share: float | None) -> dict[str, object]:
-    """What an update did; `final` is the store afterwards, maybe compacted.
+    """Print the result of an update; `final` is the store afterwards, perhaps compacted.
 
-    `share` of the tokens lies outside the vocabulary.
+    `share` of the tokens is outside the vocabulary.
     """
     return {
         "store": final.url,
@@ -187,9 +187,9 @@ def _uncounted(store: MomentStore, url: str) -> bool:
 
 @contextmanager
 def _standard_input() -> Iterator[Shard]:
-    """What comes by standard input, as a shard named by its content; JSON Lines, or lines of text.
+    """Yield standard input as a shard named by its content: JSON Lines, or lines of text.
 
-    It is kept in a temporary file while it is read: a task may read it again.
+    A temporary file holds it, because a task may read it again.
     """
     digest, first = hashlib.sha256(), b""
     with NamedTemporaryFile(prefix="streaming-moments-") as kept:

@@ -1,4 +1,4 @@
-"""The command that checks every file of a version, and that nothing is left of what was purged."""
+"""The command that checks every file of a version, and that no trace of a purge is left."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ from streaming_moments.storage.store.store import MomentStore
 def measure_drift(
     store: MomentStore, before: MomentStore | None, n_topics: int, alpha0: float, run: Run
 ) -> Drift:
-    """Measure how far a version has moved from an earlier one, and from its own basis.
+    """Measure how far a version has moved from an earlier one, and how well its basis fits.
 
-    Pair distributions are compared where `before` has the same core. The share outside the
-    vocabulary is of the shards counted since `before`, or of all shards without it. `n_topics` is
-    the number of leading eigenvalues that the basis should capture. Other kinds than documents have
-    only the share outside their words. A budget that cannot hold two row blocks raises
-    BoundExceeded.
+    Pair distributions are compared if `before` has the same core. The share outside the vocabulary
+    is that of the shards counted since `before`, or of all shards without it. `n_topics` is the
+    number of leading eigenvalues that the basis should capture. Kinds other than documents have
+    only the share outside their words. Raises BoundExceeded if two row blocks do not fit into the
+    memory budget.
     """
     states = DriftStates(store, before, n_topics, alpha0, run)
     of_documents = store.foundation.by_length
@@ -35,7 +35,7 @@ def measure_drift(
 
 @dataclass(frozen=True)
 class DriftSince:
-    """The drift of a store since `version`, on which `model` was fitted."""
+    """Measure the drift of a store since `version`, to which `model` was fitted."""
 
     model: str
     version: int
@@ -43,12 +43,12 @@ class DriftSince:
 
 
 def drift_since(store: MomentStore, name: str, run: Run) -> DriftSince:
-    """Drift of a version since the one that a model, called by name or tag, was fitted on.
+    """Measure drift since the version of a model, given by name or tag.
 
     Raises
     ------
     BoundExceeded, StoreError
-        As `measure_drift`; there is no such model.
+        As in `measure_drift`, or there is no such model.
     """
     chosen = model_called(store.commit, name)
     fitted, model = store.models[chosen].version, store.load_model(chosen)

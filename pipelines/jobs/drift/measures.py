@@ -1,4 +1,4 @@
-"""Measures of drift, one row each: from two states of a store, and what they are called."""
+"""Measures of drift, one row each: how it is computed, and its names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunChart:
-    """A chart of a number over the last runs, on pages.
+    """Chart of a number over the last runs, on pages.
 
-    title, note : above it
-    low, high : ends of its axis; None: those of the values
+    title, note : texts above it
+    low, high : ends of its axis; None uses the values
     percent : whether values are shares
     """
 
@@ -37,21 +37,22 @@ class NightColumn:
     form: str
 
 
-Counted = tuple[str, str, str]  # what a store counts: records, parts of them, those left out
+# names of what a store counts: records, their parts, and left-out ones
+Counted = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class DriftMeasure:
-    """A number of `quality.Drift`.
+    """Measure of `quality.Drift`.
 
-    key : its field there; it has the same one in metrics and reports of nights
-    of : computes it; None where it is unknown
-    chart : of it, by what the store counts
-    metric, help : as Prometheus has it
-    text : as `status` calls it; one without a text is not shown there
-    any_kind : whether stores of all kinds have it; otherwise those of documents alone
-    unknown : in place of it elsewhere
-    column : on the page of health, where it has one
+    key : its field there, and its key in metrics and reports of nights
+    of : computes it; None if it is unknown
+    chart : makes its chart, by what the store counts
+    metric, help : name and help for Prometheus
+    text : name in `status`; without it the measure is not shown there
+    any_kind : whether stores of all kinds have it, or only those of documents
+    unknown : text if it is unknown
+    column : its column on the page of health, if it has one
     """
 
     key: str
@@ -66,7 +67,7 @@ class DriftMeasure:
 
 
 def sentence_case(text: str) -> str:
-    """The text with a capital at its beginning."""
+    """The text with a capital first letter."""
     return text[0].upper() + text[1:]
 
 
@@ -130,7 +131,7 @@ DRIFT_MEASURES = (
 
 
 def night_cells(drift: Drift) -> list[str]:
-    """What the columns of a night show."""
+    """Describe the columns of a night."""
     shown = [(getattr(drift, one.key), one.column) for one in DRIFT_MEASURES if one.column]
     unknown = "\N{EN DASH}"
     return [unknown if x is None else format(x, column.form).rstrip("%") for x, column in shown]

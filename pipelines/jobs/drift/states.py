@@ -1,4 +1,4 @@
-"""States of a store from which drift is measured, as their row blocks hold them."""
+"""States of a store between which drift is measured, read from its row blocks."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from streaming_moments.storage.log.ledger import outside_of
 from streaming_moments.storage.store.store import MomentStore
 
 _READING = "reading row blocks for drift"
-_COPIES = 4  # the block, the segment that is read, and core rows of two states
+_COPIES = 4  # the block, a segment while it is read, and core rows of two states
 
 
 @dataclass(frozen=True, eq=False)
 class DriftStates:
-    """A version and an earlier one, of which drift is measured; fields as of `measure_drift`."""
+    """A version and an earlier one for measuring drift; fields as in `measure_drift`."""
 
     store: MomentStore
     before: MomentStore | None
@@ -43,7 +43,7 @@ class DriftStates:
 
     @cached_property
     def rows(self) -> OnCluster:
-        """Of the later version."""
+        """Totals of the later version."""
         cluster = self.run.cluster
         each = blocks_in_flight(self.store.layout, cluster.threads, cluster.memory, _COPIES)
         kind = rows_for(self.store.layout.state_bytes)
@@ -51,16 +51,16 @@ class DriftStates:
 
     @property
     def lengths(self) -> Lengths:
-        """Of its documents."""
+        """Totals of its documents."""
         return self.rows.lengths.whole
 
     @cached_property
     def cores(self) -> list[Future[Any]]:
-        """Its core rows, left on the workers: each block is read once."""
+        """Its core rows on the workers, where each block is read once."""
         return self.rows.each(_READING, core_rows)
 
     def captured(self) -> float | None:
-        """Smallest share of a leading eigenvalue that the basis sees."""
+        """Smallest captured share of a leading eigenvalue."""
         rows, form = self.rows, form_of(self.alpha0)
         if not self.lengths.C3:
             return None
@@ -69,18 +69,18 @@ class DriftStates:
                 "whitening", whiten_rows, self.cores, self.lengths, rows.basis, self.n_topics, form
             )
         except NotIdentifiable:
-            return None  # fewer topics than there were: the refit will say so
+            return None  # fewer topics than before; the refit reports that
         whitening: Whitening = rows.value(asked)
         return whitening.captured
 
     def outside_share(self) -> float | None:
-        """Of the tokens of the shards counted since, or of all shards."""
+        """Share of tokens outside in the shards counted since, or in all shards."""
         old = set() if self.before is None else {record.url for record in self.before.ledger()}
         records = list(self.store.ledger())
         return outside_of([record for record in records if record.url not in old] or records)
 
     def pair_distance(self) -> float | None:
-        """Total variation between the pair distributions, where both have the same core."""
+        """Total variation between the pair distributions, if both have the same core."""
         before, rows = self.before, self.rows
         if before is None or not _same_core(before, self.store):
             return None
@@ -98,21 +98,21 @@ class DriftStates:
 
 
 def pair_total(core: NDArray[np.int64]) -> int:
-    """Pairs of core words in the core rows of one row block."""
+    """Return the pairs of core words in the core rows of one row block."""
     return _pair_rows(core).total
 
 
 def pair_part(one: NDArray[np.int64], other: NDArray[np.int64], before: int, after: int) -> float:
-    """What one row block of two versions adds to their distance."""
+    """Return the contribution of one row block of two versions to their distance."""
     return pair_difference(_pair_rows(one), _pair_rows(other), before, after)
 
 
 def _same_core(before: MomentStore, store: MomentStore) -> bool:
-    """Whether words were at most added outside the core since."""
+    """Whether the vocabulary only gained words outside the core."""
     lineage = store.commit.lineage
     return before.basis.fingerprint in {lineage.basis, *(era.basis for era in lineage.eras)}
 
 
 def _pair_rows(core: NDArray[np.int64]) -> PairRows:
-    # states of one core, block by block, alone come here, so that no names need be told
+    # only states of one core arrive here, block by block, so names are not needed
     return PairRows("", 0, 1, core[:, :-1])

@@ -1,1 +1,1 @@
-"""Kinds: how a store of each kind is made and made anew, and numbers of states compared."""
+"""Kinds: how stores of each kind are created and rebased, and how states are compared."""

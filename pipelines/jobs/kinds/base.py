@@ -1,4 +1,4 @@
-"""KindJobs: what jobs have to know of a kind: how its stores are made, and made anew."""
+"""KindJobs: how stores of a kind are created and rebased."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streaming_moments.storage.store.store import MomentStore
 
 @dataclass(frozen=True)
 class Sampling:
-    """What a pilot is drawn of, and by: the arguments of `create_kind`, and bounds of a task.
+    """Input of a pilot: the arguments of `create_kind`, and bounds of a task.
 
     At most `in_flight` tasks read at once.
     """
@@ -48,19 +48,19 @@ class Sampling:
         options: PilotOptions,
         run: Run,
     ) -> Sampling:
-        """As the memory of the run allows; BoundExceeded where it holds no task."""
+        """Make it with the memory of the run; raises BoundExceeded if no task fits."""
         plan = plan_reading(run.cluster.threads, run.cluster.memory, run.limits)
         limits = pilot_limits(run.limits, plan, run.cluster.memory)
         return cls(shards, shape, counting, options, run, limits, plan.in_flight)
 
     def samples(self, read: Callable[..., Any], what: Any) -> list[Any]:
-        """What `read` draws of each shard, as `draw_samples`."""
+        """Return what `read` samples of each shard, as in `draw_samples`."""
         return draw_samples(read, self.shards, self.counting.form, what, self.options, self.run)
 
 
 @dataclass(frozen=True)
 class Made:
-    """A foundation, how its shards are read, and where it comes from, in words."""
+    """A foundation, how its shards are read, and its origin in words."""
 
     foundation: Any
     reading: Mapping[str, Any]
@@ -71,10 +71,9 @@ class Made:
 class Redraw:
     """How a store of a kind gets another foundation, on which its shards are counted again.
 
-    known : options of the pilot of a store that was created before stores kept these
-    begun : `begun(store, shards, options, halves, run)` is the store with a new lineage aside that
-        has counted nothing yet
-    renewed : what of a foundation is new, in words
+    known : options of the pilot, for a store from before stores recorded them
+    begun : `begun(store, shards, options, halves, run)` returns the store with a new, empty lineage
+    renewed : the new parts of a foundation, in words
     """
 
     known: Callable[[MomentStore], Mapping[str, Any]]
@@ -84,10 +83,10 @@ class Redraw:
 
 @dataclass(frozen=True)
 class Sight:
-    """One way in which a kind reads the columns of a shard.
+    """One way to read the columns of a shard as a kind.
 
-    what : in words
-    options : of `create`, beside `--kind`
+    what : description
+    options : options of `create` besides `--kind`
     columns : value of `--columns`; None for the default
     changes : values of fields of `CountingOptions`
     usual : whether the columns have the names that are the defaults
@@ -101,7 +100,7 @@ class Sight:
 
     @classmethod
     def of_columns(cls, what: str, names: Iterable[str]) -> Sight:
-        """Columns by these names, as `--columns` names them."""
+        """Make a way to read columns by names, as `--columns` lists them."""
         columns = ",".join(names)
         return cls(f"{what} {columns}", f"--columns {columns}", columns)
 
@@ -112,15 +111,15 @@ def _no_sights(columns: Mapping[str, str], text_column: str) -> Sequence[Sight]:
 
 @dataclass(frozen=True)
 class KindJobs:
-    """How stores of a kind are made.
+    """How stores of a kind are created.
 
-    foundation : of the kind
+    foundation : class of its foundations
     takes : options of `create` that only some kinds have
-    create : makes a store; arguments as of `create_kind`
-    form : where records lie, with their `columns`, as the options say; None of documents;
-        InvalidInput for columns in which they cannot lie
-    redraw : how a store is made anew; without it `rebase` refuses the kind
-    misfit : which options of a pilot do not go together, as a sentence
+    create : creates a store; arguments as in `create_kind`
+    form : where records are, with their `columns`, by the options; None for documents; raises
+        InvalidInput for impossible columns
+    redraw : how a store is rebased; without it `rebase` refuses the kind
+    misfit : sentence about options of a pilot that exclude each other
     sights : `sights(columns, text_column)` are the ways to read a shard whose columns, by name,
         hold a text, a word, a whole number, a bit (0 or 1) or a number each, or lists of words,
         ids or numbers
@@ -146,7 +145,7 @@ def create_by(
     options: PilotOptions,
     run: Run,
 ) -> MomentStore:
-    """Make a store on the foundation that a pilot gives; other arguments as of `create_kind`."""
+    """Create a store with the foundation from a pilot; other arguments as in `create_kind`."""
     require_absent(Folder.at(url, run.storage_options))
     drawn = made(Sampling.of(shards, shape, counting, options, run))
     return MomentStore.create_on(
@@ -161,6 +160,6 @@ def create_by(
 
 
 def state_text(foundation: Any) -> str:
-    """How much a store of a foundation will hold, in words."""
+    """Describe how much a store with this foundation can hold."""
     layout = SegmentLayout(foundation, row_blocks_for(foundation))
     return f"{mebibytes(layout.state_bytes)} of sums"

@@ -58,21 +58,22 @@ def _create(
 
 
 def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy | None:
-    """What makes the texts of documents into words; None where shards hold ids or categories.
+    """Return the token policy of texts; None if shards hold ids or categories.
 
     Raises
     ------
     ShardError
-        One holds something else than the first.
+        A shard has other content than the first.
     InvalidInput
-        Options of texts are given, and there are none.
+        Options for texts are given, but the shards have no texts.
     """
     form, first = counting.form, shards[0].url
     holds = form.holds(first)
     for shard in shards:
         if (other := form.holds(shard.url)) != holds:
             raise ShardError(
-                shard.url, f"holds {other} but {first} holds {holds}; give shards of one of them"
+                shard.url,
+                (f"holds {other} but {first} holds {holds}; give shards with one kind of content"),
             )
     if holds == "texts":
         return counting.policy
@@ -86,7 +87,7 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
 
 
 def _known(store: MomentStore) -> Mapping[str, Any]:
-    # stores of before there were length weights have none
+    # stores from before there were length weights have none
     return {"length_weights": "pooled"} if store.basis.weights.is_pooled else {}
 
 
@@ -117,7 +118,7 @@ def _misfit(options: PilotOptions) -> str:
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
-    """Texts by the usual name; or else any texts, token ids, and tables of three categories."""
+    """Find texts by the usual name, or else any texts, token ids, or three categories."""
     if columns.get(text_column) in ("text", "word"):
         return [Sight(f"documents in column {text_column}", usual=True)]
     found = [

@@ -1,4 +1,4 @@
-"""Create a store of any kind: what its records are counted on, from a pilot of shards."""
+"""Create a store of any kind, with a foundation from a pilot."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def create_kind(
     options: PilotOptions,
     run: Run,
 ) -> MomentStore:
-    """Make an empty store of any kind, whose foundation fits the shards; errors as of `create`.
+    """Create an empty store of any kind, with a foundation that fits the shards.
 
-    ShardError also where shards hold texts and others ids, InvalidInput for options of another
-    kind.
+    Errors as in `create`. Raises ShardError also if shards mix texts and ids, and InvalidInput for
+    options of another kind.
     """
     return KIND_JOBS[shape.kind].create(url, shards, shape, counting, options, run)
 
@@ -44,7 +44,7 @@ def require_options_of(
 
 
 def form_of(shape: KindOptions) -> Any:
-    """Where the records of a kind lie, with their `columns`; None of documents."""
+    """Return where the records of a kind are, with their `columns`; None for documents."""
     return KIND_JOBS[shape.kind].form(shape)
 
 

@@ -1,4 +1,4 @@
-"""Edges: the nodes of a graph, and where they are many a sketch, from all shards."""
+"""Edges: the nodes of a graph from all shards, and a sketch if there are many."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ else:
     pa, sp = LazyModule("pyarrow"), LazyModule("scipy.sparse")
     pc = LazyModule("pyarrow.compute")
 
-_EDGES_EACH = 100  # of a pilot for each of the passages that one of documents would have
+_EDGES_EACH = 100  # edges of a pilot for each passage of a pilot of documents
 _COLUMNS = 22
-# Of a graph most directions of a sketch are noise, which never settles: communities have by then.
+# In a graph most directions of a sketch are noise, which never converges; communities do by then.
 _BLOCKS = 10
 
 
@@ -59,7 +59,7 @@ def _made(sampling: Sampling) -> Made:
     shape, counting, options = sampling.shape, sampling.counting, sampling.options
     run, limits = sampling.run, sampling.limits
     columns = _form(shape)
-    # names are of all shards, edges of some
+    # names come from all shards, edges from some
     drawn_of, more = dict(quotas(sampling.shards, options)), (limits, run.storage_options)
     told = counting.form, columns
     calls = [
@@ -84,7 +84,7 @@ def _made(sampling: Sampling) -> Made:
         together = sp.csr_array((np.ones(int(both.sum())), (target[both], source[both])), square)
         if not columns.directed:
             together = sp.csr_array(together + together.T)
-        # an edge that is there twice is one
+        # a duplicate edge counts once
         together.data[:] = 1.0
         wanted = shape.sketch_columns or _COLUMNS
         sketch = sketch_of(together, nodes, wanted, options.seed, _BLOCKS)
@@ -99,7 +99,7 @@ def _made(sampling: Sampling) -> Made:
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
-    """Two columns of names, or of whole numbers."""
+    """Find two columns of names, or of whole numbers."""
     if {"source", "target"} <= columns.keys():
         return [Sight("edges from source to target", usual=True)]
     names = [name for name, what in columns.items() if what in ("word", "whole")]

@@ -16,17 +16,17 @@ from streaming_moments.storage.formats.compressions import opened
 from streaming_moments.storage.shards import Shard, ShardFormat, open_shard
 
 _ROWS = 100
-_BYTES = 1 << 20  # of a text file
+_BYTES = 1 << 20  # bytes of a text file
 _FOOTER = 8  # bytes at the end of Parquet, which begin with the length of its footer
 
 
 def first_rows(
     shard: Shard, form: ShardFormat, storage_options: Mapping[str, object] | None
 ) -> pa.Table | None:
-    """Read up to 100 rows of a shard of columns; None of a shard of another format.
+    """Read up to 100 rows of a shard with columns; return None for another format.
 
-    A Parquet file with a large first row group gives its columns without rows. Any error of
-    reading is left to the job that reads all of the shard, and gives None.
+    A Parquet file with a large first row group gives its columns without rows. On any read error it
+    returns None, because the job that reads the whole shard reports it.
     """
     kind = form.kind_of(shard.url)
     try:
@@ -38,7 +38,7 @@ def first_rows(
                 return _of_json(_lines(stream))
             if kind in ("csv", "tsv"):
                 return _of_csv(_lines(stream), "," if kind == "csv" else "\t")
-    # a shard that cannot be read is refused, with its place, by the readers of the kind
+    # the readers of the kind report an unreadable shard, with its place
     except (OSError, ValueError, EOFError, RecursionError, pa.ArrowException, csv.Error):
         pass
     return None
@@ -57,7 +57,7 @@ def _of_parquet(stream: IO[bytes], size: int) -> pa.Table | None:
 
 
 def _lines(stream: IO[bytes]) -> list[str]:
-    """The first whole lines of a text file."""
+    """Read the first whole lines of a text file."""
     block = stream.read(_BYTES)
     whole = block if len(block) < _BYTES else block[: block.rfind(b"\n") + 1]
     return whole.decode("utf-8-sig").splitlines()[: _ROWS + 1]
@@ -74,7 +74,7 @@ def _of_csv(lines: list[str], separator: str) -> pa.Table:
 
 
 def _typed(values: tuple[str, ...]) -> Any:
-    """Numbers where all texts are numbers; an empty text is missing."""
+    """Convert texts to numbers if all are numbers; an empty text is missing."""
     for kind in (int, float):
         try:
             return pa.array([kind(one) if one else None for one in values])

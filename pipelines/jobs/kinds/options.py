@@ -1,4 +1,4 @@
-"""KindOptions: what is counted of shards."""
+"""KindOptions: what is counted in shards."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from streaming_moments.statistics.registry import KINDS
 from streaming_moments.storage.counting.symbols.sequences import SYMBOLS, Symbols
 from streaming_moments.storage.counting.vectors import BAD_ROWS, BadRows
 
-# Headings in help of the options of `create` for documents.
+# Headings in the help of the options of `create` for documents.
 DATA = "Data in SHARDS"
 _HOLD = (
     f"What SHARDS hold: {CountsFoundation.kind} of words or ids in documents, or "
     f"{', '.join(kind for kind in KINDS if kind != CountsFoundation.kind)}"
 )
 _SKETCH = "Columns of the sketch, at least twice the states and 2 more [22; all up to {}]"
-# Options of `create` for kinds whose words are chosen by a pilot, and for those of texts.
+# Options of `create` for kinds with a vocabulary from a pilot, and for kinds with texts.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
 OF_TEXTS = frozenset({"languages", "stop_words", "min_length", "max_document_fraction"})
 
 
 def _of_kinds(told: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of `option` for one that some kinds have, each with its own help."""
+    """Make the arguments of `option` for an option of some kinds, each with its own help."""
     every = "; ".join(f"of {kind} {text[0].lower()}{text[1:]}" for kind, text in told.items())
     sections = {kind_heading(kind): f"{text}." for kind, text in told.items()}
     return {"told": f"{every[0].upper()}{every[1:]}.", "sections": sections}
 
 
 def kind_heading(kind: str) -> str:
-    """The heading in help of the options of one kind."""
+    """Return the heading in help for the options of one kind."""
     return f"{SOME}kind {kind}"
 
 
 @dataclass(frozen=True)
 class KindOptions:
-    """What is counted of shards; each field says what it is in its help."""
+    """What is counted in shards; the help of each field explains it."""
 
     kind: str = option(
         f"{_HOLD}.",
@@ -65,7 +65,7 @@ class KindOptions:
         metavar="NAMES",
     )
     symbols: Symbols = option(
-        **_of_kinds({"sequences": "What a symbol of a text is: characters or words [characters]"}),
+        **_of_kinds({"sequences": "The symbols of a text: characters or words [characters]"}),
         default="characters",
         choices=SYMBOLS,
     )
@@ -104,5 +104,5 @@ class KindOptions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns."""
+        """Names of the columns."""
         return tuple(name.strip() for name in self.columns.split(",")) if self.columns else ()

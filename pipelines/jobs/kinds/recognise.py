@@ -1,4 +1,4 @@
-"""Recognise what shards hold, where no option says it, by the columns of the first of them."""
+"""Recognise the kind of data by the columns of the first shards, if no option names it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.storage.formats import FORMATS
 from streaming_moments.storage.shards import Shard
 
-_LOOKED_AT = 3  # shards
-_WORDS = 4.0  # of a text in the mean; shorter strings may be categories or names
+_LOOKED_AT = 3  # number of shards
+_WORDS = 4.0  # mean length of a text in characters; shorter strings may be categories or names
 _CALLED = {KindOptions().kind: "documents"}
-_OF_DOCUMENTS = frozenset({"text_column", "categories"})  # beside what only this kind takes
+# options besides those that only this kind accepts
+_OF_DOCUMENTS = frozenset({"text_column", "categories"})
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """What shards hold, in words, and the options of `create` that say so."""
+    """Content of shards in words, and the options of `create` that select it."""
 
     what: str
     options: str
@@ -40,19 +41,19 @@ def recognised(
     given: Set[str],
     storage_options: Mapping[str, object] | None = None,
 ) -> Recognised:
-    """Return how to read shards, by the options that are `given` and the columns of three shards.
+    """Return how to read shards, by the options in `given` and the columns of three shards.
 
-    Shards that fit no kind, or cannot be read, are taken for the kind of `shape`.
+    Shards that fit no kind, or cannot be read, are read as the kind of `shape`.
 
     Raises
     ------
     InvalidInput
-        The shards fit several kinds; the message has the options that decide.
+        The shards fit several kinds; the message lists the options that decide.
     """
     kinds = _kinds_with(given) or {shape.kind}
     if kinds == {shape.kind} or not shards:
         return _by((shape.kind, Sight("documents")), shape, counting)
-    # without a sight the only kind, or documents
+    # without a match the only kind, or documents
     usual = [(kind, Sight(_CALLED.get(kind, kind))) for kind in sorted(kinds)]
     usual = [way for way in usual if way[0] == shape.kind] or usual
     found: dict[str, tuple[str, Sight]] = {}
@@ -67,7 +68,7 @@ def recognised(
 
 
 def _kinds_with(given: Set[str]) -> set[str]:
-    """The kinds that take all of the options that only some kinds take."""
+    """Return the kinds that accept all given options of special kinds."""
     asked = given & frozenset[str]().union(*(one.takes for one in KIND_JOBS.values()))
     kinds = {kind for kind, one in KIND_JOBS.items() if asked <= one.takes}
     return kinds & {KindOptions().kind} if given & _OF_DOCUMENTS else kinds
@@ -94,7 +95,7 @@ def _of_shard(
     kinds: Set[str],
     storage_options: Mapping[str, object] | None,
 ) -> list[tuple[str, Sight]]:
-    """Each kind and way to read a shard; usual names of columns decide before their types."""
+    """Return each kind and way to read a shard; usual names decide before types."""
     if FORMATS[counting.form.kind_of(shard.url)].holds(counting.form) == "vectors":
         columns = {"": "numbers"}
     else:
@@ -109,7 +110,7 @@ def _of_shard(
         for sight in jobs.sights(columns, counting.text_column)
     ]
     usual = [way for way in found if way[1].usual]
-    # a column of texts of the usual name counts as it always has
+    # a column of texts with the usual name is always documents
     return next(([way] for way in usual if way[0] == KindOptions().kind), usual or found)
 
 
@@ -118,7 +119,7 @@ def _once(names: Sequence[str]) -> list[str]:
 
 
 def _what(values: pa.ChunkedArray) -> str:
-    """What a column holds: text, word, whole, bit, number; of lists words, ids, numbers."""
+    """Classify the values of a column: text, word, whole, bit, number, or lists of these."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

@@ -1,4 +1,4 @@
-"""Jobs of kinds: how stores of each kind are made, one line each."""
+"""Jobs of kinds: how stores of each kind are created, one line each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KIND_JOBS: Mapping[str, KindJobs] = MappingProxyType({one.foundation.kind: one f
 
 
 def redraw_of(store: Snapshot) -> Redraw:
-    """Return how a store is made anew; InvalidInput if stores of its kind are not."""
+    """Return how a store is rebased; raises InvalidInput if its kind cannot be."""
     found = KIND_JOBS[store.kind].redraw
     if found is None:
         raise InvalidInput(lacks_vocabulary(store))

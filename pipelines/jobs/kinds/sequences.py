@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 else:
     sp = LazyModule("scipy.sparse")
 
-_SYMBOLS_EACH = 50  # of a pilot for each of the passages that one of documents would have
+_SYMBOLS_EACH = 50  # symbols of a pilot for each passage of a pilot of documents
 
 
 def _form(shape: KindOptions) -> SequencesForm:
@@ -58,7 +58,7 @@ def _made(sampling: Sampling) -> Made:
         parts.append(
             np.column_stack([own[sample.pairs[:, 0]], own[sample.pairs[:, 1]], sample.pairs[:, 2]])
         )
-    # a symbol's occurrences stand for the documents of a word
+    # occurrences of a symbol play the role of documents of a word
     found = TermFrequencies(terms, counts, counts, int(counts.sum()))
     chosen = select_terms(found, options.vocabulary_size, options.min_documents, 1.0)
     alphabet = Vocabulary(tuple(terms[place] for place in chosen), core_of(chosen.size))
@@ -81,12 +81,12 @@ def _made(sampling: Sampling) -> Made:
         f"shards: an alphabet of {alphabet.n_words:,}"
     )
     if numbered:
-        origin += f"; {sequences.columns[1]} goes up by one, and what is missing is a gap"
+        origin += f"; {sequences.columns[1]} rises by one, and a missing number is a gap"
     return Made(foundation, sequences.to_json(), f"{origin}; {state_text(foundation)}")
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
-    """Lists of symbols, or a long table by the usual names."""
+    """Find lists of symbols, or a long table with the usual names."""
     long = ("sequence", "time", "symbol")
     if columns.keys() >= set(long):
         return [replace(Sight.of_columns("sequences in columns", long), usual=True)]

@@ -57,7 +57,7 @@ def _made(sampling: Sampling) -> Made:
 
 
 def _features(table: Any, sets: SetsForm, options: PilotOptions) -> Vocabulary:
-    """By falling frequency: those that enough rows list, or all that are columns."""
+    """Sort features by decreasing frequency: those in enough rows, or all that are columns."""
     if sets.listed:
         [name] = sets.columns
         terms = frequent_terms(table[name], name, None, options)
@@ -70,7 +70,7 @@ def _features(table: Any, sets: SetsForm, options: PilotOptions) -> Vocabulary:
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
-    """Lists of features, or a table of nothing but 0 and 1."""
+    """Find lists of features, or a table with only 0 and 1."""
     lists = [name for name, what in columns.items() if what in ("words", "ids")]
     if "features" in lists:
         return [Sight("sets in column features", usual=True)]

@@ -39,8 +39,8 @@ from streaming_moments.storage.operations.lineages import stage_on
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_COPIES = 12  # of the rows of a pilot, while a grid and a sketch are chosen
-_CLIPPED = 0.01  # a larger share of rows beyond the radius is said
+_COPIES = 12  # copies of the rows of a pilot while a grid and a sketch are chosen
+_CLIPPED = 0.01  # a larger share of rows beyond the radius is reported
 
 
 def _form(shape: KindOptions) -> VectorsForm:
@@ -135,7 +135,7 @@ _NUMBERS = frozenset({"number", "whole", "bit"})
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
-    """Lists of numbers, or a table of nothing but numbers."""
+    """Find lists of numbers, or a table with only numbers."""
     if "" in columns or columns.get("vector") in ("numbers", "ids"):
         return [Sight("rows of numbers", usual=True)]
     found = [

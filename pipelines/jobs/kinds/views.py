@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 else:
     pa, sp = LazyModule("pyarrow"), LazyModule("scipy.sparse")
 
-# Of a pair of words of two views: it takes 16 bytes, four times, where a byte of a pilot stands for
-# `PILOT_FACTOR`.
+# For a pair of words of two views: it takes 16 bytes four times, where `PILOT_FACTOR` stands for
+# one byte of a pilot.
 _PILOT_BYTES_A_PAIR = 4
 _WORDS_AT_ONCE = 64
 _VIEWS = 3
@@ -94,7 +94,7 @@ def _policy_found(table: Any, form: ViewsForm, policy: TokenPolicy) -> TokenPoli
 
 
 def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple[Any, str]:
-    """Rows of a pilot as one table, and whence they come, in words; `what` a row is called."""
+    """Return the rows of a pilot as one table, and their origin in words; `what` names a row."""
     samples = sampling.samples(sample_rows, columns)
     table = pa.concat_tables(samples, promote_options="permissive")
     few = table.num_rows < sampling.options.pilot_documents
@@ -103,14 +103,14 @@ def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple
 
 
 def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
-    """(n, m) sparse counts of how often words of a view go together with those of the others.
+    """Count how often words of a view occur with words of the others, as an (n, m) sparse matrix.
 
-    Of fewer records where those of all take too much memory.
+    Uses fewer records if the counts of all need too much memory.
 
     Raises
     ------
     BoundExceeded
-        Those of one record do.
+        The counts of one record need too much memory.
     """
     most = room // _PILOT_BYTES_A_PAIR
     while True:
@@ -138,7 +138,7 @@ def _words(column: Any, name: str, policy: Any, options: PilotOptions) -> Vocabu
 
 
 def frequent_terms(column: Any, name: str, policy: Any, options: PilotOptions) -> tuple[str, ...]:
-    """Terms of a column, by falling frequency; of texts the most frequent ones are left out."""
+    """Terms of a column by decreasing frequency; the most frequent words of texts are left out."""
     found = column_frequencies(column, name, policy)
     share = options.max_document_fraction if policy is not None else 1.0
     try:
@@ -149,7 +149,7 @@ def frequent_terms(column: Any, name: str, policy: Any, options: PilotOptions) -
 
 
 def _sights(columns: Mapping[str, str], text_column: str) -> list[Sight]:
-    """Three columns of words."""
+    """Find three columns of words."""
     words = [name for name, what in columns.items() if what == "word"]
     return [Sight.of_columns("three views", words)] if len(words) == _VIEWS else []
 

@@ -1,1 +1,1 @@
-"""Jobs that write files beside a store: what a model says of shards, or lists of neighbours."""
+"""Jobs that write files outside a store: outputs of models for shards, and lists of neighbours."""

@@ -1,4 +1,4 @@
-"""Assign: the states of all records in three views, as Parquet."""
+"""Assign: write the states of all records in three views as Parquet."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputJob, Wr
 
 
 def assign(job: OutputJob) -> Written:
-    """Write one Parquet file a shard, a row for each record, whose `topic` is a state.
+    """Write one Parquet file for each shard, with a row for each record; its `topic` is a state.
 
-    Options are `method` and `seed`, as in `MultiViewMixture.transform`, where each shard draws from
-    its own stream of the seed, and `views`, the columns that records are read by.
+    Options are `method`, `seed` and `views`, the columns by which records are read. Methods and
+    seeds are as in `MultiViewMixture.transform`; each shard draws from its own stream of the seed.
 
     Raises
     ------
     InvalidInput
-        "gibbs" without a seed, a column that is no view, or two shards whose outputs would have one
-        name.
+        "gibbs" has no seed, a column is not a view, or two shards would write the same file.
     ShardError, StoreError, BoundExceeded
-        As of `transform`.
+        As in `transform`.
     """
     options, model = job.options, job.model
     require_seed(options.method, options.seed)

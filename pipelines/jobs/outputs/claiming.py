@@ -1,4 +1,4 @@
-"""Claiming: a folder of outputs is of one model, and says of which before a file is written."""
+"""Claim a folder of outputs for one model, in a note that exists before any other file."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _PATIENCE = timedelta(minutes=10)
 
 
 def claim_output(job: OutputJob, content: Sequence[str] = ()) -> OutputFolder:
-    """Claim the folder that a job writes a file into for each shard; errors as `claimed`.
+    """Claim the folder into which a job writes a file for each shard; errors as in `claimed`.
 
     `content` names the options that change a file.
 
     Raises
     ------
     InvalidInput
-        Two shards whose files would have one name.
+        Two shards would write the same file.
     """
     options, run = job.options, job.run
     if len({proportions_file(shard.url) for shard in job.shards}) < len(job.shards):
@@ -55,7 +55,7 @@ def claim_output(job: OutputJob, content: Sequence[str] = ()) -> OutputFolder:
 def written_by(
     store: MomentStore, model: Model, name: str, options: Mapping[str, Any] = MappingProxyType({})
 ) -> WrittenBy:
-    """What the note of a folder says of a model of a store, and of options of a run.
+    """Make the note of a folder: a model of a store, and the options of a run.
 
     Raises
     ------
@@ -72,23 +72,23 @@ def written_by(
 def claimed(
     folder: Folder, by: WrittenBy, replace: bool, tell: Callable[[str], None]
 ) -> OutputFolder:
-    """Let all files in a folder be those of one model; the first file brings the note of it.
+    """Reserve a folder for the files of one model; the note comes with the first file.
 
     Parameters
     ----------
     folder : Folder
-        Where the files are.
+        Folder of the files.
     by : WrittenBy
         The model.
     replace : bool
-        Whether files of another model are deleted first; else they are an error.
+        Delete files of another model first; otherwise they are an error.
     tell : callable
-        Told of files that do not say of which model they are.
+        Called with a line if files do not name their model.
 
     Raises
     ------
     OutputOfAnother
-        The folder holds files of another model, or of other options: nothing was changed.
+        The folder holds files of another model or other options; nothing was changed.
     StoreError
         The folder cannot be read or written, or another run has been replacing its files for ten
         minutes.
@@ -120,13 +120,13 @@ def _require_same(note: OutputNote, by: WrittenBy, folder: Folder) -> None:
 
 
 def _replace(folder: Folder, by: WrittenBy, replace: bool) -> None:
-    """Delete the files of another model; what a killed run began so is ended."""
+    """Delete the files of another model; also finishes what a killed run began."""
     with held(Folder.at(f"{folder.url}/{_LOCK}", folder.storage_options), _EXPIRY, _PATIENCE):
         note = read_note(folder)
         if note is not None and not replace:
             _require_same(note, by, folder)
         if note is None or note.replacing or note.by.differs(by):
-            # first, so that a run of the other model writes no more
+            # first, so that a run of the other model stops writing
             folder.write(NOTE, OutputNote(by, replacing=True).sealed())
             folder.sync("")
             folder.delete(files_of_outputs(folder))
@@ -135,11 +135,11 @@ def _replace(folder: Folder, by: WrittenBy, replace: bool) -> None:
 
 
 def _digest(model: Model) -> str:
-    """SHA-256 of all that a store would keep of a model."""
+    """Return the SHA-256 of everything that a store would save of a model."""
     arrays, attributes = model.parts()
     digest = hashlib.sha256(json.dumps([model.name, dict(attributes)], sort_keys=True).encode())
     for name in sorted(arrays):
-        # as a store keeps them
+        # in the form that a store saves
         array = np.ascontiguousarray(arrays[name], dtype=np.float64)
         digest.update(f"{name} {array.shape}".encode())
         digest.update(array.data)

@@ -1,4 +1,4 @@
-"""Complete: the rows of tables with what is missing filled in by a latent tree, as Parquet."""
+"""Complete: fill in missing values of tables by a latent tree, as Parquet."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
 from streaming_moments.storage.shards import Shard
 
 SCORES = ("log_probability", "chow_liu_log_probability")
-# Rows of a table completed at a time: every node of the tree holds its states of each.
+# Rows of a table that are completed together; every node of the tree holds its states of each.
 _ROWS = 2048
-_NODE_ARRAYS = 4  # beliefs, messages and distributions of a node, and one on its way
+_NODE_ARRAYS = 4  # beliefs, messages and distributions of a node, and one in transit
 
 
 def complete(job: OutputJob) -> Written:
-    """Write one Parquet file a shard, a row for each row of a table.
+    """Write one Parquet file for each shard, with a row for each row of a table.
 
-    Errors as of `transform`; none of the options tells anything here.
+    Errors as in `transform`; no option has an effect here.
     """
     model = job.model
     states = sum(table.shape[1] for tree in (model.tree, model.dependence) for table in tree.tables)
@@ -44,7 +44,7 @@ def complete(job: OutputJob) -> Written:
 
 
 def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """The columns of the table, then what is said of each row, under names that begin with "_"."""
+    """Columns of the table, then results for each row, whose names begin with "_"."""
     first = 0
     for read in context.reading.read(shard):
         batch: Any = read.batch

@@ -1,4 +1,4 @@
-"""Decode: the states of all symbols of sequences, as Parquet."""
+"""Decode: write the states of all symbols of sequences as Parquet."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ from streaming_moments.storage.counting.symbols.sequences import PIECE
 from streaming_moments.storage.shards import Shard
 
 DECODINGS = ("viterbi", "posterior")
-# Arrays of a row a symbol: posteriors, where Viterbi came from, starts of chunks of one symbol.
+# Arrays with a row for each symbol: posteriors, back pointers of Viterbi, starts of one-symbol
+# chunks.
 _PIECE_ARRAYS = 3
 
 
 def decode(job: OutputJob) -> Written:
-    """Write one Parquet file a shard: a row for each sequence, or each part of a long one.
+    """Write one Parquet file for each shard: a row for each sequence, or each part of a long one.
 
-    `name` is of sequences that have one, and `from` the number with which the row begins where they
-    are numbered; `first` counts from 0 in what the shard holds together.
+    `name` is null for sequences without one. `from` is the number of the first symbol if symbols
+    are numbered. `first` counts symbols from 0 within the shard.
 
-    By the option `method` states are the likeliest together, "viterbi", or each by itself,
-    "posterior"; `probabilities` are those given the whole sequence either way.
+    Option `method` chooses the most likely sequence of states, "viterbi", or the most likely state
+    of each symbol, "posterior". In both cases `probabilities` use the whole sequence.
 
     Raises
     ------
     InvalidInput
-        Another method, or two shards whose outputs would have one name.
+        The method is unknown, or two shards would write the same file.
     ShardError, BoundExceeded
-        As of `transform`.
+        As in `transform`.
     """
     model, method = job.model, job.options.method
     if method not in DECODINGS:
         raise InvalidInput(f"sequences are decoded by {' or '.join(DECODINGS)}, not by {method}")
-    # the table of symbols smoothed and its logarithms; what is known of the symbols of a piece
+    # the smoothed table of symbols and its logarithms; results for the symbols of a piece
     beside = 3 * model.emission.nbytes + _PIECE_ARRAYS * 8 * PIECE * (model.n_topics + 1)
     plan = job.plan("a decoding", f"{model.n_topics} states of symbols", beside)
     found = write_records(job, "decoding shards", plan, _read, ("method",))
@@ -57,7 +58,7 @@ def decode(job: OutputJob) -> Written:
 
 
 def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """A row for each sequence of a batch, and for each piece of a long one."""
+    """Yield a row for each sequence of a batch, or for each piece of a long one."""
     sequences, first = -1, 0
     for read in context.reading.read(shard):
         told: Any = read
@@ -87,7 +88,7 @@ def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
 
 
 def _called(spans: Spans | None, number: int) -> dict[str, pa.Array]:
-    """What sequences are called and where they begin; nulls where that is not told."""
+    """Names of sequences and numbers of their first symbols; null where unknown."""
     names = pa.nulls(number, pa.string()) if spans is None else pa.array(spans.names, pa.string())
     if spans is None or not spans.numbered:
         return {"name": names, "from": pa.nulls(number, pa.int64())}

@@ -1,4 +1,4 @@
-"""Memberships: all nodes of a graph by a model of its edges, as Parquet."""
+"""Memberships: write the communities of all nodes of a graph as Parquet."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ROWS = 1 << 17
 
 
 def write_memberships(model: Blockmodel, nodes: Vocabulary, output: OutputFolder) -> str:
-    """Write one Parquet file with a row for each node, by falling degree, and return its URL.
+    """Write one Parquet file with a row for each node, by decreasing degree, and return its URL.
 
-    The degree is that at creation. `output` is claimed for the model; the file appears whole or not
-    at all. `community` is the largest membership, null where a node has no edge; `error` the L1
-    error to be expected, null without halves. OutputOfAnother if another model has claimed the
-    folder meanwhile.
+    The degree is that at creation. `output` is claimed for the model, and the file appears whole or
+    not at all. `community` is the largest membership, or null for a node without edges. `error` is
+    the expected L1 error, or null without halves. Raises OutputOfAnother if another model has
+    claimed the folder meanwhile.
     """
     return write_columns(output, MEMBERSHIPS, _parts(model, nodes))
 

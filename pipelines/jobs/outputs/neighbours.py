@@ -1,4 +1,4 @@
-"""Neighbours: the edges of a graph grouped by node on the cluster, however many there are."""
+"""Neighbours: group the edges of a graph by node on the cluster, however many there are."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from streaming_moments.storage.log.processes import is_gone, mark_of_process
 from streaming_moments.storage.shards import Shard, ShardFormat
 from streaming_moments.storage.store.garbage import GRACE
 
-# Stored bytes of edges whose lists one task gathers: compressed some 5 bytes an edge, and 32 each
-# as they are set down, of which sorting holds three copies.
+# Stored bytes of edges whose lists one task makes. An edge takes some 5 bytes compressed, and 32 in
+# the intermediate files, of which sorting holds three copies.
 _PART_BYTES = 8 << 20
 _MOST_PARTS = 4096
 _ASIDE = ".edges"
-_LOCK = ".grouping"  # hidden: readers of the folder pass it over
+_LOCK = ".grouping"  # hidden, so that readers of the folder skip it
 _EXPIRY = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
 class NeighbourLists:
-    """What grouping wrote.
+    """Result of grouping edges.
 
     Parameters
     ----------
     files : tuple of str
         URLs of the Parquet files, of columns `node` and `neighbours`.
     nodes : int
-        Lists in all.
+        Number of lists.
     edges : int
-        Different edges.
+        Number of different edges.
     duplicates, loops : int
-        Edges that were there already, and those from a node to itself; both were left out.
+        Number of repeated edges, and of edges from a node to itself; both were left out.
     """
 
     files: tuple[str, ...]
@@ -66,41 +66,41 @@ def neighbours(
 ) -> NeighbourLists:
     """Write the list of neighbours of every node, each neighbour once, as Parquet.
 
-    Edges are set down by node in files beside the output, which are deleted in the end, and each
-    part of the nodes is gathered by one task: memory does not grow with the graph. Those of one
-    that was killed the next deletes: on the same machine at once, elsewhere after a week. One call
-    at a time writes into a folder, by a lock in it. A store
-    is created of the lists as of token ids, with `--ids-column neighbours`.
+    Writes edges by node to intermediate files beside the output, and deletes these at the end. One
+    task gathers each part of the nodes, so memory does not grow with the graph. The next call
+    deletes files of a killed one: on the same machine at once, elsewhere after a week. A lock
+    allows one call at a time for each folder. A store is created from the lists as from token ids,
+    with `--ids-column neighbours`.
 
     Parameters
     ----------
     shards : sequence of Shard
-        Of edges: Parquet, CSV or TSV, compressed or not; all of the graph.
+        Shards of edges (Parquet, CSV or TSV, also compressed) of the whole graph.
     output : str
         fsspec URL of a folder that all workers reach; a file appears whole or not at all.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     columns : EdgeColumns
-        The ends of an edge.
+        Columns of the ends of an edge.
     form : ShardFormat
-        Of the shards.
+        Format of the shards.
     parts : int, optional
-        Files to share the nodes out among; by default by the bytes of the shards. With as many a
-        node stays in the file of its name, however many edges come, and `update --replace` counts
-        the files that changed. Files of another number are deleted.
+        Number of files for the nodes; by default from the bytes of the shards. With the same
+        number, a node stays in its file when edges are added, and `update --replace` counts the
+        changed files. Files from another number of parts are deleted.
 
     Raises
     ------
     LockHeld
-        Another call groups edges into the folder, or has taken this one for dead.
+        Another call groups edges into the folder, or took over from this one.
     InvalidInput
-        No shards, parts out of range, or no edge that is not of a node to itself.
+        There are no shards, `parts` is out of range, or no edge joins two nodes.
     ShardError
-        An edge with one end, or a shard that cannot be read.
+        An edge has one end, or a shard is unreadable.
     StoreError
         The output cannot be written.
     BoundExceeded
-        The memory budget cannot hold a read task.
+        A read task does not fit into the memory budget.
     """
     if not shards:
         raise InvalidInput("no shards of edges; give at least one")
@@ -110,7 +110,7 @@ def neighbours(
     limits = replace(run.limits, batch_bytes=plan.batch_bytes, row_group_bytes=plan.row_group_bytes)
     stored = sum(shard.size for shard in shards)
     parts = parts or min(_MOST_PARTS, 1 + stored // _PART_BYTES)
-    # others see by the name whether this process is gone
+    # other processes see by the name whether this one is alive
     name = "-".join([_ASIDE, *mark_of_process().split(), uuid.uuid4().hex])
     aside = f"{output.rstrip('/')}/{name}"
     options = run.storage_options
@@ -151,7 +151,7 @@ def neighbours(
 
 
 def _delete_left(output: str, aside: str, storage_options: Mapping[str, object] | None) -> None:
-    """Delete edges that were set down by who is gone, or has been silent for too long."""
+    """Delete intermediate files of a dead call, or of one that was silent for too long."""
     folder, own = (Folder.at(url, storage_options) for url in (output, aside))
     for name in folder.names(""):
         if not name.startswith(f"{_ASIDE}-"):
@@ -165,14 +165,14 @@ def _delete_left(output: str, aside: str, storage_options: Mapping[str, object] 
 def _delete(url: str, storage_options: Mapping[str, object] | None) -> None:
     fs, path = open_file_system(url, storage_options)
     while fs.exists(path):
-        with suppress(FileNotFoundError):  # another deletes it at the same time
+        with suppress(FileNotFoundError):  # another call deletes it at the same time
             fs.rm(path, recursive=True)
 
 
 def _delete_others(
     output: str, written: Sequence[str], storage_options: Mapping[str, object] | None
 ) -> None:
-    """Delete lists of an earlier grouping, which have other names or no node any more."""
+    """Delete lists of an earlier grouping, with other names or without nodes."""
     fs, path = open_file_system(output, storage_options)
     kept = {url.rsplit("/", 1)[-1] for url in written}
     for found in fs.ls(path, detail=False):

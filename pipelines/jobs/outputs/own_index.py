@@ -1,4 +1,4 @@
-"""Own index: rows of a frame called as the caller calls the documents, with the caller's types."""
+"""Index of the caller for the rows of a frame, with the types of the caller."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 
 class OwnIndex(Protocol):
-    """What the caller calls the documents of a transform."""
+    """Names that the caller uses for the documents of a transform."""
 
     def on(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The frame of `frame_of` with the caller's index in place of texts."""
+        """Return the frame of `frame_of` with the index of the caller instead of texts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """An index that has a label for each document.
+    """Index with a label for each document.
 
     Parameters
     ----------
     index : pandas.Index
-        In the order of the documents.
+        Index in the order of the documents.
     """
 
     index: pd.Index
 
     @classmethod
     def of_values(cls, values: Sequence[Any]) -> Whole | None:
-        """An index of what each document is called; None where one is not called anything."""
+        """Make an index of the names of documents; None if one has no name."""
         import pandas as pd
 
         if any(value is None for value in values):
@@ -43,7 +43,7 @@ class Whole:
         return cls(pd.Index(list(values), name="id", tupleize_cols=False))
 
     def on(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Label each row, of which a document in passages has several.
+        """Label each row; a document in passages has several rows.
 
         Raises
         ------
@@ -68,33 +68,33 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Typed:
-    """The type of an index whose labels lie on workers; they are read from their texts.
+    """Type of an index whose labels are on workers; the labels are read from their texts.
 
     Parameters
     ----------
     dtype : object
-        Of the index, as pandas has it.
+        Type of the index in pandas.
     name : hashable
-        Of the index.
+        Name of the index.
     """
 
     dtype: Any
     name: Any
 
     def on(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Label each row by the value of its text."""
+        """Label each row by the value that its text stands for."""
         labels = _read(frame.index, self.dtype).rename(self.name)
         return frame.set_axis(labels, axis=0)
 
 
 def _read(texts: pd.Index, dtype: Any) -> pd.Index:
-    """Labels of a type from their texts; of a type whose texts say less than it, the texts."""
+    """Convert texts to labels of a type; returns the texts if they do not determine the labels."""
     import pandas as pd
 
     if isinstance(dtype, pd.CategoricalDtype):
         known = dtype.categories
         codes = pd.Index(known.map(str)).get_indexer(texts)
-        if (codes < 0).any():  # Dask does not know all categories
+        if (codes < 0).any():  # Dask lacks some of the categories
             return pd.CategoricalIndex(_read(texts, known.dtype))
         return pd.CategoricalIndex(pd.Categorical.from_codes(codes, dtype=dtype))
     if isinstance(dtype, pd.PeriodDtype):

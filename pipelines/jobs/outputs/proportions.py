@@ -1,4 +1,4 @@
-"""Proportions: the topics of the documents of one shard, which a task writes."""
+"""Proportions: topics of the documents of one shard, written by a task."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from streaming_moments.storage.top_documents import beginning
 
 Method = Literal["fixed-point", "gibbs"]
 METHODS: tuple[Method, ...] = ("fixed-point", "gibbs")
-_LOOKED_AT = 4096  # characters of a document, of which it is shown how it begins
+_LOOKED_AT = 4096  # shown characters from the beginning of a document
 
 
 def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[str, Summary, bool]:
-    """Write the proportions of one shard: URL, what they are, and whether they were there."""
+    """Write the proportions of one shard; return URL, summary, and whether the file existed."""
     reading, model, asked = context.reading, context.model, context.asked
     options = reading.storage_options
     provenance = replace(
@@ -51,7 +51,7 @@ def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[s
     before = written_before(context.output, provenance)
     if before is not None:
         return *before, True
-    reader = cast("CountReader", reading.reader)  # topics are of documents
+    reader = cast("CountReader", reading.reader)  # topics are those of documents
     documents = read_named(
         shard, reader.form, reader.index, asked.id_column, reader.limits, options
     )
@@ -81,13 +81,13 @@ def transform_shard(shard: Shard, place: int, context: OutputContext) -> tuple[s
 
 
 def _state_of(shard: Shard, storage_options: Mapping[str, object] | None) -> str:
-    """Mark of the files of a shard, whose paths may hold a signature."""
+    """Mark of the files of a shard, whose paths may contain a signature."""
     states = [astuple(state) for state in files_of(shard, storage_options)]
     return hashlib.sha256(json.dumps(states).encode()).hexdigest()
 
 
 def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> Summary:
-    """The summary with some more documents."""
+    """Return the summary with some more documents."""
     best, lengths = summary.representatives, whole["length"].array
     return replace(
         summary,
@@ -103,11 +103,11 @@ def _with(summary: Summary, read: NamedDocuments, whole: Columns, url: str) -> S
 def _clearest(
     read: NamedDocuments, whole: Columns, url: str, best: Representatives
 ) -> Representatives:
-    """Of some documents of a shard those that may be among the best of each topic."""
+    """Select the documents of a shard that may be among the best of each topic."""
     shares, lengths = whole["proportions"].array, whole["length"].array
     bounds = share_bounds(shares, np.where(whole["foreign"].array, 0, lengths))
     if best.topics:
-        # those before come first among equals
+        # earlier documents come first among equals
         least = [one[-1].bound if len(one) == best.number else 0.0 for one in best.topics]
         bounds = np.where(bounds > np.array(least), bounds, 0.0)
 
@@ -132,7 +132,7 @@ def _clearest(
 
 
 def _beginning(texts: Any, place: int) -> str:
-    """How a text begins, on one line; nothing of token ids."""
+    """Return the beginning of a text on one line; empty for token ids."""
     if not isinstance(texts, pa.Array):
         return ""
     text = texts[place].as_py()[: 4 * _LOOKED_AT]

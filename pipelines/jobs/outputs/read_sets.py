@@ -1,4 +1,4 @@
-"""Read sets: the components of all rows of features, as Parquet."""
+"""Read sets: write the components of all rows of features as Parquet."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputJob, Wr
 
 
 def read_sets(job: OutputJob) -> Written:
-    """Write one Parquet file a shard, a row for each record, whose `topic` is a component.
+    """Write one Parquet file for each shard, with a row for each record and its component.
 
-    The option `id_column` is of what rows are called; errors as of `transform`.
+    Option `id_column` names the records; errors as in `transform`.
     """
     plan = plan_transform(job.model.n_features, job.model.n_topics, *job.room)
     found = write_records(job, "reading sets", plan, read_records, ("id_column",))

@@ -1,4 +1,4 @@
-"""Read vectors: the components, or the factors, of all rows of numbers, as Parquet."""
+"""Read vectors: write the components or factors of all rows of numbers as Parquet."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LARGEST = np.finfo(np.float64).max
 
 @dataclass(frozen=True)
 class _Nearest:
-    """At most `number` rows nearest to the mean of each component; `+` joins two."""
+    """At most `number` rows nearest to the mean of each component; `+` merges two."""
 
     number: int
     rows: tuple[tuple[NearRow, ...], ...]
@@ -50,10 +50,10 @@ class _Nearest:
 
 
 def read_components(job: OutputJob) -> Written:
-    """Write one Parquet file a shard, a row for each record, null where it is no row of numbers.
+    """Write one Parquet file for each shard, with a row for each record; null if it is not numeric.
 
-    The option `top_documents` is the number of rows nearest to each mean to list, in a file beside
-    the others; `id_column` names the rows. Errors as of `transform`.
+    Option `top_documents` is the number of nearest rows of each mean to list in a separate file.
+    `id_column` names the rows. Errors as in `transform`.
     """
     options, number = job.options, job.options.top_documents
     rows, k = shape_of(job.model)
@@ -68,13 +68,13 @@ def read_components(job: OutputJob) -> Written:
 
 
 def read_factors(job: OutputJob) -> Written:
-    """As `read_components`, for factors; without `top_documents`."""
+    """As `read_components`, but for factors and without `top_documents`."""
     plan = plan_transform(job.model.dimension, job.model.n_topics, *job.room)
     return rows_written(write_records(job, STEP, plan, read_records, NAMED))
 
 
 def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = ()) -> Written:
-    """The result for rows of numbers, with their mean log likelihood where the model has one."""
+    """Make the result for rows of numbers, with their mean log-likelihood if the model has one."""
     documents, without = found.added("documents"), found.added("outside")
     left_out = f", {without:,} of them not numeric" if without else ""
     likely, told = None, ""
@@ -93,7 +93,7 @@ def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = (
 
 
 def _with_nearest(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """As `read_records`, adding up the rows nearest to the mean of each component."""
+    """As `read_records`, and collect the rows nearest to the mean of each component."""
     means, number, first = context.model.means, context.asked.top_documents, 0
     for read, columns, numbers in each_record(shard, place, context):
         kept, ids = np.flatnonzero(read.kept), columns.get("id")
@@ -114,12 +114,12 @@ def _with_nearest(shard: Shard, place: int, context: OutputContext) -> Iterator[
 def _nearest(
     values: NDArray[Any], mean: NDArray[np.float64], number: int
 ) -> tuple[NDArray[np.intp], list[float]]:
-    """Rows nearest to a mean, the first of equals first, and their distances."""
+    """Find the rows nearest to a mean, and their distances; the first of equals comes first."""
     away = values - mean
     with np.errstate(over="ignore"):
         distances = np.linalg.norm(away, axis=1)
         far = np.isinf(distances)
-        # slower, and without squares; what is larger than any number has no place in JSON
+        # slower, and without squares; JSON has no number for overflow
         distances[far] = np.minimum(np.hypot.reduce(away[far], axis=1), _LARGEST)
     chosen = np.argsort(distances, kind="stable")[:number]
     return chosen, distances[chosen].tolist()

@@ -1,4 +1,4 @@
-"""Records: a Parquet file for each shard, with what a model says of each of its records."""
+"""Records: a Parquet file for each shard, with the output of a model for each record."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ ReadShard = Callable[[Shard, int, OutputContext], Iterator[Part]]
 
 @dataclass(frozen=True, eq=False)
 class ShardFiles:
-    """Files of shards in a claimed folder, in the order of the shards, and the totals of each."""
+    """Files of shards in a claimed folder, in the order of the shards, with the totals of each."""
 
     folder: OutputFolder
     urls: tuple[str, ...]
     totals: list[Mapping[str, Any]]
 
     def added(self, name: str) -> Any:
-        """The sum of the numbers of a name over all shards."""
+        """Return the sum of a total over all shards."""
         return sum(one[name] for one in self.totals)
 
 
@@ -52,7 +52,7 @@ def write_records(
     content: Sequence[str] = (),
     names_shard: bool = False,
 ) -> ShardFiles:
-    """Write a file for each shard, of the parts that `read` yields; errors as of `transform`.
+    """Write a file for each shard from the parts that `read` yields; errors as in `transform`.
 
     step : name of the step
     plan : memory of a worker
@@ -60,7 +60,7 @@ def write_records(
     names_shard : whether the metadata of a file has the URL of its shard
     """
     folder = claim_output(job, (*content, *drawn(job.options)))
-    # plain labels: those of a commit do not travel
+    # plain labels, because those of a commit cannot be sent
     asked = replace(job.options, labels=dict(job.options.labels))
     write = partial(_write_shard, read, names_shard)
     each = sorted(write_each(job, step, plan, write, folder, asked), key=lambda one: one[0])
@@ -85,7 +85,7 @@ def _write_shard(
 
 
 def read_records(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:
-    """Yield a row for each record: its name, where it lies, and what the model says of it."""
+    """Yield a row for each record: its name, its place, and the output of the model."""
     for _, columns, numbers in each_record(shard, place, context):
         yield columns, numbers
 
@@ -93,7 +93,7 @@ def read_records(shard: Shard, place: int, context: OutputContext) -> Iterator[P
 def each_record(
     shard: Shard, place: int, context: OutputContext
 ) -> Iterator[tuple[Any, Mapping[str, Any], dict[str, Any]]]:
-    """Yield the batches of a shard with the part of each; records that are left out are null."""
+    """Yield each batch of a shard with its part; rows of left-out records are null."""
     model, asked, first = context.model, context.asked, 0
     seeds = () if asked.seed is None else (asked.seed, place)
     for number, (read, ids) in enumerate(_named(shard, context)):
@@ -110,7 +110,7 @@ def each_record(
 
 
 def _named(shard: Shard, context: OutputContext) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield batches of a shard, with a column of the names of records if there is `id_column`."""
+    """Yield batches of a shard, with a column of record names if there is `id_column`."""
     reading, asked = context.reading, context.asked
     reader: Any = reading.reader
     if asked.views:
@@ -126,11 +126,11 @@ def _named(shard: Shard, context: OutputContext) -> Iterator[tuple[Any, dict[str
 
 
 def _records(read: Any) -> int:
-    """Count the records of a batch, with those that are left out."""
+    """Count the records of a batch, including left-out ones."""
     return int(read.kept.size if hasattr(read, "kept") else read.batch.documents)
 
 
 def origins(shard: Shard, first: int, number: int) -> dict[str, pa.Array]:
-    """Columns `source` and `row` of consecutive records of a shard."""
+    """Make columns `source` and `row` for consecutive records of a shard."""
     rows = np.arange(first, first + number, dtype=np.int64)
     return {"source": pa.repeat(pa.scalar(shard.url), number), "row": pa.array(rows)}

@@ -1,4 +1,4 @@
-"""Outputs: what the models write of shards, one line each."""
+"""Outputs: what the models write for shards, one line each."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, 
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-# not of the reading, or not for the user to leave out
+# not options of reading, or not optional for users
 _OF_ALL = frozenset({"method", "name", "labels", "replace"})
 _OF_DOCUMENTS = frozenset({"seed", "id_column", "passages", "top_documents", "foreign_below"})
 
 
 @dataclass(frozen=True)
 class Output:
-    """What a model writes of shards.
+    """Output of a model for shards.
 
     Parameters
     ----------
     made : callable
-        A file for each shard, on a cluster.
+        Writes a file for each shard, on a cluster.
     methods : tuple of str
-        By which it may read them, the usual one first; none where there is one way.
+        Names of its methods, the default first; empty if there is only one way.
     takes : frozenset of str
-        Options that tell it anything, beside the method.
+        Options that have an effect, besides the method.
     """
 
     made: Callable[[OutputJob], Written | TransformResult]
@@ -66,11 +66,11 @@ class Output:
         run: Run,
         options: OutputOptions,
     ) -> Written | TransformResult:
-        """Write what a model says of shards; arguments and errors as of `transform`."""
+        """Write the output of a model for shards; arguments and errors as in `transform`."""
         return self.made(OutputJob(store, model, shards, output, run, options))
 
     def idle(self, options: OutputOptions) -> list[str]:
-        """Options that were given and tell nothing here."""
+        """Return options that were given and have no effect here."""
         known = self.takes | _OF_ALL
         others = [one for one in fields(options) if one.name not in known]
         return [one.name for one in others if getattr(options, one.name) != one.default]
@@ -96,12 +96,12 @@ OUTPUTS: Mapping[str, Output] = MappingProxyType(
 
 
 def output_of(model: str) -> Output:
-    """What models of that name write of shards.
+    """Return the output of models with that name.
 
     Raises
     ------
     InvalidInput
-        None of that name writes any: says what to do instead.
+        The model has no output for shards; the message names the alternative.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Shard outputs: one file for each shard that a model reads, written by a task each."""
+"""Shard outputs: one file for each shard that a model reads, each written by a task."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FOREIGN_BELOW = 0.2  # share of known words
-_COPIES = 2  # of the model, one on its way
+_COPIES = 2  # copies of the model, one in transit
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """How a model reads shards and what is written of them; arguments as of `transform`.
+    """How a model reads shards and what it writes; arguments as in `transform`.
 
-    `replace` says whether files of another model in the output are deleted first.
+    `replace` deletes files of another model in the output folder first.
     """
 
     method: str = ""
@@ -49,12 +49,12 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class Written:
-    """What a model without topics wrote; its facts, such as `documents`, are attributes too.
+    """Files that a model without topics wrote; its facts, such as `documents`, are attributes, too.
 
     facts : all numbers by name, and the `files`
-    said : a line for people
+    said : summary line
     more : further lines
-    storage_options : by which the files are read
+    storage_options : options to read the files
     """
 
     facts: dict[str, Any]
@@ -70,27 +70,27 @@ class Written:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def to_table(self) -> pa.Table:
-        """All rows of the files as one Arrow table; raises StoreError if a file is gone."""
+        """Return all rows of the files as one Arrow table; raises StoreError if a file is gone."""
         return read_columns(self.files, self.storage_options)
 
     def to_frame(self) -> pd.DataFrame:
-        """As `to_table`, as a pandas frame."""
+        """Return the content of `to_table` as a pandas frame."""
         return self.to_table().to_pandas()
 
     def lines(self, output: str) -> list[str]:
-        """Lines for people, with the folder of the files."""
+        """Return lines for people, with the folder of the files."""
         return [f"{self.said}; {len(self.files)} files in {output}", *self.more]
 
     def as_json(self) -> dict[str, Any]:
-        """All facts by name."""
-        # rows and documents within facts become dictionaries too
+        """Return all facts by name."""
+        # rows and documents within facts become dictionaries, too
         facts = asdict(replace(self, storage_options=None))["facts"]
         return {**facts, "files": list(self.files)}
 
 
 @dataclass(frozen=True, eq=False)
 class OutputJob:
-    """A model that reads shards, where its files go and how; fields as of `transform`."""
+    """A model that reads shards, its options and its folder; fields as in `transform`."""
 
     store: MomentStore
     model: Any
@@ -105,14 +105,14 @@ class OutputJob:
         return self.run.cluster.threads, self.run.cluster.memory, self.run.limits
 
     def plan(self, job: str, made: str, nbytes: int) -> ReadingPlan:
-        """Plan the memory of workers whose tasks hold `nbytes` of `made` beside what they read."""
+        """Plan the memory of workers whose tasks hold `nbytes` of `made` besides their input."""
         held = {"the model": _COPIES * held_bytes(self.model)}
         return plan_reading(*self.room, job, held=held, beside={made: nbytes})
 
 
 @dataclass(frozen=True, eq=False)
 class OutputContext:
-    """All a task needs beside its shard; `asked` are `OutputOptions`, or a `Provenance`."""
+    """All that a task needs besides its shard; `asked` are `OutputOptions` or a `Provenance`."""
 
     reading: ReadingContext
     model: Any
@@ -130,11 +130,11 @@ def write_each(
     folder: OutputFolder,
     asked: Any,
 ) -> Generator[tuple[int, Any], None, None]:
-    """Yield place and `write(shard, place, context)` of each shard as it is done.
+    """Call `write(shard, place, context)` for each shard, and yield its place and result.
 
-    Errors as of `transform`.
+    Errors as in `transform`.
     """
-    # Dask is loaded by who has something to compute
+    # imported here so that runs without work start faster
     from streaming_moments.pipelines.cluster.tasks import run_in_turn
 
     run, cluster = job.run, job.run.cluster
@@ -149,18 +149,18 @@ def write_each(
 
 
 def require_seed(method: str, seed: int | None) -> None:
-    """Refuse to sample without a seed."""
+    """Raise InvalidInput for sampling without a seed."""
     if method == "gibbs" and seed is None:
         raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
 
 
 def drawn(options: OutputOptions) -> tuple[str, ...]:
-    """The option `seed` where proportions are drawn by it."""
+    """Return option `seed` if proportions are sampled."""
     return ("seed",) if options.method == "gibbs" else ()
 
 
 def seed_of_batch(seeds: Sequence[int], number: int) -> int | None:
-    """Seed of a batch, by the seed of the run and the place of its shard; None without them."""
+    """Return the seed of a batch, from the seed of the run and the place of its shard."""
     if not seeds:
         return None
     return int(np.random.SeedSequence([*seeds, number]).generate_state(1)[0])

@@ -1,4 +1,4 @@
-"""Transform: topic proportions of every document of some shards, as Parquet."""
+"""Transform: write the topic proportions of every document of some shards as Parquet."""
 
 from __future__ import annotations
 
@@ -40,31 +40,30 @@ MOST_TOP_DOCUMENTS = 100
 
 @dataclass(frozen=True)
 class TransformResult:
-    """What a transform wrote.
+    """Result of a transform.
 
     Parameters
     ----------
     files : tuple of str
         URLs of the Parquet files, one a shard, in the order of the shards.
     documents : int
-        In all.
+        Number of documents.
     weights : (shards, k) tuple of tuples of float
         Token-weighted mean proportions of each shard.
     tokens, unknown : int
-        Words of the documents in the vocabulary, and those that are not.
+        Words of the documents in the vocabulary, and other words.
     foreign, empty : int
-        Documents of which too few words are known, and those without a known word: they have no
-        topic.
+        Documents with too few known words, and documents without any; they have no topic.
     kept : int
-        Files that were there before, made of the same.
+        Files that existed already with the same content.
     representatives : Representatives
-        The documents that speak most for each topic.
+        Documents that show each topic most clearly.
     storage_options : mapping, optional
-        By which the files are read.
+        Options to read the files.
     foreign_below : float
-        Share of known words below which a document was foreign.
+        Share of known words below which a document counts as foreign.
     own_index : OwnIndex, optional
-        What the caller calls the documents, where they were not files.
+        Names of the caller for documents that are not files.
     """
 
     files: tuple[str, ...]
@@ -84,31 +83,31 @@ class TransformResult:
 
     @property
     def unknown_share(self) -> float | None:
-        """Of all words; None where there are none."""
+        """Share of unknown words among all words; None without words."""
         words = self.tokens + self.unknown
         return self.unknown / words if words else None
 
     def to_frame(self) -> pd.DataFrame:
-        """All rows as one pandas frame, by the ids of the documents; a column for each topic.
+        """Return all rows as one pandas frame, by the ids of the documents.
 
-        The index is that of the frame or series that was transformed, or the ids of its documents,
-        with their types: `frame.join(result.to_frame())` has the topics of each row. Ids of files
-        are texts.
+        The index is that of the transformed frame or series, or the ids of its documents, with
+        their types. So `frame.join(result.to_frame())` adds topics to each row. Ids of files are
+        texts.
 
         Raises
         ------
         StoreError
-            A file is gone, cannot be read, or was replaced by another transform.
+            A file is gone or unreadable, or was replaced by another transform.
         """
         frame = frame_of(self.files, self.storage_options)
         return frame if self.own_index is None else self.own_index.on(frame)
 
     def to_table(self) -> pa.Table:
-        """All rows as one Arrow table, as they are in the files; errors as of `to_frame`."""
+        """Return all rows as one Arrow table, as in the files; errors as in `to_frame`."""
         return read_columns(self.files, self.storage_options)
 
     def lines(self, output: str) -> list[str]:
-        """How much was written, and of how much the model knows the words, for people."""
+        """Describe for people what was written, and which share of the words is known."""
         kept = f", {self.kept} of them from an earlier run" if self.kept else ""
         told = [f"{self.documents:,} documents in {len(self.files)} files in {output}{kept}"]
         if (share := self.unknown_share) is not None:
@@ -116,8 +115,8 @@ class TransformResult:
             told.append(f"outside the vocabulary: {share:.1%} of {words:,} words")
         if self.foreign:
             told.append(
-                f"{self.foreign:,} documents have no topic, as under {self.foreign_below:.0%} of "
-                "their words are in the vocabulary"
+                f"{self.foreign:,} documents have no topic, as under "
+                f"{self.foreign_below:.0%} of their words are in the vocabulary"
             )
         if self.empty:
             told.append(
@@ -126,7 +125,7 @@ class TransformResult:
         return told
 
     def as_json(self) -> dict[str, Any]:
-        """All of it by name."""
+        """Return all values by name."""
         return {
             "documents": self.documents,
             "files": list(self.files),
@@ -159,56 +158,56 @@ def transform(
     labels: Mapping[int, str] | None = None,
     replace: bool = False,
 ) -> TransformResult:
-    """Write one Parquet file a shard, with a row for each document: see `proportion_columns`.
+    """Write one Parquet file for each shard, with a row for each document.
 
-    A file that is there and was made of the same is kept: the same call goes on where one was
-    stopped. What a file was made of is in its metadata. All files of a folder are of one model and
-    the same options, which `.provenance.json` in the folder names.
+    A file that exists with the same content stays, so the same call continues after a stop. The
+    metadata record how a file was made. All files of a folder come from one model and the same
+    options, which `.provenance.json` in the folder names.
 
     Parameters
     ----------
     store : MomentStore
-        Whose vocabulary and token policy read the shards.
+        Store with the vocabulary and token policy.
     model : TopicModel
-        Of that vocabulary.
+        Model with that vocabulary.
     shards : sequence of Shard
-        Need not be counted in the store.
+        Shards to read, counted in the store or not.
     output : str
         fsspec URL of a folder; a file appears whole or not at all.
     run : Run
-        Where to run, and what its steps are told.
+        Cluster and options.
     method, seed : str, int or None
         As in `TopicModel.transform`; each shard draws from its own stream of the seed.
     id_column : str, optional
-        Column, or JSON field, of what documents are called; without one the files of a folder have
-        their names, other documents the name of their shard and their number.
+        Column or JSON field with the ids of documents. Without one the id is the name of a file in
+        a folder, otherwise the name of the shard and the number of the document.
     passages : bool
-        Whether to write a row a passage, where documents are cut; else the passages of a document
-        are added up, weighted by their tokens.
+        Write a row for each passage. Otherwise passages of a document are added up, weighted by
+        their tokens.
     top_documents : int
-        Documents to find of each topic that speak most for it, up to 100; they are also written,
-        with the first 200 characters of each, to `_top_documents.json` in the output.
+        Number of documents to find for each topic, those that show it most clearly, up to 100. They
+        are also written to `_top_documents.json` in the output, with the first 200 characters of
+        each.
     foreign_below : float
-        A text of whose words a smaller share is known is marked, and has no topic.
+        A text with a smaller share of known words is marked, and has no topic.
     name, labels : str, mapping
-        Of a model that is kept, and of its topics.
+        Name of a stored model, and labels of its topics.
     replace : bool
-        Whether files of another model in the folder are deleted first.
+        Delete files of another model in the folder first.
 
     Raises
     ------
     OutputOfAnother
-        The folder holds files of another model, or of other options: nothing was changed. Or
-        another call has replaced them meanwhile.
+        The folder holds files of another model or other options, and nothing was changed. Or
+        another call replaced the files meanwhile.
     InvalidInput
-        "gibbs" without a seed, two shards whose outputs would have one name, or a number or share
-        out of its range.
+        "gibbs" has no seed, two shards would write the same file, or a number is out of range.
     ShardError
-        A shard that cannot be read.
+        A shard is unreadable.
     StoreError
         The output cannot be written.
     BoundExceeded
-        The memory budget cannot hold a task.
+        A task does not fit into the memory budget.
     """
     asked = OutputOptions(
         method=method,
@@ -225,7 +224,7 @@ def transform(
 
 
 def write_proportions(job: OutputJob) -> TransformResult:
-    """As `transform`."""
+    """Return the options; arguments as in `transform`."""
     store, model, options = job.store, job.model, job.options
     seed, number, foreign_below = options.seed, options.top_documents, options.foreign_below
     require_seed(options.method, seed)
@@ -260,7 +259,7 @@ def write_proportions(job: OutputJob) -> TransformResult:
     best = Representatives(number)
     with closing(written) as finished:
         for place, (url, summary, there) in finished:
-            # more than a few numbers is held of no more shards than are at work
+            # the coordinator holds more than a few numbers only for shards that are being read
             best = best.joined(summary.representatives)
             results[place] = url, replace(summary, representatives=Representatives(0)), there
     if number:

@@ -1,1 +1,1 @@
-"""Kinds: what people and programs read of a store of each kind."""
+"""Kinds: reports on a store of each kind, for people and programs."""

@@ -1,4 +1,4 @@
-"""KindReports: what is said of stores of a kind, and what kinds of triples say alike."""
+"""KindReports: reports on stores of a kind, and parts that kinds of triples share."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Rows = list[tuple[str, str]]
 
 
 def words_of(foundation: Any) -> dict[str, Any]:
-    """How many words are counted, by view."""
+    """Number of counted words, by view."""
     return {"words": {name: words.n_words for name, words in foundation.words.items()}}
 
 
 def counted(told: Facts) -> dict[str, str | int | float]:
-    """Version, documents, tokens, shards, and what of the tokens lies outside, where it is told."""
+    """Version, documents, tokens and shards, and tokens outside if they are reported."""
     facts = {name: told[name] for name in ("version", "documents", "tokens", "shards")}
     share = told.get("outside_share")
     return facts if share is None else facts | {"tokens outside": f"{share:.1%}"}
 
 
 def told_by_commit(store: MomentStore) -> Facts:
-    """What `counted` takes, without reading anything."""
+    """Values for `counted`, without reading any file."""
     commit = store.commit
     return {
         "version": store.version,
@@ -65,22 +65,22 @@ def planned_rows(foundation: Any, state: str, blocks: str, room: int) -> Rows:
 
 @dataclass(frozen=True)
 class KindReports:
-    """What is said of stores of a kind.
+    """Reports on stores of a kind.
 
-    foundation : of the kind
-    facts : what a store holds, by name, or a dataclass of it
+    foundation : class of its foundations
+    facts : content of a store by name, or as a dataclass
     show : `show(console, facts, store)` prints the facts
-    left_out : `left_out(outside, store)`: lines on what an update left out, `outside` in all, and
-        on what the store holds that counts for nothing
-    sizes : how many words a foundation counts, and the like
-    told : what `counted` takes of a store
-    counted : what of the facts a page shows
-    ledger : what a page calls the columns of its ledger
+    left_out : `left_out(outside, store)`: lines on the `outside` items that an update left out, and
+        on content of the store that does not count
+    sizes : number of words of a foundation, and similar sizes
+    told : values of a store for `counted`
+    counted : facts that a page shows
+    ledger : names of the columns of the ledger on a page
     planned, planned_rows : sizes of a foundation in a plan, as JSON, and as names and values:
         `planned_rows(foundation, state, blocks, room)`
-    records : what a plan says of documents, after their number
-    advice : `advice(store, share)`: what would lower a share of tokens outside the vocabulary, a
-        sentence each; without it, nobody expects tokens there
+    records : text after the number of documents in a plan
+    advice : `advice(store, share)`: remedies that lower the share of tokens outside the vocabulary,
+        a sentence each; None if tokens are never outside
     """
 
     foundation: Any
@@ -98,7 +98,7 @@ class KindReports:
 
 
 def show_rows(rows: Callable[[Facts], Rows]) -> Callable[[Console, Facts, MomentStore], None]:
-    """What prints facts as names and values, and which models are not of all that is counted."""
+    """Print facts as names and values, and models that do not include all documents."""
 
     def show(console: Console, facts: Facts, store: MomentStore) -> None:
         print_facts(console, rows(facts))
@@ -122,7 +122,7 @@ def last_rows(facts: Facts) -> Rows:
     """Bytes, halves, models, tags, and what updates skip."""
     return [
         size_row(facts),
-        ("halves", "kept apart" if facts["halves"] else "not kept, so no error bars"),
+        ("halves", "kept apart" if facts["halves"] else "without halves, so no error bars"),
         *kept_rows(facts),
     ]
 
@@ -151,7 +151,7 @@ def last_facts(store: MomentStore) -> dict[str, Any]:
 def facts_of_triples(
     store: MomentStore, more: Callable[[Any], Facts] = lambda totals: {}
 ) -> dict[str, Any]:
-    """What a store of triples of views holds, by name; `more` of its totals."""
+    """Facts of a store of triples of views, by name; `more` from its totals."""
     totals = store.totals()
     return {
         **first_facts(store),
@@ -165,7 +165,7 @@ def facts_of_triples(
 
 
 def token_facts(store: MomentStore) -> dict[str, Any]:
-    """Tokens, those outside the words, days, shards and words."""
+    """Tokens, tokens outside the words, days, shards and words."""
     commit, outside = store.commit, sum(record.outside for record in store.ledger())
     return {
         "tokens": commit.tokens,
@@ -178,13 +178,13 @@ def token_facts(store: MomentStore) -> dict[str, Any]:
 
 
 def outside_text(facts: Facts) -> str:
-    """The share outside the words, in words."""
+    """Format the share outside the words."""
     share = facts["outside_share"]
     return "unknown" if share is None else f"{share:.1%}"
 
 
 def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts], Rows]:
-    """What makes those facts names and values for people, by what records and triples are called.
+    """Make names and values from those facts, with the names of records and triples.
 
     Records without a triple are `lacking`.
     """

@@ -1,4 +1,4 @@
-"""Counts: what is said of stores of documents."""
+"""Counts: reports on stores of documents."""
 
 from __future__ import annotations
 

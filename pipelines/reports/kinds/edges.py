@@ -1,4 +1,4 @@
-"""Edges: what is said of stores of a graph."""
+"""Edges: reports on stores of a graph."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def _facts(store: MomentStore) -> dict[str, Any]:
 def _left_out(outside: int, store: MomentStore) -> list[str]:
     lines, totals = [], store.totals()
     if outside:
-        lines.append(f"{outside:,} edges with an end that is no node of the store: left out")
+        lines.append(f"{outside:,} edges were left out, because an end is not a node of the store")
     if totals.without:
         lines.append(
-            f"left out of the store {totals.repeated:,} edges that were in the same shard already, "
-            f"and {totals.loops:,} of a node to itself"
+            f"the store left out {totals.repeated:,} edges that occurred twice in a shard, and "
+            f"{totals.loops:,} loops"
         )
     return lines
 

@@ -1,4 +1,4 @@
-"""Reports of kinds: what is said of stores of each kind, one line each."""
+"""Reports of kinds, one line each."""
 
 from __future__ import annotations
 
@@ -28,49 +28,49 @@ KIND_REPORTS: Mapping[str, KindReports] = MappingProxyType(
 
 
 def status_of_any(store: MomentStore) -> Status | dict[str, Any]:
-    """What a store holds: the status of documents, or the facts of another kind by name."""
+    """Content of a store: the status of documents, or facts of another kind by name."""
     found: Status | dict[str, Any] = KIND_REPORTS[store.kind].facts(store)
     return found
 
 
 def status_as_json(found: Any) -> dict[str, Any]:
-    """What `status_of_any` gave, as JSON."""
+    """Result of `status_of_any` as JSON."""
     return found if isinstance(found, dict) else as_json(found)
 
 
 def print_status_of(console: Console, found: Any, store: MomentStore) -> None:
-    """What `status_of_any` gave of a store, for people."""
+    """Print the result of `status_of_any` for people."""
     KIND_REPORTS[store.kind].show(console, found, store)
 
 
 def left_out_lines(outside: int, store: MomentStore) -> list[str]:
-    """What an update left out, and what the store holds that counts for nothing.
+    """Lines on what an update left out, and on content of the store that does not count.
 
-    Of documents nothing: of what is outside their vocabulary `outside_lines` tells.
+    Empty for documents, because `outside_lines` reports tokens outside their vocabulary.
     """
     return KIND_REPORTS[store.kind].left_out(outside, store)
 
 
 def advice_on(store: MomentStore, share: float | None) -> tuple[str, ...]:
-    """What would lower a share of tokens outside the vocabulary; nothing where it is small."""
+    """Remedies that lower a share of tokens outside the vocabulary; empty if it is small."""
     advice = KIND_REPORTS[store.kind].advice
     return () if advice is None else advice(store, share)
 
 
 def outside_lines(store: MomentStore, share: float | None) -> list[str]:
-    """A share of tokens outside the vocabulary of documents, and what would lower it."""
+    """Lines on the share of tokens outside the vocabulary of documents, with the remedies."""
     if share is None or KIND_REPORTS[store.kind].advice is None or store.basis.table is not None:
         return []
     return [share_line(share), *advice_on(store, share)]
 
 
 def sizes_of(store: MomentStore) -> dict[str, Any]:
-    """How many words a store counts, by view; of documents also the core and the basis columns."""
+    """Number of counted words, by view; for documents also core and columns of the basis."""
     return KIND_REPORTS[store.kind].sizes(store.foundation)
 
 
 def sizes_text(sizes: Mapping[str, Any]) -> str:
-    """Those sizes as the end of a clause; nothing of rows, which have no words.
+    """Format those sizes as the end of a clause; empty for rows, which have no words.
 
     Examples
     --------
@@ -87,8 +87,8 @@ def sizes_text(sizes: Mapping[str, Any]) -> str:
 
 
 def counted_facts(told: Mapping[str, Any]) -> dict[str, str | int | float]:
-    """What a store has counted, by the names that a page gives it.
+    """Counts of a store, by the names on a page.
 
-    The facts of documents do not say their kind.
+    Facts of documents do not name their kind.
     """
     return KIND_REPORTS[told.get("kind", CountsFoundation.kind)].counted(told)

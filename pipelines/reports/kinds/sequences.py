@@ -1,4 +1,4 @@
-"""Sequences: what is said of stores of symbols in a row."""
+"""Sequences: reports on stores of symbols in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming_moments.statistics.sequences.foundation import SequencesFoundatio
 from streaming_moments.storage.store.store import MomentStore
 
 _LACKING = "under three symbols"
-_GAPS = 3  # shown
+_GAPS = 3  # number of gaps in a message
 
 
 def _facts(store: MomentStore) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     lines = []
     if outside:
         lines.append(
-            f"{outside:,} of another word or symbol than the store counts: sequences are cut there"
+            f"{outside:,} words or symbols are not in the store: sequences are split there"
         )
     if gaps := store.gaps():
         lines.append(
@@ -34,7 +34,7 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
         )
     totals = store.totals()
     if totals.without:
-        lines.append(f"{totals.without:,} sequences of the store count for nothing: {_LACKING}")
+        lines.append(f"{totals.without:,} sequences of the store do not count: {_LACKING}")
     return lines
 
 

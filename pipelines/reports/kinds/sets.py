@@ -1,4 +1,4 @@
-"""Sets: what is said of stores of sets of features."""
+"""Sets: reports on stores of sets of features."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _rows(facts: Facts) -> Rows:
 
 
 def _left_out(outside: int, store: MomentStore) -> list[str]:
-    return [f"{outside:,} of another feature than the store counts"] if outside else []
+    return [f"{outside:,} features are not in the store"] if outside else []
 
 
 SETS = KindReports(SetsFoundation, _facts, show_rows(_rows), _left_out)

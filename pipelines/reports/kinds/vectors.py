@@ -1,4 +1,4 @@
-"""Vectors: what is said of stores of rows of numbers."""
+"""Vectors: reports on stores of rows of numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streaming_moments.pipelines.reports.status import days_of, shard_facts
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
-# Of the rows: so many may lie beyond the radius by chance, of any pilot.
+# This share of rows may be beyond the radius by chance, for any pilot.
 _CLIPPED = 0.01
 
 
@@ -57,7 +57,7 @@ def _rows(facts: Facts) -> Rows:
     return [
         *first_rows(facts),
         ("vectors", f"{facts['vectors']:,} of {facts['dimension']:,} numbers{room}"),
-        ("left out", f"{facts['without_numbers']:,} records that are no such row"),
+        ("left out", f"{facts['without_numbers']:,} records that are not numeric"),
         (
             "drawn in",
             f"{facts['clipped']:,}{'' if share is None else f' ({share:.2%})'} beyond the radius",
@@ -81,8 +81,9 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     share = totals.clipped / max(1, totals.n_tokens)
     if share > _CLIPPED:
         lines.append(
-            f"{share:.1%} of the vectors of the store lay beyond the radius and were drawn in to "
-            "it: they are not as those of the pilot; `streaming-moments rebase` makes another grid"
+            f"{share:.1%} of the vectors of the store were beyond the radius and were clipped "
+            "to it, so they differ from those of the pilot; `streaming-moments rebase` makes "
+            "another grid"
         )
     return lines
 
@@ -93,7 +94,7 @@ def _counted(told: Facts) -> dict[str, str | int | float]:
         "rows": told["vectors"],
         "numbers a row": told["dimension"],
         "records left out": told["without_numbers"],
-        "rows drawn in": told["clipped"],
+        "rows clipped to the radius": told["clipped"],
         "shards": told["shards"],
     }
 

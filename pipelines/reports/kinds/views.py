@@ -1,4 +1,4 @@
-"""Views: what is said of stores of records in three views."""
+"""Views: reports on stores of records in three views."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LACKING = "that lack a view"
 def _left_out(outside: int, store: MomentStore) -> list[str]:
     lines, totals = [], store.totals()
     if outside:
-        lines.append(f"{outside:,} of another word or symbol than the store counts")
+        lines.append(f"{outside:,} words or symbols are not in the store")
     if totals.without:
-        lines.append(f"{totals.without:,} records of the store count for nothing: {_LACKING}")
+        lines.append(f"{totals.without:,} records of the store do not count: {_LACKING}")
     return lines
 
 

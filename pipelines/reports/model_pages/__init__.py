@@ -1,1 +1,1 @@
-"""What pages and reports show of a model: of each family its parts, charts and tables."""
+"""Parts, charts and tables of each family of models, for pages and reports."""

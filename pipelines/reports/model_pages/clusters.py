@@ -1,4 +1,4 @@
-"""Clusters of rows of numbers, as pages show them: where they lie, how large, how far moved."""
+"""Clusters of rows of numbers on pages: their place, size and movement."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def parts_of(
     model: GaussianMixture,
     found: Mapping[int, tuple[NearRow, ...]],
 ) -> tuple[TopicReport, ...]:
-    """The components, with the rows nearest to their means, where these are known.
+    """Components of a mixture, with the known rows nearest to their means.
 
-    Where columns have names, with those by which a mean differs most from that of all rows, in
-    standard deviations of all rows.
+    If columns have names, each component lists those in which its mean differs most from that of
+    all rows, in standard deviations of all rows.
     """
     labels, names = store.models[name].labels, column_names(store)
     centred = model.means - model.weights @ model.means
@@ -63,7 +63,7 @@ def parts_of(
 
 
 def with_clusters(page: ReportPage, asked: PageRequest) -> ReportPage:
-    """A page with the clusters of a mixture, beside those of an earlier one."""
+    """Add the clusters of a mixture to a page, compared with those of an earlier one."""
     model, followed, parts = asked.model, asked.followed, asked.parts
     moves = {} if followed is None else _moves(model, followed)
     told = tuple(_with_move(part, moves.get(part.topic)) for part in parts)
@@ -84,7 +84,7 @@ def with_clusters(page: ReportPage, asked: PageRequest) -> ReportPage:
 def rows_written(
     folder: str, storage_options: Mapping[str, object] | None
 ) -> tuple[str, dict[int, tuple[NearRow, ...]]]:
-    """The model, and the rows nearest to each mean that a transform wrote."""
+    """The model, and the rows nearest to each mean in the output of a transform."""
     from streaming_moments.storage.top_documents import read_near_rows
 
     model, found = read_near_rows(folder, storage_options)
@@ -92,7 +92,7 @@ def rows_written(
 
 
 def _moves(model: GaussianMixture, followed: PreviousModel) -> dict[int, ClusterMove]:
-    """Of the clusters that were there before."""
+    """Names of the earlier clusters."""
     both = (cast("Clusters", states_of(one)) for one in (followed.model, model))
     before, after = both
     return {pair.after: cluster_move(before, after, pair) for pair in followed.matching.kept}
@@ -155,7 +155,7 @@ def _bar_in_spreads(move: ClusterMove) -> float:
 
 
 def _bars(model: GaussianMixture) -> dict[int, float]:
-    """Standard errors of the weights, where they are known.
+    """Standard errors of the weights, if they are known.
 
     Two halves may agree by chance, so a bar is at least that of rows counted by cluster.
     """
@@ -172,7 +172,7 @@ def _changes(
     followed: PreviousModel,
     moves: Mapping[int, ClusterMove],
 ) -> tuple[TopicChange, ...]:
-    """What became of each cluster, those that are gone last."""
+    """Changes of each cluster; clusters that are gone come last."""
     matching, notes = followed.matching, notes_of(followed.matching)
     weights, labels = followed.model.weights, followed.labels or {}
     bars = _bars(followed.model), _bars(model)
@@ -200,6 +200,7 @@ def _changes(
             )
         )
     for lone in matching.gone:
-        gone = labels.get(lone.topic, f"cluster {lone.topic} before")  # another may have its number
+        # another cluster may have its number
+        gone = labels.get(lone.topic, f"cluster {lone.topic} before")
         changes.append(TopicChange(None, gone, float(weights[lone.topic]), None, None, "gone"))
     return tuple(changes)

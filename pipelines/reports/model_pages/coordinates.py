@@ -1,4 +1,4 @@
-"""Coordinates of rows of numbers, as people call them."""
+"""Names of the coordinates of rows of numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 8
 
 
 def column_names(store: MomentStore) -> tuple[str, ...]:
-    """Of the columns of numbers, one a coordinate; none where these lie in lists or arrays."""
+    """Names of the columns of numbers, one for each coordinate; empty for lists or arrays."""
     from streaming_moments.storage.counting.vectors import VectorsForm
 
     columns = VectorsForm.from_json(store.reading).columns
@@ -21,7 +21,7 @@ def column_names(store: MomentStore) -> tuple[str, ...]:
 
 
 def largest(values: NDArray[np.float64], names: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """Up to eight of the numbers, the largest by size first, each with its name or place.
+    """Return up to eight of the numbers, the largest by size first, each with its name or position.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Following: the parts of a model in those that a store kept before it."""
+"""Follow the parts of a model in earlier models of a store."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from streaming_moments.quality.moves import with_moves
 from streaming_moments.storage.operations.lineages import states_compared
 from streaming_moments.storage.store.store import MomentStore
 
-_MOST = 30  # models
+_MOST = 30  # number of models
 
 
 def followed_in(store: MomentStore, name: str, model: Any, what: str) -> PreviousModel | None:
-    """Return the previous stored model of the family, of an earlier version of what is counted.
+    """Return the previous stored model of the family, from an earlier version.
 
-    Of several models of one version it is the last; None where none can be compared. `what` is the
-    name of its parts.
+    With several models of one version it is the last one. None if no model can be compared. `what`
+    is the name of the parts.
     """
     later, first = model, None
     numbers = {part: part for part in range(model.n_topics)}
@@ -53,7 +53,7 @@ def followed_in(store: MomentStore, name: str, model: Any, what: str) -> Previou
 
 
 def notes_of(matching: TopicMatching) -> dict[int, str]:
-    """What happened to parts of a model, by number.
+    """Return what happened to parts of a model, by number.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def notes_of(matching: TopicMatching) -> dict[int, str]:
 
 
 def _earlier(store: MomentStore, name: str, model: Any) -> Iterator[tuple[str, Any]]:
-    """Models of the same family on versions before that are kept, the latest first."""
+    """Stored models of the same family of earlier versions, the latest first."""
     version, found = store.models[name].version, 0
     latest_first = sorted(store.models.items(), key=lambda one: one[1].version)[::-1]
     for called, reference in latest_first:
@@ -92,7 +92,7 @@ def _earlier(store: MomentStore, name: str, model: Any) -> Iterator[tuple[str, A
 
 
 def _date(store: MomentStore, name: str) -> str:
-    """Last day of what a model was fitted on, or when that was counted, ISO 8601."""
+    """Last day of the documents of a model, or the time of their commit, ISO 8601."""
     version = store.models[name].version
     commit = store.at(version).commit if store.commit.keeps(version) else store.commit
     days = [part.dates.last for part in commit.segments if part.dates is not None]

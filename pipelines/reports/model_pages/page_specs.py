@@ -1,4 +1,4 @@
-"""What is asked of a family of models that is to be shown."""
+"""Functions that a family of models provides to be shown."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class PreviousModel:
 
     matching : how its parts match those of the shown model
     since : time of the earlier model, ISO 8601
-    labels : of its parts, by number
-    shares : of the parts of the shown model, as far back as they can be followed
+    labels : labels of its parts, by number
+    shares : shares of the parts of the shown model, as far back as they can be followed
     """
 
     model: Any
@@ -53,30 +53,30 @@ class PageRequest:
 
 
 def fitted_facts(name: str, model: Any) -> Facts:
-    """What it was fitted as, and what it says of records held out."""
+    """Describe the fit of a model and its held-out score."""
     facts: Facts = {"model": name, "fitted as": model.name}
     held_out = getattr(model, "held_out", None)
     if held_out is not None:
-        facts["log likelihood held out"] = round(held_out.mean, 4)
+        facts["held-out log-likelihood"] = round(held_out.mean, 4)
     return facts
 
 
 @dataclass(frozen=True)
 class PageSpec:
-    """How models of a family are shown.
+    """Functions that show the models of a family.
 
     what : name of a part: "topic", "state", "cluster", "factor"
-    parts : the parts of a model of a store by its name, with what was found for each, by number
-    add : adds to a page all that is shown of a model
+    parts : returns the parts of a model of a store by its name, with examples of each, by number
+    add : adds a model to a page
     follows : whether parts are cards of a page and are followed from model to model
-    read : reads what a transform wrote of each part to a folder: the name of the model, and that by
-        number
+    read : reads the examples of each part that a transform wrote to a folder, with the name of the
+        model
     sample : finds examples of each part in the shards of a store
-    periods : shares of the parts in days, weeks or months, or in the finest period
-    view : makes the parts as a console and JSON have them; by default states, called `what`
-    facts : says what the page of a night says of a model of a name
-    weight_bars : standard errors of the weights of a model of all documents of a store
-    compared : whether the page of a night draws the candidates beside the model
+    periods : returns shares of the parts by day, week, month, or in the finest period
+    view : makes the parts for console and JSON; by default states with the name `what`
+    facts : describes a model by name on the page of a night
+    weight_bars : returns standard errors of the weights of a model of all documents of a store
+    compared : whether the page of a night draws the candidates, too
     """
 
     what: str

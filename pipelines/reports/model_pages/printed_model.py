@@ -1,4 +1,4 @@
-"""What `topics` prints of a model and its parts: as tables, in sentences, as JSON."""
+"""Output of `topics`: a model and its parts as tables, sentences and JSON."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ModelView(ABC):
-    """A model and its description, ready to be shown.
+    """A model and its description, ready to show.
 
-    `halves` says whether its store keeps halves of the records apart, which error bars need.
+    `halves` is whether its store has halves of the records, which error bars need.
     """
 
     model: Any
@@ -59,51 +59,51 @@ class ModelView(ABC):
     @property
     @abstractmethod
     def parts(self) -> dict[str, Any]:
-        """The parts as JSON: `topics`, or no topics and `states`."""
+        """Return the parts as JSON: `topics`, or no topics and `states`."""
 
     @property
     @abstractmethod
     def scores(self) -> dict[str, Any]:
-        """Numbers of the whole model that are computed when it is shown, as JSON."""
+        """Return numbers of the whole model that are computed for display, as JSON."""
 
     @property
     @abstractmethod
     def names(self) -> list[str]:
-        """What each part is called: its label, or its first words."""
+        """Return the name of each part: its label, or its first words."""
 
     @abstractmethod
     def print(self, console: Console, title: str = "", starred: Container[str] = ()) -> None:
-        """Print a table of the parts, or the picture that the model draws of itself.
+        """Print a table of the parts, or the picture that the model draws.
 
-        Words that are `starred` are marked by an asterisk.
+        Words in `starred` get an asterisk.
         """
 
     @property
     def as_json(self) -> dict[str, Any]:
-        """What it was fitted on, what it says of itself, and its parts."""
+        """Return the description of the fit, of the model, and of its parts."""
         return {**described_as_json(self.model), **self.parts}
 
     @property
     def sentences(self) -> list[str]:
-        """What it says of itself in words."""
+        """Describe the model in sentences."""
         return [self.described.sentence]
 
     @property
     def lacks(self) -> list[str]:
-        """The sentence on error bars that it lacks, if it lacks any."""
+        """Return the sentence about missing error bars, if they are missing."""
         return [*filter(None, (no_bars(self.model, self.halves),))]
 
 
 @dataclass(frozen=True, eq=False)
 class TopicsView(ModelView):
-    """Topics, each with its words by relevance of a weight."""
+    """Topics, each with its words by relevance."""
 
     lines: tuple[TopicLine, ...]
     weight: float
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Topics."""
+        """Number of topics."""
         return {"topics": [as_json(line) for line in self.lines]}
 
     @property
@@ -113,7 +113,7 @@ class TopicsView(ModelView):
 
     @property
     def names(self) -> list[str]:
-        """Labels, or the first two words."""
+        """Return labels, or the first two words."""
         return [line.label or " ".join(line.words[:2]) for line in self.lines]
 
     def print(self, console: Console, title: str = "", starred: Container[str] = ()) -> None:
@@ -122,7 +122,7 @@ class TopicsView(ModelView):
 
     @property
     def sentences(self) -> list[str]:
-        """Scores, which topics go together, and what the model says of itself."""
+        """Scores, correlated topics, and the description by the model."""
         told = scores_line(self.model), together_line(self.model)
         return [*filter(None, told), self.described.sentence]
 
@@ -136,17 +136,17 @@ class StatesView(ModelView):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """States."""
+        """Number of states."""
         return {"topics": [], "states": states_as_json(self.lines)}
 
     @property
     def scores(self) -> dict[str, Any]:
-        """The parameters of a model of rows."""
+        """Parameters of a model of rows."""
         return parameters_as_json(self.model)
 
     @property
     def names(self) -> list[str]:
-        """Labels, or what a part is and its number."""
+        """Return labels, or the kind of part with its number."""
         return [line.label or f"{self.what} {line.state}" for line in self.lines]
 
     def print(self, console: Console, title: str = "", starred: Container[str] = ()) -> None:
@@ -160,7 +160,7 @@ class StatesView(ModelView):
 def topics_view(
     store: MomentStore, model: Any, words: int, weight: float, labels: Mapping[int, str]
 ) -> ModelView:
-    """Of a model with topics; arguments as of `model_view`."""
+    """Make the view of a model with topics; arguments as in `model_view`."""
     lines = topic_lines(model, vocabulary_of(store, model), words, weight, labels)
     return TopicsView(model, model.described(), store.halves, tuple(lines), weight)
 
@@ -173,7 +173,7 @@ def states_view(
     weight: float,
     labels: Mapping[int, str],
 ) -> ModelView:
-    """Of another model, whose parts are `what`; other arguments as of `model_view`."""
+    """Make the view of another model, with parts called `what`; arguments as in `model_view`."""
     lines = state_lines(model, store, words, labels)
     return StatesView(model, model.described(), store.halves, what, tuple(lines))
 
@@ -186,10 +186,10 @@ def print_model(
     later: Mapping[str, AddedWords] = MappingProxyType({}),
     over_time: Sequence[PeriodShares] | None = None,
 ) -> None:
-    """Print a table of the parts of a model, what it says of itself, and warnings.
+    """Print a table of the parts of a model, its description, and warnings.
 
-    Words that came `later` than the others are marked by an asterisk; `over_time` are the shares of
-    topics, where they were asked for.
+    Words that came `later` than the others get an asterisk. `over_time` has the requested shares of
+    topics.
     """
     view.print(console, title, later)
     for part in sorted(set(later.values()), key=lambda part: part.version):
@@ -211,7 +211,7 @@ def print_topics(
     starred: Container[str] = (),
     columns: Mapping[str, NDArray[np.float64]] = MappingProxyType({}),
 ) -> None:
-    """A table of topics, some words with an asterisk, and of what else a model says of each."""
+    """Make a table of topics, with asterisks at some words, and other numbers of each topic."""
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
     table.add_column("topic" if lines else "state", justify="right")
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
@@ -256,7 +256,7 @@ def print_states(
     title: str = "",
     what: str = "state",
 ) -> None:
-    """A table of states, or of `what` they are: numbers of each, and their words, if any."""
+    """Make a table of states, or of parts called `what`: numbers of each, and words, if any."""
     columns = model.described().columns
     numbers = [[f"{number:.3g}" for number in row] for row in zip(*columns.values(), strict=True)]
     table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
@@ -276,7 +276,7 @@ def print_states(
 
 
 def print_periods(console: Console, periods: Sequence[PeriodShares]) -> None:
-    """A table of the shares of topics over time, each with its standard error, in percent."""
+    """Make a table of the shares of topics over time, each with its standard error, in percent."""
     table = Table(title="share of the tokens, %", title_justify="left", show_edge=False)
     for name in (
         "from",

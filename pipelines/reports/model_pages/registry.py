@@ -1,4 +1,4 @@
-"""Registry: what pages and reports show of each model, one line each."""
+"""Registry of how pages and reports show each model, one line each."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SHOWN: Mapping[str, PageSpec] = MappingProxyType(
 
 
 def shown_of(model: Model) -> PageSpec:
-    """How a model is shown; one that is not of the registry by its states."""
+    """How a model is shown; a model outside the registry by its states."""
     return SHOWN.get(model.name, _STATES)
 
 
@@ -76,11 +76,11 @@ def model_view(
     weight: float = RELEVANCE_WEIGHT,
     labels: Mapping[int, str] = MappingProxyType({}),
 ) -> ModelView:
-    """Return the view of any model of a store with the model's foundation.
+    """Return the view of a model of a store with the foundation of the model.
 
     words : number of words shown of each part
     weight : ranks words of topics: 1 by probability, 0 by how much more probable than elsewhere
-    labels : of the parts, by number
+    labels : labels of the parts, by number
     """
     shown = shown_of(model)
     view = shown.view or partial(states_view, shown.what)
@@ -90,7 +90,7 @@ def model_view(
 def reported(
     store: MomentStore, name: str, model: Model, found: Mapping[int, Any] = MappingProxyType({})
 ) -> tuple[TopicReport, ...]:
-    """Return the parts of a model of a store as a report stores them.
+    """Return the parts of a model of a store in the form that reports store.
 
     States have only what is needed to name and follow them; a model without words has no parts.
     `found` has the examples of each part, by number.

@@ -1,4 +1,4 @@
-"""States of models without topics, as pages show them: a table, or a picture in lines of text."""
+"""States of models without topics on pages: a table, or a picture in lines of text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ON_A_PAGE = 10
 def parts_of(
     store: MomentStore, name: str, model: Any, found: Mapping[int, Any]
 ) -> tuple[TopicReport, ...]:
-    """The states of a model with words, as reports name and follow them."""
+    """States of a model with words, in the form that reports name and follow."""
     bars = getattr(model, "bars", None)
     made = []
     for line in state_lines(model, store, _IN_A_REPORT, store.models[name].labels):
-        # the first of each view, then the second of each
+        # the first word of each view, then the second of each
         ranks = zip_longest(*line.words.values())
         words = tuple(visible(word) for rank in ranks for word in rank if word is not None)
         bar = None if bars is None else float(bars[line.state])
@@ -32,7 +32,7 @@ def parts_of(
 
 
 def with_states(page: ReportPage, asked: PageRequest) -> ReportPage:
-    """A page with the numbers of each state and its most probable words, or with a picture."""
+    """Add the numbers of each state and its most probable words to a page, or a picture."""
     said = asked.model.described()
     columns = {column: tuple(values.tolist()) for column, values in said.columns.items()}
     words: dict[str, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""Topics, as pages show them: how far apart, how often together, how much of each period."""
+"""Topics on pages: their distances, correlations and shares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streaming_moments.storage.store.store import MomentStore
 def parts_of(
     store: MomentStore, name: str, model: TopicModel, found: Mapping[int, Sequence[SampleDocument]]
 ) -> tuple[TopicReport, ...]:
-    """The topics, with documents of those that have some."""
+    """Topics, with documents for those that have some."""
     first = {topic: some[0] for topic, some in found.items() if some}
     topics = topics_of(model, vocabulary_of(store, model), first, store.models[name].labels)
     return tuple(replace(one, further=tuple(found.get(one.topic, ())[1:])) for one in topics)
@@ -48,7 +48,7 @@ def with_topics(page: ReportPage, asked: PageRequest) -> ReportPage:
 
 
 def facts_of(name: str, model: TopicModel) -> Facts:
-    """How many, alpha0, and what the spectrum and the pairs say."""
+    """Describe their number, alpha0, the spectrum and the word pairs."""
     facts: Facts = {"model": name, "topics": model.n_topics, "alpha0": model.alpha0}
     facts["captured spectrum"] = round(model.captured, 3)
     if model.implied_alpha0 is not None:
@@ -59,7 +59,7 @@ def facts_of(name: str, model: TopicModel) -> Facts:
 def documents_written(
     folder: str, storage_options: Mapping[str, object] | None
 ) -> tuple[str, dict[int, tuple[SampleDocument, ...]]]:
-    """The model, and the documents of each topic that a transform wrote."""
+    """The model, and the documents of each topic in the output of a transform."""
     from streaming_moments.storage.top_documents import read_top_documents
 
     model, found = read_top_documents(folder, storage_options)
@@ -79,8 +79,8 @@ def sampled(
     model: TopicModel,
     storage_options: Mapping[str, object] | None,
 ) -> dict[int, tuple[SampleDocument, ...]]:
-    """A document of each topic, from some of the shards."""
-    # looked for by nobody who shows none
+    """A document about each topic, from some of the shards."""
+    # imported here because pages without documents need no search
     from streaming_moments.pipelines.reports.samples import sample_documents
 
     found = sample_documents(store, store_for(store, name, model), model, storage_options)
@@ -92,7 +92,7 @@ def periods_of(
 ) -> ShareOverTime:
     """Return shares in the documents of each period, by default the finest; empty without days.
 
-    InvalidInput if segments are of no such period.
+    Raises InvalidInput if segments do not fit such a period.
     """
     counted = store_counting(store, name, model)
     by = by or finest_period(counted)

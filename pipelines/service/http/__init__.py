@@ -1,1 +1,1 @@
-"""HTTP: the calls of the service, what they take and answer, and their server."""
+"""HTTP: the calls of the service, their input and answers, and their server."""

@@ -1,4 +1,4 @@
-"""Admission: who is let in, how many at once, and what is said where there is no room or time."""
+"""Admission: which callers may ask, how many at once, and the answers without room or time."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from streaming_moments.pipelines.service.state_view import OWNER, TOKENS
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, Role
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
-_GRACE = 1.0  # seconds, in which a handler says itself what came too late
-_SOON, _AGAIN, _LATER = 1, 5, 30  # seconds until it is worth to ask again
+_GRACE = 1.0  # seconds, in which a handler itself answers late results
+_SOON, _AGAIN, _LATER = 1, 5, 30  # seconds until another try may succeed
 
 
 @dataclass
 class Door:
-    """Lets in who may come, and as many as there is room for.
+    """Admits calls that have the right role, as many as there is room for.
 
-    within : calls that are worked on
+    within : number of calls in progress
     """
 
     service: Service
@@ -35,7 +35,7 @@ class Door:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Count a call while it is worked on."""
+        """Count a call while it is in progress."""
         self.within += 1
         try:
             yield
@@ -43,20 +43,20 @@ class Door:
             self.within -= 1
 
     def admit(self, request: Request, role: Role, of_people: bool) -> None:
-        """Let a call in that needs a role, and note who asks; browsers send tokens as passwords."""
+        """Check that a caller has a role, and record the caller; browsers send passwords."""
         self.require_room()
         request.state.credential = ""
         request.state.principal = self._admitted(request, role, of_people)
         request.scope["principal"] = request.state.principal.name
 
     async def in_time(self, work: Coroutine[Any, Any, Response], method: str) -> Response:
-        """The answer of a call, which a storage that hangs does not keep from being answered.
+        """Return the answer of a call, or a timeout if the storage hangs.
 
-        What a thread has begun cannot be stopped: until it ends it counts among the calls that
-        are worked on, so that these stay as few as ever.
+        Threads cannot be stopped, so a hanging one counts among the calls in progress until it
+        ends. This bounds their number.
         """
         seconds = self.service.config.limits.seconds.total_seconds()
-        bodies = 2 if method == "POST" else 1  # one is waited for as long as for the answer
+        bodies = 2 if method == "POST" else 1  # the handler has as long as the answer
         task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait([task], timeout=bodies * seconds + _GRACE)
@@ -69,18 +69,18 @@ class Door:
         task.add_done_callback(self._ended)
         raise Problem(
             503,
-            f"there was no answer within {seconds:g} seconds; the storage may be slow or down, "
-            "try it again later, documents under the same Idempotency-Key",
+            f"there was no answer within {seconds:g} seconds, because the storage may be slow "
+            "or down. Try again later; send documents under the same Idempotency-Key",
             retry_after=_LATER,
         )
 
     def _ended(self, task: asyncio.Task[Response]) -> None:
         self.within -= 1
         if not task.cancelled():
-            task.exception()  # nobody else asks for it
+            task.exception()  # no one else asks for its error
 
     def require_room(self) -> None:
-        """Refuse a call while as many are worked on as may be; a Problem 503."""
+        """Raise a Problem 503 while the largest number of calls is in progress."""
         if self.within > self.service.config.limits.requests:
             raise Problem(
                 503, "too many requests at once; try again in a moment", retry_after=_SOON
@@ -90,7 +90,7 @@ class Door:
         view = self.service.view
         tokens = view.tokens
         if TOKENS in view.problems:
-            # nobody is let in by tokens that may have been removed since
+            # no one is admitted with tokens that may have been removed since
             raise Problem(503, "the token file cannot be read; see the log", retry_after=_AGAIN)
         if tokens is None:
             host = request.headers.get("host", "").lower()
@@ -121,15 +121,15 @@ class Door:
 
 
 def require_own_inbox(service: Service) -> None:
-    """Refuse to change an inbox that belongs to another store; a Problem 503."""
+    """Raise a Problem 503 for changes to an inbox of another store."""
     if OWNER in service.view.problems:
         raise Problem(503, "the inbox belongs to another store; see the log")
 
 
 def require_room(service: Service) -> None:
-    """Refuse documents while too many wait, or wait too long.
+    """Refuse documents while too many are pending, or pending for too long.
 
-    A Problem is 429 with the time to retry, and 503 where the inbox belongs to another store.
+    Raises a Problem 429 with the time to retry, or 503 if the inbox belongs to another store.
     """
     require_own_inbox(service)
     limits, backlog = service.config.limits, service.view.backlog
@@ -137,21 +137,21 @@ def require_room(service: Service) -> None:
     if waits >= limits.inbox:
         raise Problem(
             429,
-            f"{waits:,} bytes of documents are pending, of {limits.inbox:,} at most; send again "
-            "later",
+            f"{waits:,} bytes of documents are pending, and at most {limits.inbox:,} may be; "
+            "send again later",
             retry_after=_AGAIN,
         )
     if backlog.age >= limits.inbox_age:
         raise Problem(
             429,
             f"documents have been pending for {backlog.age.total_seconds():.0f} seconds, so "
-            "nothing seems to count them; send again later",
+            "apparently no process counts them; send again later",
             retry_after=_AGAIN,
         )
 
 
 async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
-    """Wait until documents are written; a Problem 503 after `seconds`, before a client gives up.
+    """Wait until documents are written; raise a Problem 503 after `seconds`.
 
     Errors of the writing are raised here.
     """
@@ -159,23 +159,24 @@ async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
     if written.done():
         written.result()
         return
-    written.add_done_callback(asyncio.Future.exception)  # nobody else asks for it
+    written.add_done_callback(asyncio.Future.exception)  # no one else asks for its error
     raise Problem(
         503,
-        f"the storage did not answer in {seconds:g} seconds, and may still store these documents; "
-        "send them again under the same Idempotency-Key, without which they may be counted twice",
+        f"the storage did not answer in {seconds:g} seconds and may still store these "
+        "documents. Send them again under the same Idempotency-Key; without it they may be "
+        "counted twice",
         retry_after=_AGAIN,
     )
 
 
 def bodies_crowded() -> Problem:
-    """What is answered while others send as many bytes as are held at once."""
+    """Return the answer while bodies of other callers use the whole budget."""
     detail = "too many bytes are being sent at once; send again in a moment"
     return Problem(503, detail, retry_after=_SOON)
 
 
 def password_in(credentials: str) -> str:
-    """The password of what a browser sends; empty where it is none.
+    """Return the password that a browser sends; empty without one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The application: ASGI, of the calls, for a server to run; and what answers those that fail."""
+"""The ASGI application of the calls, and the answers of calls that fail."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _HEADERS = (
 
 
 def create_app(service: Service, log: structlog.stdlib.BoundLogger) -> App:
-    """Make the application of a service, which it closes at its end.
+    """Make the application of a service, and close the service at its end.
 
     `log` gets each call and fault, but no text of a document and no token.
     """
@@ -102,13 +102,13 @@ _Listed: TypeAlias = list[tuple[str, str, Mapping[str, Any]]]
 
 @dataclass
 class _Described:
-    """The calls as OpenAPI and as a list, made again when the store takes other documents."""
+    """The calls as OpenAPI and as a list, made again when the documents of the store change."""
 
     tokens: bool
     _made: tuple[Intake, dict[str, Any], _Listed] | None = None
 
     def of(self, intake: Intake) -> tuple[dict[str, Any], _Listed]:
-        """The OpenAPI document and the calls of its page, for the documents of a store."""
+        """Return the OpenAPI document and the calls of its page, for the documents of a store."""
         if self._made is None or self._made[0] is not intake:
             package = version("streaming-moments")
             texts = intake.takes_texts
@@ -118,7 +118,7 @@ class _Described:
 
 
 def by_path() -> dict[str, dict[str, Call]]:
-    """The calls by their address and method."""
+    """The calls by address and method."""
     found: dict[str, dict[str, Call]] = {}
     for call in CALLS:
         found.setdefault(call.path, {})[call.method] = call
@@ -127,13 +127,13 @@ def by_path() -> dict[str, dict[str, Call]]:
 
 @dataclass(frozen=True)
 class _Answers:
-    """What answers each call that the door lets in, and each that fails."""
+    """Return the handlers of the calls, and of errors."""
 
     door: Door
     log: ServiceLog
 
     def endpoint(self, calls: Mapping[str, Call]) -> Callable[[Request], Awaitable[Response]]:
-        """What answers the calls of an address, by their method."""
+        """Return the handler of an address, by method."""
 
         async def answer(request: Request) -> Response:
             call = calls["GET" if request.method == "HEAD" else request.method]
@@ -155,7 +155,7 @@ class _Answers:
         return answer
 
     async def lost(self, request: Request, error: Exception) -> Response:
-        """What answers an address that is not there, or a method that it does not take."""
+        """Return the answer for an unknown address or method."""
         assert isinstance(error, HTTPException)
         what = {404: "there is no such path", 405: "the path does not allow this method"}
         problem = Problem(
@@ -169,7 +169,7 @@ class _Answers:
 
 @dataclass
 class _Logged:
-    """Names each request, adds the headers of all answers, and writes a line of each."""
+    """Names each request, adds the headers of all answers, and logs a line for each."""
 
     app: App
     service: Service
@@ -194,7 +194,7 @@ class _Logged:
             await send(message)
 
         try:
-            # of two lengths proxies before this server may have believed the other one
+            # with two lengths, a proxy before this server may have used the other one
             if {b"content-length", b"transfer-encoding"} <= {key for key, _ in scope["headers"]}:
                 await failed(self.service, _TWO_LENGTHS, scope)(scope, receive, sent)
             else:
@@ -214,7 +214,7 @@ _TWO_LENGTHS = Problem(
 
 
 def failed(service: Service, problem: Problem, scope: Scope) -> Response:
-    """The answer to a call that cannot be done: a page where a browser asks, else JSON."""
+    """Return the answer to a failed call: a page for browsers, otherwise JSON."""
     content = problem.content(scope["request_id"])
     headers = problem.all_headers()
     if not prefers_page(scope):
@@ -236,7 +236,7 @@ def failed(service: Service, problem: Problem, scope: Scope) -> Response:
 
 
 def prefers_page(scope: Scope) -> bool:
-    """Whether the sender accepts HTML, and JSON not more than it.
+    """Whether the client accepts HTML, and prefers it to JSON.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Arrow in bodies: streams of record batches as documents; nothing in them grows as it is read."""
+"""Arrow bodies: streams of record batches as documents, read without growing in memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from streaming_moments.storage.formats.parquet import is_list
 
 STREAM = "application/vnd.apache.arrow.stream"
 _HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3  # fields of the table Message
-_ENDIANNESS, _COMPRESSION = 0, 3  # of the tables Schema and RecordBatch
+_ENDIANNESS, _COMPRESSION = 0, 3  # fields of the tables Schema and RecordBatch
 _SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3  # types of headers
-_EXPERIMENTAL = b"ARROW:experimental_compression"  # of versions 0.15 to 0.17, beside the header
+# fields of versions 0.15 to 0.17, beside the header
+_EXPERIMENTAL = b"ARROW:experimental_compression"
 _CONTINUATION = 0xFFFFFFFF
-_ROWS = 1000  # that are objects at once
+_ROWS = 1000  # rows that are Python objects at once
 _PLAIN = (
     "the columns may be strings, numbers, dates and times, and lists of strings or numbers; send "
     "others as JSON"
@@ -26,12 +27,12 @@ _PLAIN = (
 
 
 def documents_of_stream(content: bytes) -> Iterator[object]:
-    """Yield the documents of an Arrow IPC stream, one a row.
+    """Yield the documents of an Arrow IPC stream, one for each row.
 
-    Compressed and shared buffers and dictionaries are refused in any framing, as a few bytes of
-    them may expand to gigabytes; all else is as large as the request. Each array is checked before
-    it is read. A Problem is 400 for anything but such a stream, 415 for columns of other types or
-    compressed ones.
+    Compressed and shared buffers and dictionaries are refused in any framing, because a few bytes
+    of them may expand to gigabytes. Everything else is as large as the request. Each array is
+    checked before it is read. Raises a Problem 400 for other content, and 415 for other column
+    types or compression.
     """
     try:
         messages = _messages(content)
@@ -42,7 +43,7 @@ def documents_of_stream(content: bytes) -> Iterator[object]:
             batch.validate(full=True)
             if batch.nbytes > len(content):
                 raise Problem(415, f"columns share their buffers; {_PLAIN}", "Content-Type")
-            # a row of a byte is an object of hundreds
+            # a row of one byte becomes an object of hundreds
             for start in range(0, batch.num_rows, _ROWS):
                 for row in batch.slice(start, _ROWS).to_pylist():
                     yield {name: _value(value) for name, value in row.items()}
@@ -78,25 +79,26 @@ def _is_time(kind: pa.DataType) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """A value as JSON says it."""
+    """Return a value as JSON."""
     if isinstance(value, list):
         return [_value(one) for one in value]
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 def _messages(content: bytes) -> Iterator[pa.Buffer]:
-    """Yield the whole messages of a stream: first its schema, and then plain batches only.
+    """Yield the whole messages of a stream: first its schema, then plain batches only.
 
-    A batch is read only once its own metadata name no compression, as reading would decompress it.
-    Each message is returned alone, whatever the framing, so nothing is read unchecked. A Problem is
-    415 for compressed batches, dictionaries and foreign byte order, 400 behind the end. A damaged
-    or truncated stream raises ValueError, IndexError or struct.error.
+    A batch is read only after its own metadata show no compression, because reading would
+    decompress it. Each message is returned alone, whatever the framing, so nothing is read
+    unchecked. Raises a Problem 415 for compressed batches, dictionaries and foreign byte order, and
+    400 for content behind the end. A damaged or truncated stream raises ValueError, IndexError or
+    struct.error.
     """
     at, whole = 0, pa.py_buffer(content)
     while at < len(content):
         (size,) = struct.unpack_from("<I", content, at)
         start = at + 4
-        if size == _CONTINUATION:  # streams of before version 0.15 have none
+        if size == _CONTINUATION:  # streams from before version 0.15 have none
             (size,) = struct.unpack_from("<I", content, start)
             start += 4
         if size == 0:
@@ -118,7 +120,7 @@ def _messages(content: bytes) -> Iterator[pa.Buffer]:
 
 
 def _require_plain(head: bytes, first: bool) -> None:
-    """Refuse a message, by its metadata, of which the body grows as it is read."""
+    """Refuse a message, by its metadata, if its body would grow when it is read."""
     message = _root(head)
     kind, table = _byte(head, message, _HEADER_TYPE), _table(head, message, _HEADER)
     if kind == _DICTIONARY:
@@ -141,7 +143,7 @@ def _root(data: bytes) -> int:
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Where a field of a table of flatbuffers lies; 0 where it has its default."""
+    """Return the position of a field in a table of flatbuffers; 0 if it has its default."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     length = struct.unpack_from("<H", data, vtable)[0]
     at = 4 + 2 * number

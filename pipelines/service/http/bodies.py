@@ -1,4 +1,4 @@
-"""Bodies: what is sent, read within limits of bytes and of time, and the documents in it."""
+"""Bodies of requests, read within limits of bytes and time, and the documents in them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streaming_moments.storage.inbox.records import Unreadable
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
-_GZIP = 31  # window bits: a header of gzip
+_GZIP = 31  # window bits for a gzip header
 _NAME_ENDS = re.compile(rb'"[ \t\n\r]*:')
 _SHOWN = 60
 
@@ -34,10 +34,9 @@ async def read_body(
 ) -> bytes:
     """Read and decompress the body of a request, of at most `most` bytes in either form.
 
-    All of it must arrive within `seconds`. `headers` have lower-case names. It takes its length
-    from `budget`; the caller gives it back. A Problem is 413 above the limit, 415 of another
-    encoding, 400 of damaged gzip, 408 of a body that is too slow, and 503 where the budget is used
-    up.
+    The whole body must arrive within `seconds`. `headers` have lower-case names. Reserves its
+    length in `budget`; the caller releases it. Raises a Problem 413 above the limit, 415 for
+    another encoding, 400 for damaged gzip, 408 for a slow body, and 503 if the budget is used up.
     """
     encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
@@ -77,9 +76,9 @@ async def read_body(
 def documents_in(content: bytes, content_type: str, most: int) -> Iterator[object]:
     """Yield the documents of a body as JSON values, at most `most`.
 
-    `content_type` is `application/json` of an array, `application/x-ndjson` of an object a line, or
-    `application/vnd.apache.arrow.stream` of rows. A Problem is 415 of another type, 400 of invalid
-    JSON, and 413 of more documents.
+    `content_type` is `application/json` for an array, `application/x-ndjson` for an object in each
+    line, or `application/vnd.apache.arrow.stream` for rows. Raises a Problem 415 for another type,
+    400 for invalid JSON, and 413 for more documents.
 
     Examples
     --------
@@ -109,9 +108,9 @@ def documents_in(content: bytes, content_type: str, most: int) -> Iterator[objec
 
 
 def json_in(content: bytes, most: int) -> object:
-    """Parse a JSON body of at most so many documents or texts.
+    """Parse a JSON body with a bounded number of documents or texts.
 
-    A Problem is 400 of invalid JSON, and 413 if more values are nested than documents have.
+    Raises a Problem 400 for invalid JSON, and 413 for more nested values than documents have.
     """
     found = _several_in(content, most)
     if isinstance(found, Unreadable):
@@ -120,7 +119,7 @@ def json_in(content: bytes, most: int) -> object:
 
 
 def _several_in(content: bytes, most: int) -> object:
-    """As `json_in`; an object of a list that names something twice is `Unreadable`."""
+    """As `json_in`; an object of a list with a repeated name becomes `Unreadable`."""
     _require_flat(content, most)
     try:
         found: object = from_json(content, allow_inf_nan=False)
@@ -130,14 +129,14 @@ def _several_in(content: bytes, most: int) -> object:
 
 
 def _named_once(found: object, content: bytes) -> object:
-    """What was parsed; in place of objects in which a name is there twice, why they are none.
+    """Return what was parsed, with the reason in place of objects with a repeated name.
 
-    Parsers keep one of the two values, and not all the same one: whoever sent it would not know
-    which was counted.
+    Parsers use one of the two values, and not all the same one, so the client would not know which
+    one counts.
     """
     several = found if isinstance(found, list) else [found]
     pairs = sum(len(one) for one in several if isinstance(one, dict))
-    # at least as many as there are names: texts may hold some more
+    # an upper bound of the names, because texts may contain colons
     if len(_NAME_ENDS.findall(content)) == pairs:
         return found
     checked = json.loads(
@@ -166,7 +165,7 @@ def _pairs_named_once(pairs: list[tuple[str, object]]) -> Unreadable | None:
 
 
 def _require_flat(content: bytes, most: int) -> None:
-    """Refuse what has so many lists and objects that it would be many times larger in memory."""
+    """Refuse a body with so many lists and objects that it would be far larger in memory."""
     allowed = max(NESTED * most, HARMLESS)
     if content.count(b"[") + content.count(b"{") <= allowed:
         return
@@ -198,7 +197,7 @@ def _plain() -> Callable[[bytes], bytes]:
 
 
 def _gunzip(most: int) -> Callable[[bytes], bytes]:
-    """Decompresses what comes; an empty chunk says that it has ended."""
+    """Decompress chunks; an empty chunk marks the end."""
     inflating = zlib.decompressobj(_GZIP)
     came = 0
 

@@ -1,4 +1,4 @@
-"""Changing: what pages let an admin do to the store, each by a form of this service's own."""
+"""Changes of the store that pages offer to an admin, each by a form of this service."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
     from streaming_moments.pipelines.service.service import Service
 
-_PATIENCE = timedelta(seconds=5)  # to wait for a turn that counts
-_SHARDS = 50  # shown
+_PATIENCE = timedelta(seconds=5)  # seconds to wait for a cycle that counts
+_SHARDS = 50  # shown items
 
 
 @dataclass(frozen=True)
 class Return:
-    """What a rollback changes.
+    """Changes by a rollback.
 
-    version, head : the version to go back to, and the latest
-    apart : from the latest version to that one
-    models : those that did not exist then
-    tags : the model of a tag now and then; None for none
+    version, head : the target version and the latest one
+    apart : difference from the latest version to the target
+    models : models that did not exist then
+    tags : the model of a tag now and then; None without a model
     """
 
     version: int
@@ -47,10 +47,10 @@ class Return:
 
 
 async def return_asked(service: Service, request: Request) -> Response:
-    """What a rollback to a version would change, to be confirmed."""
+    """Return what a rollback to a version would change, for confirmation."""
     store, version = service.view.store, _kept_version(service, request)
     if version == store.version:
-        raise Problem(409, f"version {version} is the latest; there is nothing to go back to")
+        raise Problem(409, f"version {version} is the latest; there is nothing to roll back")
     found = await run_in_threadpool(_return_to, store, version)
     path = request.url.path
     values = {"found": found, "shown": _SHARDS, "path": path}
@@ -60,7 +60,7 @@ async def return_asked(service: Service, request: Request) -> Response:
 
 
 async def returned(service: Service, request: Request) -> Response:
-    """Make the store what it was at a version, as `streaming-moments rollback` does."""
+    """Roll the store back to a version, as `streaming-moments rollback` does."""
     form = await own_form(service, request)
     version, said = _kept_version(service, request), form.get("head", "")
     by = f" by {principal(request).name}" if principal(request).name else ""
@@ -69,8 +69,8 @@ async def returned(service: Service, request: Request) -> Response:
         if said != str(store.version):
             raise Problem(
                 409,
-                f"the store has version {store.version}, and what was confirmed was of "
-                f"{said[:20]!r}; look at it again",
+                f"the store has version {store.version}, but version {said[:20]!r} was "
+                "confirmed; look at the page again",
                 "head",
             )
         return rollback(store, version, f"rollback to version {version}{by}")
@@ -79,7 +79,7 @@ async def returned(service: Service, request: Request) -> Response:
 
 
 async def labelled(service: Service, request: Request) -> Response:
-    """Let a topic, state or cluster be called by a text, as `streaming-moments label` does."""
+    """Name a topic, state or cluster, as `streaming-moments label` does."""
     form = await own_form(service, request)
     topic, published = named_number(request, "topic"), service.view.published
     if published is None:
@@ -95,7 +95,7 @@ async def labelled(service: Service, request: Request) -> Response:
 async def _changed(
     service: Service, change: Callable[[MomentStore], MomentStore], then: str
 ) -> Response:
-    """Change the latest version under the lock, and lead to a page that shows it."""
+    """Change the latest version under the lock, and redirect to a page that shows it."""
     config = service.config
 
     def done() -> None:
@@ -111,7 +111,7 @@ async def _changed(
 def _kept_version(service: Service, request: Request) -> int:
     store, version = service.view.store, named_number(request, "version")
     if not store.commit.keeps(version):
-        raise Problem(404, f"the store keeps no version {version}", "version")
+        raise Problem(404, f"the store has no version {version}", "version")
     return version
 
 

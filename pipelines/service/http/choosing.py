@@ -1,4 +1,4 @@
-"""Choosing: how good the models of several numbers of topics are, as it was last compared."""
+"""The page that compares models of several numbers of topics, by the last comparison."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Seen:
 
 
 async def choice_of_k(service: Service, request: Request) -> Response:
-    """What was compared last, by a night or because it was asked for."""
+    """Return the last comparison, by a night or on request."""
     view = service.view
 
     def looked() -> _Seen:
@@ -84,7 +84,7 @@ async def choice_of_k(service: Service, request: Request) -> Response:
 
 
 async def selection_asked(service: Service, request: Request) -> Response:
-    """Let what accumulates compare numbers of topics; asked again meanwhile, it does so once."""
+    """Request a comparison from the accumulator; a second request meanwhile changes nothing."""
     await own_form(service, request)
     version = service.view.store.version
     await run_in_threadpool(ask_selection, service.current.inbox, version)
@@ -92,8 +92,8 @@ async def selection_asked(service: Service, request: Request) -> Response:
 
 
 def _of_nights(service: Service) -> Compared | None:
-    """What the latest night found that compared several."""
-    # a server that runs no nights need not know what they do
+    """Return the comparison of the latest night that compared several numbers."""
+    # a server without nights need not import their modules
     from streaming_moments.pipelines.nightly.comparisons import latest_comparison
 
     reports = night_reports(service)

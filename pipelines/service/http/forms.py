@@ -1,4 +1,4 @@
-"""Forms: what pages send, and whether it was this service's page that sent it."""
+"""Forms of pages, and the check that a page of this service sent them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _FROM = "the form was sent from another site; send it from the page itself"
 async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) -> dict[str, str]:
     """Read the fields of a form, the first of each name.
 
-    A Problem is 415 of another content type, 413 of more bytes, 408 of a form that is too slow, and
-    422 of an invalid one.
+    Raises a Problem 415 for another content type, 413 for more bytes, 408 for a slow form, and 422
+    for an invalid one.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM:
@@ -47,10 +47,10 @@ async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) 
 
 
 def form_token(service: Service, request: Request, path: str) -> str:
-    """What a form that is sent to a path has to say: known to whoever was shown the page alone.
+    """Return the token of a form for a path, which only users of the page get.
 
-    Of the credential with which the page was asked for, so that any instance knows it; where there
-    are no tokens, of a secret of this process.
+    It is made from the credential of the request for the page, so every instance accepts it.
+    Without tokens it is made from a secret of this process.
     """
     secret = request.state.credential.encode() or service.secret
     told = f"form\n{principal(request).name}\n{path}"
@@ -58,11 +58,10 @@ def form_token(service: Service, request: Request, path: str) -> str:
 
 
 async def own_form(service: Service, request: Request) -> Mapping[str, str]:
-    """Read the fields of a form that changes the store; a Problem 403 if it is of another site.
+    """Read the fields of a form that changes the store; a Problem 403 if it is from another site.
 
-    A browser sends a password with any request that any page makes. So its headers must say that
-    the form is of this site, and the form must hold the token that a page of this service put into
-    it.
+    A browser sends a password with a request from any page. So its headers must name this site, and
+    the form must contain the token that a page of this service put into it.
     """
     _require_same_site(request)
     form = await read_form(service, request)
@@ -75,13 +74,13 @@ async def own_form(service: Service, request: Request) -> Mapping[str, str]:
 
 
 def _require_same_site(request: Request) -> None:
-    """By what a browser says of where a request comes from, which no page can set."""
+    """Whether the headers of a browser, which pages cannot set, name this site."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         if site != "same-origin":
             raise Problem(403, _FROM, "Sec-Fetch-Site")
         return
-    # browsers say the first to hosts with TLS alone
+    # browsers send the first header only to hosts with TLS
     origin = urlsplit(request.headers.get("origin", ""))
     if not origin.netloc or origin.netloc.lower() != request.headers.get("host", "").lower():
         raise Problem(403, _FROM, "Origin")

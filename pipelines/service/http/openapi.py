@@ -1,4 +1,4 @@
-"""OpenAPI: the calls as a document for machines, and as a page for people."""
+"""OpenAPI: the calls as a document for programs, and as a page for people."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def openapi_document(
 
     shape : fields of a document of this store
     tokens : whether tokens are required
-    version : of the package
+    version : version of the package
     texts : whether documents are texts
     """
     if not texts:
@@ -155,20 +155,20 @@ def _document(shape: RecordShape) -> dict[str, Any]:
 
 
 def _of_documents(call: Call) -> Call:
-    """A call as it is of a store whose documents are no texts."""
+    """Adapt a call to a store whose documents are not texts."""
     if call.takes is not TextsToRead:
         return call
     return replace(call, takes=DocumentsToRead, gives=DocumentsRead)
 
 
 def _described(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema with the first line of its docstring."""
+    """Return a schema with the first line of its docstring."""
     told = str(schema.get("description", "")).strip().splitlines()
     return {**schema, "description": told[0]} if told else schema
 
 
 def calls_of(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Method, path and operation of each call of a document."""
+    """Yield method, path and operation of each call of a document."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation

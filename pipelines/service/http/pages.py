@@ -1,4 +1,4 @@
-"""Pages: what people see of a store in a browser; they load nothing from elsewhere."""
+"""Pages for people who look at a store in a browser; they load nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ _LINKS = (
     ("Try it", "/try"),
     ("API", "/docs"),
 )
-_LONGEST = 100_000  # characters of a text that is tried
-_SHOWN = 50  # versions, and shards
+_LONGEST = 100_000  # characters of a text to try
+_SHOWN = 50  # versions and shards
 _RUNS = 10  # nights
 _GOOD = ("published", "nothing new")
 _WORDS = 8
@@ -58,10 +58,10 @@ _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 @dataclass(frozen=True)
 class Spoken:
-    """A topic of a text that was tried.
+    """Topic of a text to try.
 
     name : its label, or two of its words
-    share : of the text
+    share : share of the text
     words : words of the text with most evidence for it
     """
 
@@ -72,7 +72,7 @@ class Spoken:
 
 
 async def topics(service: Service, request: Request) -> Response:
-    """The topics of the model that answers, and all that is known of them."""
+    """Page of the topics of the answering model."""
     view = service.view
     published = view.published
     if published is None:
@@ -82,13 +82,13 @@ async def topics(service: Service, request: Request) -> Response:
 
 
 async def versions(service: Service, request: Request) -> Response:
-    """The commits, and what differs between two of them."""
+    """Page of the commits, and of the difference between two of them."""
     store = service.view.store
     before = number(request, "before", max(1, store.version), LARGEST)
     after = number(request, "after", max(1, store.version), LARGEST)
     for name, one in (("before", before), ("after", after)):
         if name in request.query_params and not store.commit.keeps(one):
-            raise Problem(404, f"the store keeps no version {one}", name)
+            raise Problem(404, f"the store has no version {one}", name)
 
     def found() -> tuple[Sequence[LogLine], Any]:
         lines = log_lines(store, max(0, store.version - _SHOWN + 1))
@@ -103,7 +103,7 @@ async def versions(service: Service, request: Request) -> Response:
 
 
 async def health(service: Service, request: Request) -> Response:
-    """The store in numbers, what waits, and what is wrong."""
+    """Page of the store in numbers, pending documents and problems."""
     view = service.view
 
     def found() -> dict[str, Any]:
@@ -131,18 +131,18 @@ async def health(service: Service, request: Request) -> Response:
 
 
 def night_reports(service: Service) -> tuple[Folder, str] | None:
-    """Where nights leave their reports, and the store as these name it; None without nights."""
+    """Folder of the reports of nights, and the store by its name there; None without nights."""
     try:
         night = night_of(service.config)
     except InvalidInput:
-        return None  # its file is where it runs
+        return None  # its file is on the machine that runs it
     if night is None:
         return None
     return Folder.at(night.output, night.storage_options or None), night.store
 
 
 def _runs(service: Service) -> Sequence[Night]:
-    # a server that runs no nights need not know what they do
+    # a server without nights need not import their modules
     from streaming_moments.pipelines.nightly.history import read_history
 
     reports = night_reports(service)
@@ -150,7 +150,7 @@ def _runs(service: Service) -> Sequence[Night]:
 
 
 def _outside_since(service: Service, view: View) -> float | None:
-    """Share outside the vocabulary of what was counted since the model that answers was fitted."""
+    """Share outside the vocabulary of documents counted since the fit of the answering model."""
     store, published = view.store, view.published
     if published is None:
         return None
@@ -171,7 +171,7 @@ def _outside_since(service: Service, view: View) -> float | None:
 
 
 async def asked(service: Service, request: Request) -> Response:
-    """Where a text may be pasted, if the model says topics of texts."""
+    """Page to paste a text, if the model has topics of texts."""
     published = service.view.published
     takes = published is not None and published.index is not None
     told = {"text": "", "found": None, "spoken": (), "takes": takes}
@@ -179,7 +179,7 @@ async def asked(service: Service, request: Request) -> Response:
 
 
 async def tried(service: Service, request: Request) -> Response:
-    """The topics of a text that was pasted, and the words that spoke for them."""
+    """Page of the topics of a pasted text, with the words that indicate them."""
     view = service.view
     if view.published is None:
         raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
@@ -215,11 +215,11 @@ def _spoken(view: View, text: str) -> tuple[Any, tuple[Spoken, ...]]:
 
 
 def report_of(service: Service, view: View, published: Published) -> ReportPage:
-    """All that is shown of a model without documents, made once for a version."""
+    """Everything shown of a model without documents, made once for each version."""
 
     def made() -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
-        # shards, and advice to who runs the store, are on the page of its health
+        # shards and advice for operators are on the page of its health
         stale = stale_line(staleness(view.store, published.name))
         return replace(report, each=EACH, reasons=(stale,) if stale else (), ledger=())
 
@@ -230,7 +230,7 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
 
 
 def links_of(view: View) -> tuple[tuple[str, str], ...]:
-    """The pages, with what the model has for topics."""
+    """Links to the pages, with the names of the parts of the model."""
     model = None if view.published is None else view.published.model
     what = "topic" if model is None else shown_of(model).what
     return (
@@ -242,7 +242,7 @@ def links_of(view: View) -> tuple[tuple[str, str], ...]:
 
 
 async def docs(service: Service, request: Request) -> Response:
-    """The calls, for people."""
+    """Page of the calls, for people."""
     told = {"links": links_of(service.view), "at": request.url.path, "title": "API"}
     document, calls = request.app.state.described.of(service.current.intake)
     return html(rendered("calls.html", document=document, calls=calls, **told))
@@ -251,14 +251,14 @@ async def docs(service: Service, request: Request) -> Response:
 def page(
     service: Service, request: Request, template: str, title: str, **values: object
 ) -> Response:
-    """A page of one of the templates."""
+    """Fill a page of one of the templates."""
     told = {"links": links_of(service.view), "at": request.url.path, "title": title}
     admin = principal(request).role >= Role.ADMIN
     return html(rendered(template, **told, admin=admin, **values))
 
 
 def html(text: str) -> Response:
-    """A page, of which the browser runs its own scripts alone: those of their very bytes."""
+    """Answer with a page that lets the browser run only its own scripts, by their hashes."""
     hashes = [
         base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         for script in _SCRIPT.findall(text)
@@ -268,6 +268,6 @@ def html(text: str) -> Response:
         f"default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
-    # of a form browsers tell this place alone where it comes from
+    # browsers name the origin of a form only to this server
     headers = {"Content-Security-Policy": policy, "Referrer-Policy": "same-origin"}
     return Response(text, headers=headers, media_type="text/html")

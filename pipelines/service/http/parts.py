@@ -1,4 +1,4 @@
-"""Parts: a page of each topic, state, cluster or factor, and their shares over time."""
+"""Pages of each topic, state, cluster or factor, and of their shares over time."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _BETWEEN = "Distance: between the means, in the unit of the rows."
 
 @dataclass(frozen=True)
 class Near:
-    """A topic, or cluster, and its distance from another.
+    """A topic or cluster at a distance from another.
 
-    share : of it in the corpus
-    correlation : with the other, over documents; None where it is unknown
+    share : its share of the corpus
+    correlation : correlation with the other over documents; None if unknown
     """
 
     number: int
@@ -57,7 +57,7 @@ class Near:
 
 
 async def part(service: Service, request: Request) -> Response:
-    """A topic, state, cluster or factor, and all that is known of it."""
+    """Page of a topic, state, cluster or factor."""
     number, view = named_number(request, "topic"), service.view
     published = _published(view)
 
@@ -95,7 +95,7 @@ async def part(service: Service, request: Request) -> Response:
 
 
 async def over_time(service: Service, request: Request) -> Response:
-    """Shares of the topics over time, from the statistics alone."""
+    """Page of the shares of topics over time, from the statistics alone."""
     view = service.view
     published = _published(view)
     by: Any = choice(request, "by", PERIODS) if "by" in request.query_params else None
@@ -147,10 +147,10 @@ def _published(view: View) -> Published:
 
 @dataclass(frozen=True)
 class _Known:
-    """The parts of a model with documents or rows, why there are none, and distances between them.
+    """Parts of a model with documents or rows, the reason if these are missing, and distances.
 
-    `measured` says in which unit; it is empty of parts that are not found again in later models.
-    `words` are those of states by view, with their probabilities.
+    `measured` is the unit of distances, or empty if parts are not matched between models. `words`
+    are those of states by view, with their probabilities.
     """
 
     parts: Sequence[TopicReport]
@@ -166,8 +166,8 @@ def _known(service: Service, view: View, published: Published) -> _Known:
     forgotten = pages.get_or_create(
         ("forgotten", store.version, name), lambda: forgotten_since(store, name)
     )
-    # of the shards they are good until something is forgotten, however much is counted meanwhile
-    # and what is forgotten goes with it, whatever else was forgotten before
+    # documents of the shards stay valid until something is forgotten, whatever is counted
+    # meanwhile; forgotten ones are removed alone
     when = reference.id if folder is None and not forgotten else store.version
     found, note = pages.get_or_create(
         ("documents", when, forgotten), lambda: _found(service, view, published)
@@ -183,7 +183,7 @@ def _known(service: Service, view: View, published: Published) -> _Known:
 
 
 def _found(service: Service, view: View, published: Published) -> tuple[Mapping[int, Any], str]:
-    """Documents, or rows, by number, and why there are none."""
+    """Documents or rows by number, with the reason if these are missing."""
     config = service.config
     storage_options = config.storage_options or None
     try:
@@ -195,7 +195,7 @@ def _found(service: Service, view: View, published: Published) -> tuple[Mapping[
             config.documents,
             storage_options,
         )
-        if config.documents is None:  # they are read from what is counted now
+        if config.documents is None:  # they come from the shards that are counted now
             return found, ""
         kept, gone = still_counted(view.store, published.name, found, storage_options)
         return kept, _LEFT_OUT if gone else ""
@@ -214,7 +214,7 @@ def _words_of(line: StateLine) -> dict[str, list[tuple[str, float]]]:
 
 
 def _apart(model: Any) -> tuple[list[list[float]], str]:
-    """Distances between parts that are found again in later models, and their unit."""
+    """Distances between parts that are matched between models, with their unit."""
     states = states_of(model)
     if states is None:
         return [], ""
@@ -232,7 +232,7 @@ def _documents(part: TopicReport | None) -> tuple[Any, ...]:
 
 
 def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[str, str]:
-    """Numbers of a part by name, as people read them."""
+    """Numbers of a part by name, for people."""
     if part is None or not report.topics:
         return {name: _short(values[number]) for name, values in report.states.items()}
     facts = {"share": f"{part.weight:.1%}"}
@@ -249,7 +249,7 @@ def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[st
 
 
 def _missing(view: View, published: Published) -> dict[str, str]:
-    """Why there are no error bars, where there could be."""
+    """Reason for missing error bars, if the model could have them."""
     said = no_bars(published.model, view.store.halves)
     return {"error bar": said.removeprefix("no error bars: ")} if said else {}
 
@@ -259,7 +259,7 @@ def _short(value: float) -> str:
 
 
 def _near(known: _Known, names: Mapping[int, str], report: ReportPage, number: int) -> list[Near]:
-    """The others, the nearest first."""
+    """Other parts, the nearest first."""
     if not known.distances:
         return []
     together = report.correlations[number] if report.correlations else None
@@ -278,15 +278,15 @@ def _near(known: _Known, names: Mapping[int, str], report: ReportPage, number: i
 
 
 def _periods(service: Service, view: View, published: Published, by: Period) -> ShareOverTime:
-    """Return shares by days, weeks or months; InvalidInput if too many, or of other periods."""
+    """Return shares by day, week or month; InvalidInput for too many or other periods."""
     store, periods = view.store, shown_of(published.model).periods
     assert periods is not None
     days = [part.dates for part in store.commit.segments if part.dates is not None]
     number = len({one.period(by) for one in days})
     if number > _MOST_PERIODS:
         raise InvalidInput(
-            f"there are documents of {number:,} {by}s, and a page shows {_MOST_PERIODS} at most; "
-            "ask for longer periods, or for all of them by GET /v1/shares"
+            f"there are documents of {number:,} {by}s, and a page shows at most "
+            f"{_MOST_PERIODS}; ask for longer periods, or get all with GET /v1/shares"
         )
     found: ShareOverTime = service.pages.get_or_create(
         ("periods", store.version, published.name, by),

@@ -1,4 +1,4 @@
-"""Problems: what is answered where a call cannot be done, as RFC 9457 says it."""
+"""Problems: answers of calls that fail, by RFC 9457."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming_moments.storage.inbox.idempotency import KeyReused
 from streaming_moments.storage.inbox.records import RecordRefused
 
 CONTENT_TYPE = "application/problem+json"
-_LONGEST = 1000  # characters of what is told
+_LONGEST = 1000  # shown characters of a message
 _AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds
 
 
@@ -22,12 +22,12 @@ _AGAIN_SOON, _AGAIN_LATER = 1, 30  # seconds
 class Status:
     """A status of HTTP other than success.
 
-    title : what it means in general; what is wrong with one call, and what to do, is its `detail`,
-        of each 429 in `admission`
-    by : the calls that may answer it, beside those that name it in `routes`: "all", those that
-        need "tokens", or those that take "bodies"
-    unread : whether the body may not have been read; what comes of it still is not waited for
-    again : whether it may say after how many seconds to try again
+    title : general meaning; `detail` has the error of one call and the remedy, for 429 in
+        `admission`
+    by : calls that may answer it, besides those that name it in `routes`: "all", calls that need
+        "tokens", or calls with "bodies"
+    unread : whether the body may be unread, so that the connection closes
+    again : whether it may name the seconds until another try
     """
 
     title: str
@@ -55,22 +55,22 @@ STATUSES: Mapping[int, Status] = {
 }
 
 
-@dataclass(eq=False)  # not frozen: who passes it on sets where it came from
+@dataclass(eq=False)  # not frozen, because raising it sets its traceback
 class Problem(Exception):
-    """What is answered in place of an answer.
+    """Error answer of a call.
 
     Parameters
     ----------
     status : int
-        Of HTTP.
+        Status code of HTTP.
     detail : str
-        What is wrong with this call, and what to do.
+        Error of this call, and the remedy.
     field : str
-        Name of the field, parameter or header that is meant.
+        Name of the affected field, parameter or header.
     place : int, optional
-        Of the document in the body, from 0 on.
+        Position of the document in the body, from 0.
     retry_after : int, optional
-        Seconds.
+        Seconds until another try.
     headers : mapping, optional
         Further headers.
     """
@@ -83,7 +83,7 @@ class Problem(Exception):
     headers: Mapping[str, str] | None = None
 
     def content(self, request_id: str) -> dict[str, Any]:
-        """As JSON."""
+        """Return the problem as JSON."""
         told = printable(without_secrets(self.detail))[:_LONGEST]
         content: dict[str, Any] = {"type": "about:blank", "title": STATUSES[self.status].title}
         content |= {"status": self.status, "detail": told, "request_id": request_id}
@@ -94,14 +94,14 @@ class Problem(Exception):
         return content
 
     def all_headers(self) -> dict[str, str]:
-        """Headers beside those of every answer."""
+        """Headers in addition to those of every answer."""
         told = {"Content-Type": CONTENT_TYPE, **(self.headers or {})}
         told |= {"Connection": "close"} if STATUSES[self.status].unread else {}
         return told if self.retry_after is None else {**told, "Retry-After": str(self.retry_after)}
 
 
 def problem_of(error: Exception) -> Problem:
-    """What is answered where an error ended a call; of a fault nothing inside is told.
+    """Return the answer for an error; that for a fault reveals nothing internal.
 
     Examples
     --------
@@ -123,9 +123,9 @@ def problem_of(error: Exception) -> Problem:
     if lacks_space(error):
         return Problem(
             507,
-            "the storage has no space left; nothing is acknowledged, send it again later",
+            "the storage has no space left, and nothing is acknowledged; send it again later",
             retry_after=_AGAIN_LATER,
         )
     if isinstance(error, StreamingMomentsError):
         return Problem(503, str(error), retry_after=_AGAIN_SOON)
-    return Problem(500, "the service has failed at this; its log says why, by the request id")
+    return Problem(500, "the service failed; its log has the reason under the request id")

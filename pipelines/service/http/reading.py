@@ -1,4 +1,4 @@
-"""Reading: what is asked of the store and its models."""
+"""Calls that read the store and its models."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ from streaming_moments.storage.store.store import MomentStore
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
 
-_SILENT, _SILENT_LOOKS = 60.0, 10  # seconds, and looks at the store, without an answer of it
+_SILENT, _SILENT_LOOKS = 60.0, 10  # seconds, and checks of the store without an answer
 
 
 async def transform(service: Service, request: Request) -> Response:
-    """Topics of texts, or what the published model says of other documents."""
+    """Answer with topics of texts, or with results of the published model for other documents."""
     published = service.view.published
     if published is None:
         raise Problem(404, "the store has no model yet; fit one by `streaming-moments refit`")
@@ -86,14 +86,14 @@ async def transform(service: Service, request: Request) -> Response:
 
 
 def _known(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Fields of an answer, without those of which nothing is known."""
+    """Return the fields of an answer without unknown ones."""
     return {name: value for name, value in fields if value is not None}
 
 
 def documents_asked(content: object, most: int) -> list[object]:
     """Return the documents of a body such as {"documents": [{...}]}.
 
-    A Problem is 422 of another body, and 413 of too many documents.
+    Raises a Problem 422 for another body, and 413 for too many documents.
     """
     keys = set(DocumentsToRead.__dataclass_fields__)
     if not isinstance(content, dict) or set(content) != keys:
@@ -113,7 +113,7 @@ def documents_asked(content: object, most: int) -> list[object]:
 def texts_in(content: object, most: int, text_bytes: int) -> list[str]:
     """Return the texts of a body such as {"texts": ["..."]}.
 
-    A Problem is 422 of another body, and 413 of too many or too long texts.
+    Raises a Problem 422 for another body, and 413 for too many or too long texts.
     """
     keys = set(TextsToRead.__dataclass_fields__)
     if not isinstance(content, dict) or set(content) != keys:
@@ -134,7 +134,7 @@ def texts_in(content: object, most: int, text_bytes: int) -> list[str]:
 
 
 async def topics(service: Service, request: Request) -> Response:
-    """Topics of a model."""
+    """Answer with the topics of a model."""
     words = number(request, "words", 10, 1000)
     store, name = service.view.store, called(service, request)
 
@@ -148,7 +148,7 @@ async def topics(service: Service, request: Request) -> Response:
 
 
 async def models(service: Service, request: Request) -> Response:
-    """Models of the store."""
+    """Answer with the models of the store."""
     view = service.view
     listed = tuple(
         {"name": name, "version": one.version} for name, one in view.store.models.items()
@@ -158,7 +158,7 @@ async def models(service: Service, request: Request) -> Response:
 
 
 async def status(service: Service, request: Request) -> Response:
-    """The store in numbers."""
+    """Answer with the store in numbers."""
     view = service.view
 
     told = await run_in_threadpool(facts_of, view.store)
@@ -169,12 +169,12 @@ async def status(service: Service, request: Request) -> Response:
 
 
 def facts_of(store: MomentStore) -> dict[str, Any]:
-    """The store in numbers, as JSON."""
+    """Return the store in numbers as JSON."""
     return status_as_json(status_of_any(store))
 
 
 async def versions(service: Service, request: Request) -> Response:
-    """Commits of the store."""
+    """Answer with the commits of the store."""
     limit = number(request, "limit", 50, 1000)
     store = service.view.store
 
@@ -186,7 +186,7 @@ async def versions(service: Service, request: Request) -> Response:
 
 
 async def shares(service: Service, request: Request) -> Response:
-    """Shares of topics over time."""
+    """Answer with shares of topics over time."""
     by = choice(request, "by", PERIODS)
     store, name = service.view.store, called(service, request)
 
@@ -202,26 +202,26 @@ async def shares(service: Service, request: Request) -> Response:
 
 
 async def metrics(service: Service, request: Request) -> Response:
-    """Metrics for Prometheus."""
+    """Answer with metrics for Prometheus."""
     silence = None if service.silence is None else service.silence()
     text = await run_in_threadpool(service.gauges.text, service.view, silence)
     return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
 
 async def alive(service: Service, request: Request) -> Response:
-    """That the process lives."""
+    """Answer that the process lives."""
     return json_answer({"alive": True})
 
 
 async def ready(service: Service, request: Request) -> Response:
-    """Whether it can do what it is for."""
+    """Answer whether the service can work."""
     view = service.view
     problems = view.problems
     store, model = "store" not in problems, view.published is not None
-    # of a new store documents are taken until there is one
+    # a new store without a model accepts documents
     wanted = answering(view.store, service.config.tag) is not None
     inbox = not {"inbox", "seals", "owner"} & problems.keys()
-    # what is wrong may name URLs, and is told to those who may ask for the status
+    # problems may contain URLs, so only callers who may ask for the status see them
     told = sorted(problems)
     refresh = service.config.refresh.total_seconds()
     silent = service.current.silence > max(_SILENT, _SILENT_LOOKS * refresh)
@@ -235,7 +235,7 @@ async def ready(service: Service, request: Request) -> Response:
 
 
 async def described(service: Service, request: Request) -> Response:
-    """The OpenAPI document."""
+    """Answer with the OpenAPI document."""
     return json_answer(request.app.state.described.of(service.current.intake)[0])
 
 

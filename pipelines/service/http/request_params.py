@@ -16,17 +16,17 @@ from streaming_moments.pipelines.service.tokens import Principal
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 _SHOWN = 40
-LARGEST = (1 << 53) - 1  # whole number of JSON that all readers know
+LARGEST = (1 << 53) - 1  # largest whole number of JSON that every parser reads exactly
 
 
 def principal(request: Request) -> Principal:
-    """Who asks."""
+    """Return the caller."""
     found: Principal = request.state.principal
     return found
 
 
 async def body_of(service: Service, request: Request) -> bytes:
-    """Read the body within the limits of the service; the caller gives its bytes back."""
+    """Read the body within the limits of the service; the caller releases its bytes."""
     limits = service.config.limits
     return await read_body(
         request.stream(),
@@ -73,6 +73,6 @@ def choice(request: Request, name: str, choices: tuple[str, ...]) -> str:
 def json_answer(
     content: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """An answer of JSON; numbers that it lacks are null."""
+    """Answer with JSON; numbers that it lacks become null."""
     body = to_json(content, inf_nan_mode="null")
     return Response(body, status, headers, media_type=JSON)

@@ -1,4 +1,4 @@
-"""Calls: every address of the service, who may ask it, what it takes and gives."""
+"""Calls: every address of the service, its role, input and answers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Parameter:
 RECEIPT = Parameter(
     "receipt",
     "path",
-    "as it was answered",
+    "as in the answer that named it",
     {"type": "string", "pattern": RECEIPT_FORM},
 )
 _TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
@@ -82,7 +82,7 @@ KEY = Parameter(
 SKIP_BAD = Parameter(
     "skip_bad",
     "query",
-    "leave out documents that are refused, and list them, in place of refusing all",
+    "leave out bad documents and list them, instead of refusing all",
     {"type": "boolean", "default": False},
 )
 WORDS = Parameter(
@@ -92,7 +92,10 @@ WORDS = Parameter(
     {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10},
 )
 MODEL = Parameter(
-    "model", "query", "name or tag of a model; by default that which answers", {"type": "string"}
+    "model",
+    "query",
+    "name or tag of a model; by default the model that answers",
+    {"type": "string"},
 )
 BY = Parameter(
     "by",
@@ -111,7 +114,7 @@ VERSION = {"type": "integer", "minimum": 1, "maximum": LARGEST}
 LIMIT = Parameter(
     "limit",
     "query",
-    "how many of the latest",
+    "number of latest items",
     {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
 )
 
@@ -120,12 +123,12 @@ LIMIT = Parameter(
 class Call:
     """A method and a path of the service.
 
-    role : least role that is required; None for anyone
-    says : what it does
-    status : of a good answer
-    gives : a dataclass of `schemas`, sent as JSON, or a content type
-    takes : dataclass of `schemas` of the body
-    several : whether the body is a list of those, or one a line
+    role : lowest required role; None for anyone
+    says : description
+    status : status code of success
+    gives : dataclass of `schemas` for JSON, or a content type
+    takes : dataclass of `schemas` for the body
+    several : whether the body is a list of these, or one in each line
     refusals : status codes beside those that `problems.STATUSES` gives to all calls like it
     encoding : content type of the body
     """

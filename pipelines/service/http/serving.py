@@ -1,4 +1,4 @@
-"""Serving: the application on a socket, until it is told to end."""
+"""Serve the application on a socket until a signal ends it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streaming_moments.pipelines.service.config import ServiceConfig
 from streaming_moments.pipelines.service.http.app import App
 
 _HEADER_BYTES = 32 << 10
-_IDLE = 30  # seconds that a connection without a request is kept
+_IDLE = 30  # seconds for which an idle connection stays open
 
 
 def server_of(app: App, config: ServiceConfig, tell: Callable[[str], None]) -> uvicorn.Server:
-    """Make a server of an application; on SIGTERM it completes open requests, and then ends.
+    """Make a server of an application; on SIGTERM it completes open requests and ends.
 
-    `tell` is called with its address once it listens. An unreadable certificate or key raises
-    OSError.
+    `tell` is called with its address once it listens. Raises OSError for an unreadable certificate
+    or key.
     """
     listen, limits = config.listen, config.limits
     return _Announced(
@@ -50,7 +50,7 @@ def server_of(app: App, config: ServiceConfig, tell: Callable[[str], None]) -> u
 
 
 class _Announced(uvicorn.Server):
-    """A server that says where it listens."""
+    """Server that reports its address when it listens."""
 
     def __init__(self, config: uvicorn.Config, tell: Callable[[str], None]) -> None:
         super().__init__(config)
@@ -65,10 +65,10 @@ class _Announced(uvicorn.Server):
 
 
 def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
-    """The protocol of HTTP, which waits so long for the head of a request and no longer.
+    """HTTP protocol with a bounded wait for the head of a request.
 
-    Nor does it for who does not take an answer; and connections beyond twice the most are closed
-    at once, as files are opened beside them.
+    The same bound holds for clients that do not read an answer. Connections beyond twice the
+    maximum are closed at once, because the process needs other open files.
     """
 
     class Patient(H11Protocol):

@@ -1,4 +1,4 @@
-"""Submitting: documents that come, and what became of them."""
+"""Calls that send and delete documents, and report their state."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LISTS: Mapping[str, _By] = MappingProxyType({"ids": "id", "receipts": "receipt"
 
 
 async def documents(service: Service, request: Request) -> Response:
-    """Take documents, and answer once they outlast a power cut."""
+    """Accept documents, and answer once they survive a power cut."""
     skip_bad = flag(request, "skip_bad")
     key = request.headers.get("idempotency-key")
     sealed = service.view.sealed
@@ -71,13 +71,13 @@ async def documents(service: Service, request: Request) -> Response:
             shape = service.current.intake.shape
             return shape.submission(several, receipt, key is not None, today, skip_bad)
 
-        # not among the threads of those who read, whoever these are and however long they take
+        # separate from the threads of readers, however many these are and however long they take
         submission, bad = await to_thread.run_sync(read, limiter=service.taking)
         written = asyncio.wrap_future(service.commits.submit(submission, sealed))
         await written_in_time(written, limits.seconds.total_seconds())
         left_out = tuple(LeftOut(one.place, one.field, one.reason, one.id) for one in bad)
         if left_out:
-            # behind the claim of the key: of another content nothing is noted
+            # after the claim of the key, so nothing is recorded for other content under a used key
             folder = service.current.inbox.folder
             await run_in_threadpool(note_left_out, folder, receipt, left_out)
     finally:
@@ -85,7 +85,7 @@ async def documents(service: Service, request: Request) -> Response:
         if written is None:
             service.budget.give(held)
         else:
-            # it is held until it is written, however long who sent it has waited
+            # the body stays reserved until it is written, however long the client waited
             written.add_done_callback(lambda done: service.budget.give(held))
     service.gauges.accepted(submission.documents, len(submission.content))
     answer = Receipt(receipt, "accepted", submission.documents, left_out=left_out)
@@ -93,7 +93,7 @@ async def documents(service: Service, request: Request) -> Response:
 
 
 async def receipt(service: Service, request: Request) -> Response:
-    """What became of a receipt."""
+    """Answer with the state of a receipt."""
     (asked,) = _receipts([request.path_params["receipt"]])
     found = await run_in_threadpool(service.tracker.find, asked, service.view.store)
     if found is None:
@@ -102,7 +102,7 @@ async def receipt(service: Service, request: Request) -> Response:
 
 
 async def forget(service: Service, request: Request) -> Response:
-    """Let documents be forgotten, all of a receipt or those of an id."""
+    """Accept the deletion of all documents of a receipt, or those with an id."""
     given = {by: request.query_params.getlist(by) for by in ("receipt", "id")}
     if bool(given["receipt"]) == bool(given["id"]):
         raise Problem(
@@ -113,7 +113,7 @@ async def forget(service: Service, request: Request) -> Response:
 
 
 async def forget_several(service: Service, request: Request) -> Response:
-    """As `forget`, of names in the body."""
+    """As `forget`, but for names in the body."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise Problem(415, f"the content type is {kind[:60]!r}; send {JSON}", "Content-Type")
@@ -148,7 +148,7 @@ async def _asked(service: Service, by: _By, given: Sequence[str]) -> Response:
 
 
 async def deletion(service: Service, request: Request) -> Response:
-    """What became of a deletion."""
+    """Answer with the state of a deletion."""
     identity = request.path_params["deletion"]
     if not re.fullmatch(IDENTITY_FORM, identity):
         raise Problem(

@@ -1,1 +1,1 @@
-"""What counts: turns under the lock of the store, and the process they are taken in."""
+"""The accumulator: cycles under the lock of the store, and the process that runs them."""

@@ -1,7 +1,8 @@
-"""The accumulator: seals what waits and counts it, as updates do, under the lock of the store.
+"""The accumulator: seals pending documents and counts them, as updates do.
 
-Of several one accumulates at a time, each turn under the lock: who finds it held waits for its
-next turn. One that slept past its time commits no more, and of two that seal one wins.
+Several accumulators take turns: each cycle runs under the lock of the store, and one that finds it
+held waits for its next cycle. An accumulator that slept past its time cannot commit. If two seal at
+the same time, one wins.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ from streaming_moments.storage.inbox.sealing import SealLog
 from streaming_moments.storage.log.locks import LockHeld
 from streaming_moments.storage.store.store import MomentStore
 
-_TURNS = 10  # in the time after which what waits is sealed
-_MOST_SEALS = 100  # of a turn
-_ASKING = 10.0  # seconds between two looks at what is set aside
-_EXPIRING = 6 * 3600.0  # seconds between two looks for what is old
+_TURNS = 10  # in the time after which pending documents are sealed
+_MOST_SEALS = 100  # shards of a cycle
+_ASKING = 10.0  # seconds between two checks of shards that are set aside
+_EXPIRING = 6 * 3600.0  # seconds between two checks for expired data
 
 
 @dataclass
@@ -82,7 +83,7 @@ class Accumulator:
         tell: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> Accumulator:
-        """One of the configuration's inbox; errors as `Inbox.open` and `night_of`."""
+        """Make the accumulator of a configuration; errors as in `Inbox.open` and `night_of`."""
         options = config.storage_options or None
         owner = Owner.at(config.store, options)
         inbox = Inbox.open(config.inbox_url, options, owner)
@@ -91,22 +92,22 @@ class Accumulator:
 
     @property
     def rules(self) -> AccumulateSection:
-        """When what waits is sealed."""
+        """When pending documents are sealed."""
         return self.config.accumulate
 
     @property
     def deletions(self) -> Deletions:
-        """What is asked to be forgotten."""
+        """Requested deletions."""
         return Deletions(self.seals)
 
     @property
     def pause(self) -> float:
-        """Seconds between two looks at what waits."""
+        """Seconds between two checks of pending documents."""
         return max(0.05, self.rules.seal_after.total_seconds() / _TURNS)
 
     @property
     def lags(self) -> bool:
-        """Whether anything is sealed that is not counted."""
+        """Whether there are sealed, uncounted documents."""
         return self.seals.latest() > counted_up_to(self.seals.inbox)
 
     def compare_if_asked(self) -> Compared | None:
@@ -132,7 +133,7 @@ class Accumulator:
             return None
 
     def _is_asked_again(self) -> bool:
-        """Whether shards that are set aside are to be counted again; looked at now and then."""
+        """Whether to count shards again that are set aside; checked now and then."""
         now = self.clock()
         if self._asked is not None and now - self._asked < _ASKING:
             return False
@@ -142,20 +143,21 @@ class Accumulator:
     def turn(self) -> Turn:
         """Seal and count pending documents, and carry out deletions.
 
-        Each step fails alone, and so does each deletion: `Turn.failed` lists them. LockHeld if
-        another process runs a cycle or a night.
+        Each step fails alone, and so does each deletion: `Turn.failed` lists them. Raises LockHeld
+        if another process runs a cycle or a night.
         """
         steps = self.steps
         steps.failed.clear()
         with inbox_locked(self.config) as journal:
             self._look_at_workers()
-            # before anything is sealed: what came before it was asked for is in a shard then
+            # before sealing, so documents that came before a deletion are in a shard then
             asked = self.deletions.waiting()
-            # first, as what a rollback brought back would be no content that can be deleted from
+            # first, because documents that a rollback restored cannot be deleted from changed
+            # content
             steps.attempt("delete again", partial(self._deleted_again, journal))
             found = steps.attempt("count", partial(self._sealed_and_counted, journal))
             if found is None:
-                # deletions do not wait for counting; what came before them must be sealed alone
+                # deletions do not wait for counting; only documents before them must be sealed
                 sealing = steps.attempt("seal", partial(self._sealed, journal)) if asked else None
                 sealed, whole = sealing or (0, False)
                 found = Turn(sealed), whole
@@ -184,13 +186,13 @@ class Accumulator:
         return report.outcome
 
     def _look_at_workers(self) -> None:
-        """Plan with the workers that a scheduler has now: they come and go between turns."""
+        """Plan with the current workers of a scheduler, which come and go between cycles."""
         if self.config.cluster.scheduler is not None:
             now = self.run.cluster.now(self.config.cluster.memory)
             self.run = replace(self.run, cluster=now)
 
     def _sealed(self, journal: Journal) -> tuple[int, bool]:
-        """Seal what waits; how many documents, and whether it was all that waited at first."""
+        """Seal pending documents; return their number, and whether these were all at the start."""
         waits = {batch.name for batch in self.seals.inbox.pending()}
         documents = 0
         for _ in range(_MOST_SEALS):
@@ -219,8 +221,8 @@ class Accumulator:
             with inbox_locked(self.config) as journal:
                 failing = {one.step for one in read_steps(inbox)}
                 if any(f"delete {one}" not in failing for one in self.deletions.unplanned()):
-                    return None  # it may find its documents in shards that are old
-                # what is deleted from is needed until that is done
+                    return None  # deletions may find their documents in old shards
+                # shards of a deletion are needed until it is done
                 begun = self.deletions.begun()
                 ledger = self._opened().ledger()
                 found = expire(
@@ -239,7 +241,7 @@ class Accumulator:
         return found
 
     def _lagging(self, journal: Journal) -> Turn:
-        """Count what others sealed, of whom the last may have died before its shards were there."""
+        """Count shards that others sealed; a process may have died before it wrote the last."""
         self.seals.finish(self.seals.latest())
         return self._counted(journal)
 
@@ -258,7 +260,7 @@ class Accumulator:
         found = outcomes(result.store, inbox, shards, result.bad, self.run)
         note_outcomes(self.seals, seals, again, found, result.store.version)
         found.require_none_failing(inbox)
-        # once all is noted: what fails here keeps nobody from counting
+        # after all notes are written, so that a failure here does not stop counting
         after = compact_when_many(result.store, COMPACT_AFTER, self.run)
         refused, aside = found.named(inbox)
         return Turn(
@@ -266,8 +268,8 @@ class Accumulator:
         )
 
     def _sealed_and_counted(self, journal: Journal) -> tuple[Turn, bool]:
-        """Seal and count; and whether all that was pending at first is sealed."""
-        # while that fails nothing more is sealed, so that what waits grows old and is seen to
+        """Seal and count; return whether everything pending at the start is sealed."""
+        # while this fails nothing more is sealed, so pending documents become visibly old
         before = self._lagging(journal) if self.lags else Turn()
         sealed, whole = self._sealed(journal)
         turn = self._counted(journal)
@@ -281,7 +283,7 @@ class Accumulator:
         return both, whole
 
     def _forgotten(self, asked: Mapping[str, Deletion], journal: Journal) -> int:
-        """Carry out deletions, each of which fails alone; how many documents they deleted."""
+        """Carry out deletions, which may fail alone; return the number of documents."""
         deleting, steps, documents = self._deleting(journal), self.steps, 0
         for identity, deletion in asked.items():
             act = partial(deleting.delete, identity, deletion)
@@ -315,7 +317,7 @@ class Accumulator:
 
 
 def is_due(backlog: Backlog, rules: AccumulateSection) -> bool:
-    """Whether what waits is to be sealed: it is old enough, or enough.
+    """Whether to seal pending documents: they are old enough or enough.
 
     Examples
     --------
@@ -340,7 +342,7 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
     steps: tuple[tuple[str, Callable[[], Done | None], bool], ...] = (
         ("look", accumulator.look, True),
         ("expire", accumulator.expire_if_due, False),
-        # a night that failed is tried again when it is due again
+        # a failed night is tried again when it is next due
         ("night", accumulator.refit_if_due, accumulator.night is None),
         ("compare", accumulator.compare_if_asked, True),
     )
@@ -349,7 +351,7 @@ def accumulate(accumulator: Accumulator, over: Callable[[float], bool]) -> None:
             try:
                 found: Done | None = accumulator.steps.attempt(step, act, idle_is_fine)
             except LockHeld:
-                continue  # another process has it: this one looks again
+                continue  # another process holds the lock, so check again later
             if found is not None:
                 for line in lines_of(found):
                     accumulator.tell(line)

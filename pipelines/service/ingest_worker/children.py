@@ -1,4 +1,4 @@
-"""Children: a process that accumulates, killed when it hangs and begun anew when it dies."""
+"""Child process that accumulates; killed when it hangs, and restarted when it dies."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from time import monotonic, sleep
 
 from streaming_moments.pipelines.service.ingest_worker.hung_worker import Heard, kill_if_hung
 
-_FIRST, _LONGEST = 1.0, 60.0  # seconds before it is begun anew
-_LOOK = 0.5  # seconds between two looks at one that says nothing
-_ENDING = 30.0  # seconds to end a turn; one that is killed is ended by the next
+_FIRST, _LONGEST = 1.0, 60.0  # seconds before a restart
+_LOOK = 0.5  # seconds between two checks of a silent child
+_ENDING = 30.0  # seconds to end a cycle; the next process finishes that of a killed one
 
 
 @contextmanager
@@ -57,8 +57,8 @@ def watched(
 ) -> int:
     """Run this program with other arguments until it ends or is asked to; returns its exit code.
 
-    A child that is silent for too long is killed. A killed child, whoever killed it, is restarted.
-    One that ends by itself has a reason, which its exit code tells the caller; below 0 it is the
+    A child that is silent for too long is killed. A killed child is always restarted.
+    The exit code gives the reason of one that ends by itself; below 0 it is the
     signal, as of `subprocess`. When `over` is true, it is asked to end, and completes its cycle.
     Other arguments as of `kept_running`.
     """
@@ -81,7 +81,7 @@ class _Watch:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def keep(self, child: subprocess.Popen[bytes], anew: Callable[[int], bool]) -> int:
-        """Begin it anew where it ended with such a code, until it is over; the last code."""
+        """Restart it after each of some exit codes until `over`; return the last exit code."""
         delay = _FIRST
         while True:
             begun = monotonic()
@@ -101,12 +101,12 @@ class _Watch:
                 delay = min(2 * delay, _LONGEST)
                 try:
                     another = self.begin()
-                except OSError as error:  # of memory or processes: there may be some in a moment
+                except OSError as error:  # too little memory or too many processes; wait a moment
                     told = f"the counting process cannot be started ({error})"
             child = another
 
     def _ended(self, child: subprocess.Popen[bytes]) -> int:
-        """Wait until it ends, or kill it if it says nothing for too long; its exit code."""
+        """Wait until it ends, or kill it if it is silent for too long; return its exit code."""
         assert child.stdout is not None
         assert child.stdin is not None
         until = math.inf
@@ -115,7 +115,7 @@ class _Watch:
                 if self.over() and not lifeline.closed:
                     until = monotonic() + self.ending
                     lifeline.close()
-                    # before it listens to its standard input
+                    # before it reads its standard input
                     child.terminate()
                 if select.select([said], [], [], _LOOK)[0]:
                     if not os.read(said.fileno(), 1 << 12):

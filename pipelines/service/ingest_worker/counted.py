@@ -1,4 +1,4 @@
-"""Counted: which version counts the shards of a seal, noted in the inbox."""
+"""Notes in the inbox about which version counts the shards of a seal."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _REACHED = "counted.json"  # all seals up to it are counted
 class Counted:
     """The result of counting the shards of a seal.
 
-    version : of the store, that counts them; None without a note
-    left_out : why shards are not counted, by their path in the inbox
+    version : version of the store that counts them; None without a note
+    left_out : reasons for uncounted shards, by their path in the inbox
     """
 
     version: Count | None = None
@@ -48,16 +48,18 @@ def note_counted(inbox: Inbox, number: int, counted: Counted) -> None:
 
 
 def counted_up_to(inbox: Inbox) -> int:
-    """Number of a seal up to which all are counted or left out; errors as `read_counted`."""
+    """Number of a seal up to which all are counted or left out; errors as in `read_counted`."""
     data = inbox.folder.find(_REACHED)
     if data is None:
         return 0
     where = f"{inbox.folder.url}/{_REACHED}"
-    return checked(_NUMBER, unseal(data, where).get("seal"), f"{where} names no seal")
+    return checked(
+        _NUMBER, unseal(data, where).get("seal"), (f"{where} does not contain the number of a seal")
+    )
 
 
 def note_reached(inbox: Inbox, number: int) -> None:
-    """Note that all seals up to a number are; errors as `note_counted`."""
+    """Note that all seals up to a number are counted; errors as in `note_counted`."""
     inbox.folder.write(_REACHED, seal({"seal": number}))
 
 

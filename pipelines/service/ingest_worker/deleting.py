@@ -1,7 +1,7 @@
-"""Deleting: documents are taken out of their shards and, exactly, out of the statistics.
+"""Deletions: remove documents from their shards and, exactly, from the statistics.
 
-A rollback to a version of before a deletion counts its documents again. The text is gone by then,
-and stays so: the statistics that go are copied from another version of the store.
+A rollback to a version before a deletion counts its documents again. Their text is gone by then, so
+the statistics to subtract are copied from another version of the store.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ from streaming_moments.storage.operations.history import ROLLBACK
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
-_HONOURED = "deletions-honoured.json"  # a version up to which no rollback counts what was deleted
-_VERSIONS = 50  # between two notes of it
+# holds a version up to which no rollback counts deleted documents
+_HONOURED = "deletions-honoured.json"
+_VERSIONS = 50  # seconds between two notes of it
 _NUMBER: TypeAdapter[int] = TypeAdapter(Count)
 
 
 @dataclass(frozen=True)
 class Deleting:
-    """Takes documents out of shards and store, under the lock of the store.
+    """Removes documents from shards and store, under the lock of the store.
 
     `store` opens the store at its latest version, writable under the lock.
     """
@@ -87,7 +88,7 @@ class Deleting:
         """
         store, folder = self.store(), self._inbox.folder
         version = store.version
-        # those that are being deleted from are replaced by that deletion
+        # shards of a deletion in progress are replaced by it
         begun, ledger = self.deletions.begun(), store.ledger()
         paths = {folder.shard(path): path for path in cut_shards(folder) if path not in begun}
         records = [record for name in paths if (record := ledger.find(name)) is not None]
@@ -112,7 +113,9 @@ class Deleting:
         gone, content = read_gone(folder, path), folder.find(path)
         if content is not None:
             if gone.left not in (None, hashlib.sha256(content).hexdigest()):
-                raise StoreError(f"{name} is not as deletions left it; restore it from a backup")
+                raise StoreError(
+                    f"{name} differs from the result of its deletions; restore it from a backup"
+                )
             self._replaced(self.store(), path, [])
         elif len(gone.lines) < shard.documents:
             raise StoreError(
@@ -165,7 +168,7 @@ class Rollbacks:
             return False
         self._noted = noted
         log = store.log(first + 1) if first < store.version else ()
-        # versions may have expired, or the store be another one
+        # versions may have expired, or this may be another store
         if len(log) != store.version - first or any(one.operation == ROLLBACK for one in log):
             return True
         self._seen = store
@@ -175,27 +178,31 @@ class Rollbacks:
         return False
 
     def _found_first(self, store: MomentStore) -> bool:
-        """As `found`, of an inbox without the note, which earlier versions did not write."""
+        """As `found`, for an inbox without the note, which earlier versions did not write."""
         if cut_shards(self.inbox.folder):
             return True
         note_honoured(self.inbox, store.version)
         return False
 
     def honoured(self) -> None:
-        """Begin again from the note, which `Deleting.delete_again` has written."""
+        """Start again from the note that `Deleting.delete_again` wrote."""
         self._seen = None
 
 
 def read_honoured(inbox: Inbox) -> int | None:
-    """A version up to which no rollback counts what was deleted; None where none is noted."""
+    """Version up to which no rollback counts deleted documents; None without a note."""
     data, where = inbox.folder.find(_HONOURED), f"{inbox.folder.url}/{_HONOURED}"
     if data is None:
         return None
-    return checked(_NUMBER, unseal(data, where).get("version"), f"{where} names no version")
+    return checked(
+        _NUMBER,
+        unseal(data, where).get("version"),
+        (f"{where} does not contain the number of a version"),
+    )
 
 
 def note_honoured(inbox: Inbox, version: int) -> None:
-    """Note such a version."""
+    """Record such a version."""
     inbox.folder.write(_HONOURED, seal({"version": version}))
 
 

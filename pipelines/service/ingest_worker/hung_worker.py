@@ -1,4 +1,4 @@
-"""A hung worker: who says nothing through its pipe for `hung_after` is killed."""
+"""Detection of a hung worker, which is killed after `hung_after` without a heartbeat."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from time import monotonic
 
 from streaming_moments.pipelines.cluster.progress import StepProgress
 
-_LEAST = 0.2  # seconds between two beats
+_LEAST = 0.2  # seconds between two heartbeats
 
 
 @dataclass
 class Heard:
-    """When a process was heard last.
+    """Time at which a process last reported.
 
     Examples
     --------
@@ -29,18 +29,18 @@ class Heard:
     _last: float = field(default_factory=monotonic)
 
     def beat(self) -> None:
-        """It is heard now."""
+        """Record a report now."""
         self._last = monotonic()
 
     def silence(self) -> float:
-        """Seconds since."""
+        """Seconds since the last report."""
         return monotonic() - self._last
 
 
 def kill_if_hung(
     child: subprocess.Popen[bytes], heard: Heard, patience: float, tell: Callable[[str], None]
 ) -> None:
-    """Kill a process that has said nothing for so many seconds, and tell."""
+    """Kill a process that was silent for this many seconds, and report it."""
     silence = heard.silence()
     if silence >= patience:
         tell(f"the counting process has sent no heartbeat for {silence:.0f} s; killed")
@@ -49,7 +49,7 @@ def kill_if_hung(
 
 @dataclass
 class Beating:
-    """Progress that is also written to a pipe, as is every wait.
+    """Progress that also writes heartbeats to a pipe, as every wait does.
 
     `pipe` is the file descriptor of its write end; `shown` gets the progress, too.
     """
@@ -59,15 +59,15 @@ class Beating:
     _last: float = field(default=0.0)
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Say that it goes on, and pass it on."""
+        """Send a heartbeat, and pass the progress on."""
         self.beat()
         self.shown.advance(step, done, total)
 
     def beat(self) -> None:
-        """Say that it goes on."""
+        """Send a heartbeat."""
         if monotonic() - self._last < _LEAST:
             return
         self._last = monotonic()
-        # who read it is gone: we end by standard input
+        # the reader is gone; this process ends when its standard input closes
         with suppress(OSError):
             os.write(self.pipe, b".")

@@ -1,4 +1,4 @@
-"""Locking: the store's lock, under which one of a service's processes changes it at a time."""
+"""Lock of the store, under which one process of a service changes it at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streaming_moments.storage.log.locks import Lock
 
 @contextmanager
 def locked(config: ServiceConfig, patience: timedelta = timedelta(0)) -> Iterator[Journal]:
-    """Hold the lock of a service's store, and renew it as long as the context lasts.
+    """Hold the lock of the store of a service, and renew it until the block ends.
 
     `patience` is how long to wait for another holder, a cycle or a night, before LockHeld.
     """
@@ -31,9 +31,9 @@ def locked(config: ServiceConfig, patience: timedelta = timedelta(0)) -> Iterato
 
 @contextmanager
 def inbox_locked(config: ServiceConfig) -> Iterator[Journal]:
-    """Hold the lock as `locked` to change the inbox; InboxOfAnother if it is another store's now.
+    """Hold the lock as `locked` to change the inbox; InboxOfAnother if it has another store now.
 
-    Nothing of such an inbox may be counted or deleted.
+    Nothing in such an inbox may be counted or deleted.
     """
     options = config.storage_options or None
     with locked(config) as journal:

@@ -1,7 +1,8 @@
-"""Refusing: what becomes of a sealed shard that an update left out.
+"""Decide what happens to a sealed shard that an update left out.
 
-What was acknowledged is in it. It is refused only for what it holds, and set aside where the store
-has no room for it; whatever failed around it fails the turn, and the next turn counts it.
+The shard contains acknowledged documents. It is refused only for unreadable content, and set aside
+if the store has no room for it. Any other failure makes the cycle fail, and the next cycle counts
+the shard.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from streaming_moments.storage.inbox.set_aside import (
 from streaming_moments.storage.shards import as_shard
 from streaming_moments.storage.store.store import MomentStore
 
-_RETRIED = 100  # shards of a turn
+_RETRIED = 100  # shards of a cycle
 Reasons: TypeAlias = tuple[tuple[str, str], ...]
 
 
@@ -43,11 +44,11 @@ class _Unforeseen(ShardError):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Why an update left out shards, by their paths.
+    """Reasons why an update left out shards, by their paths.
 
-    refused : no one can read what they hold
-    aside : they can be read, but not counted in the store as it is
-    failing : a fault around them; the next cycle counts them
+    refused : content that no one can read
+    aside : readable content that the store cannot count
+    failing : other faults; the next cycle counts the shards
     """
 
     refused: dict[str, str]
@@ -55,15 +56,16 @@ class Outcomes:
     failing: dict[str, str]
 
     def named(self, inbox: Inbox) -> tuple[Reasons, Reasons]:
-        """Shards that are refused, and that are set aside, by URL with the reason."""
+        """Reasons for refused and set-aside shards, by URL."""
         return _named(inbox, self.refused), _named(inbox, self.aside)
 
     def require_none_failing(self, inbox: Inbox) -> None:
-        """Raise StoreError where something failed around a shard: the turn fails."""
+        """Raise StoreError if something else than a shard failed, so that the cycle fails."""
         for path, reason in self.failing.items():
             raise StoreError(
-                f"{inbox.folder.shard(path)} was not counted ({reason}), though it can be read; "
-                "the next cycle tries again; if that fails too, check workers and storage"
+                f"{inbox.folder.shard(path)} was not counted ({reason}), although it is "
+                "readable. The next cycle tries again; if that fails, too, check workers and "
+                "storage"
             )
 
 
@@ -74,10 +76,10 @@ def _named(inbox: Inbox, several: Mapping[str, str]) -> Reasons:
 def fails_alone(
     store: MomentStore, inbox: Inbox, shard: SealedShard, run: Run
 ) -> ShardError | None:
-    """Return why no one can count the content of a shard; None where it can be read.
+    """Return why no one can count the content of a shard; None if it is readable.
 
-    It is fetched, and then read from the memory of this process, so that no storage fails
-    meanwhile. A shard that cannot be fetched, or is not as it was sealed, raises a StoreError.
+    Fetches it, and reads it from the memory of this process, so that no storage fails meanwhile.
+    Raises StoreError if the shard cannot be fetched, or differs from what was sealed.
     """
     url, content = inbox.folder.shard(shard.path), inbox.folder.read(shard.path)
     if not is_as_noted(inbox.folder, shard, hashlib.sha256(content).hexdigest()):
@@ -88,7 +90,7 @@ def fails_alone(
                 pass
     except ShardError as error:
         return ShardError(url, error.reason)
-    except Exception as error:  # of a reader: it would end every turn
+    except Exception as error:  # error of a reader, which would end every cycle
         return _Unforeseen(url, f"{type(error).__name__}: {error}")
     return None
 
@@ -100,10 +102,10 @@ def outcomes(
     bad: Sequence[ShardError],
     run: Run,
 ) -> Outcomes:
-    """Judge the shards that an update left out; errors as of `fails_alone`.
+    """Judge the shards that an update left out; errors as in `fails_alone`.
 
-    `shards` are all that the update was given, and `bad` why it left some out. The limits of `run`
-    hold.
+    `shards` are all shards of the update, and `bad` has the reasons for those left out. The limits
+    of `run` apply.
     """
     errors, found = {error.url: error for error in bad}, Outcomes({}, {}, {})
     for shard in shards:
@@ -123,7 +125,7 @@ def outcomes(
 
 
 def due_again(log: SealLog) -> tuple[SealedShard, ...]:
-    """Shards that are set aside and to be counted again; notes of deleted ones are deleted."""
+    """Set-aside shards to count again; deletes notes of deleted ones."""
     folder, due = log.inbox.folder, list[SealedShard]()
     for note in all_set_aside(folder):
         if len(due) == _RETRIED:
@@ -141,16 +143,17 @@ def due_again(log: SealLog) -> tuple[SealedShard, ...]:
 
 
 def is_there(inbox: Inbox, shard: SealedShard) -> bool:
-    """Whether there is anything to count; False where all documents of it were deleted."""
+    """Whether there is anything to count; False if all of its documents were deleted."""
     return documents_left(inbox.folder, shard) > 0
 
 
 def note_outcomes(
     log: SealLog, seals: Sequence[Seal], again: Sequence[SealedShard], found: Outcomes, version: int
 ) -> None:
-    """Note the outcomes of shards of seals, and of shards that were counted again.
+    """Record the outcomes of shards of seals, and of shards that were counted again.
 
-    The first seal with a failed shard and all later ones get no note: the next cycle begins there.
+    The first seal with a failed shard and all later ones get no note, so the next cycle begins
+    there.
     """
     inbox = log.inbox
     for shard in (*again, *(shard for one in seals for shard in one.shards)):
@@ -175,7 +178,7 @@ def note_outcomes(
 
 
 def refuse(log: SealLog, path: str) -> None:
-    """Refuse the documents of a set-aside shard for good; the caller holds the store's lock."""
+    """Refuse the documents of a set-aside shard for good, under the lock of the store."""
     folder, number = log.inbox.folder, seal_of_shard(path)
     reasons = {note.path: note.reason for note in all_set_aside(folder)}
     noted = read_counted(log.inbox, number)

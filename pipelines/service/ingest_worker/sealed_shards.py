@@ -1,4 +1,4 @@
-"""Sealed shards: counted as an update counts them, but for those that fail whoever reads them."""
+"""Count sealed shards as an update does, without those that fail for every reader."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def count_sealed(
     """Count the shards that the ledger does not hold; `bad` has those that were left out.
 
     `store` is writable. A shard whose documents were all deleted is skipped. If the storage or the
-    cluster fails, no shard is judged; other errors are as of `update`, where no shard fails alone.
+    cluster fails, no shard is judged. Other errors are as in `update`, unless a shard fails alone.
     """
     ledger = store.ledger()
     names = {inbox.folder.shard(shard.path): shard for shard in shards}
-    # a counted shard may have new content, of a deletion that was cut off and goes on later
+    # a counted shard may have new content from a deletion that was interrupted
     new = {
         name: shard
         for name, shard in names.items()
@@ -45,7 +45,7 @@ def count_sealed(
         except (StoreError, WorkersLost, SchedulerLost, OSError):
             raise
         except Exception:
-            # whatever it is: a shard that fails in this process too keeps no other from counting
+            # any error: a shard that also fails in this process must not block the others
             alone = (fails_alone(store, inbox, new[name], run) for name in wanted)
             found = [error for error in alone if error is not None]
             if not found:

@@ -1,6 +1,6 @@
-"""Selecting: numbers of topics or states compared where it is asked for, beside all requests.
+"""Compare numbers of topics or states on request, outside all HTTP requests.
 
-A page leaves a note in the inbox; whatever accumulates compares, and leaves what it found.
+A page leaves a note in the inbox. An accumulator compares, and stores the result there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Compared:
 
     @property
     def why(self) -> str:
-        """Why a number is taken; empty where nothing is held out."""
+        """Reason for the chosen number; empty without held-out data."""
         if self.selection is None:
             return ""
         return "; ".join(one for one in (self.selection.why_separable, self.selection.why) if one)
@@ -54,12 +54,12 @@ _COMPARED: TypeAdapter[Compared] = TypeAdapter(Compared)
 
 
 def ask_selection(inbox: Inbox, version: int) -> None:
-    """Leave a note that numbers are to be compared; errors as `Folder.write`."""
+    """Leave a note that requests a comparison; errors as in `Folder.write`."""
     inbox.folder.write(_ASKED, seal({"version": version}))
 
 
 def selection_is_asked(inbox: Inbox) -> bool:
-    """Whether a note waits."""
+    """Whether there is such a note."""
     return inbox.folder.exists(_ASKED)
 
 
@@ -87,7 +87,7 @@ def compare(store: MomentStore, inbox: Inbox, run: Run) -> Compared:
 
 
 def why_not_compared(store: MomentStore) -> str:
-    """Why no numbers can be compared on a store; empty where they can."""
+    """Reason why numbers cannot be compared on a store; empty if they can."""
     try:
         model_selected(store)
     except InvalidInput as error:
@@ -103,7 +103,7 @@ def _selection(store: MomentStore, run: Run) -> Selection:
 
 
 def _alpha0(store: MomentStore) -> float | Literal["auto"]:
-    """Of the latest model, as the next one is likely to have it."""
+    """Options of the latest model, which the next one is likely to have."""
     if not store.models:
         return "auto"
     model = store.load_any_model(model_called(store.commit, None))

@@ -1,6 +1,6 @@
-"""Steps of a turn: each fails alone, is tried again after a wait of its own, and is noted.
+"""Steps of a cycle: each fails alone, is tried again after its own wait, and is noted.
 
-The note lies in the inbox, so that a server shows what an accumulator elsewhere cannot do.
+The notes are in the inbox, so that a server can show failures of an accumulator elsewhere.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class FailingStep:
     """A step whose last attempt failed.
 
     step : one of `NAMES`; "delete" with the identity of the deletion behind it
-    failures : in a row
-    since, last : times of the first and the last of these, ISO 8601 in UTC
-    error : why the last one failed
+    failures : number of consecutive failures
+    since, last : times of the first and the last failure, ISO 8601 in UTC
+    error : reason of the last failure
     """
 
     step: str
@@ -44,7 +44,7 @@ class FailingStep:
 
     @property
     def name(self) -> str:
-        """Which of `NAMES` it is."""
+        """Return the name in `NAMES`."""
         return next((one for one in NAMES if one == self.step), self.step.partition(" ")[0])
 
 
@@ -53,7 +53,7 @@ _FAILING: TypeAdapter[tuple[FailingStep, ...]] = TypeAdapter(tuple[FailingStep, 
 
 @dataclass
 class Steps:
-    """Tries steps, each of which fails alone.
+    """Tries steps; each may fail alone.
 
     inbox : holds the notes of failing steps
     tell : called with a line for each failure
@@ -70,17 +70,17 @@ class Steps:
     _next: dict[str, float] = field(default_factory=dict)
 
     def is_due(self, step: str) -> bool:
-        """Whether a step did not fail a short time ago."""
+        """Whether the step has no recent failure."""
         return self._next.get(step, -math.inf) <= self.clock()
 
     def attempt(self, step: str, act: Callable[[], T], idle_is_fine: bool = True) -> T | None:
-        """Try a step if it is due; None where it is not due or fails, which `failed` then lists.
+        """Try a step if it is due; None if it is not due or fails, which `failed` then lists.
 
         step : one of `NAMES`, or "delete" with an identity
-        act : does it; None where nothing was to be done
-        idle_is_fine : whether a failed step counts as repaired when nothing was to be done
+        act : does it; returns None if there was nothing to do
+        idle_is_fine : whether a failed step counts as repaired if there was nothing to do
 
-        LockHeld is raised if another process holds the lock for the steps.
+        Raises LockHeld if another process holds the lock for the steps.
         """
         if not self.is_due(step):
             return None
@@ -88,7 +88,7 @@ class Steps:
             found = act()
         except LockHeld:
             raise
-        except Exception as error:  # of whatever kind: other steps do not wait for its mend
+        except Exception as error:  # any error: other steps must not wait for its repair
             self._fail(step, error)
             return None
         if found is not None or (idle_is_fine and step in self._failing):
@@ -98,7 +98,7 @@ class Steps:
         return found
 
     def keep(self, deletions: frozenset[str]) -> None:
-        """Drop what is noted of deletions but of these."""
+        """Delete notes of deletions other than these."""
         for step in [one for one in self._failing if self._is_of_another(one, deletions)]:
             del self._failing[step]
             self._next.pop(step, None)
@@ -125,7 +125,7 @@ class Steps:
         self._note(step)
 
     def _note(self, step: str | None, deletions: frozenset[str] | None = None) -> None:
-        """Note one step as it is now, beside what others have noted."""
+        """Record the current state of one step, beside the notes of others."""
         try:
             before = read_steps(self.inbox)
             after = {one.step: one for one in before}
@@ -156,6 +156,6 @@ def read_steps(inbox: Inbox) -> tuple[FailingStep, ...]:
 
 
 def _place_of(error: Exception) -> str:
-    """Where in the code an error that was raised, and is a fault of ours, began."""
+    """Return where in the code an error that is our fault began."""
     *_, frame = traceback.extract_tb(error.__traceback__)
     return f" ({frame.filename}:{frame.lineno})"

@@ -1,4 +1,4 @@
-"""Turns: what the steps of an accumulator did, and how its log says so."""
+"""Results of the steps of an accumulator, and their lines in the log."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from streaming_moments.storage.inbox.expiry import Expired
 class Turn:
     """The result of a cycle.
 
-    sealed, counted : documents sealed, and counted
-    version : of the store after it; None where nothing was to be counted
+    sealed, counted : numbers of sealed and counted documents
+    version : version of the store after it; None if nothing was to be counted
     left_out : refused shards, which no one can read, with the reason
     set_aside : shards that cannot be counted in the store as it is, with the reason
-    forgotten : documents that are not counted any more
+    forgotten : number of deleted documents
     failed : steps that failed, with the reason; the others are done
     """
 
@@ -38,7 +38,7 @@ def lines_of(found: Done) -> Iterator[str]:
     """Lines of the log about what a step did."""
     if isinstance(found, Turn):
         if found.failed and found == Turn(failed=found.failed):
-            return  # told as it failed
+            return  # reported when it failed
         version = "" if found.version is None else f", version {found.version}"
         gone = f", forgotten {found.forgotten}" if found.forgotten else ""
         yield f"sealed {found.sealed}, counted {found.counted}{gone}{version}"

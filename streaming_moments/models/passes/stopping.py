@@ -15,12 +15,14 @@ MOST_OF_CHAINS = 100
 # come nearer until they settle, and Baum-Welch changes little with each of many passes.
 OF_DOCUMENTS, OF_EM, OF_CHAINS = 0.5, 0.05, 0.02
 _MOVED = 0.01  # that a pass may change at most where there are no error bars
+_AS_BARS = 0.1  # as which error bars are taken where there are none, if this gives less
 
 
 def settled(old: States | Clusters, new: States | Clusters, share: float) -> bool:
     """Whether a pass changed states by at most this share of their error bars on average.
 
-    Without bars the limit is a hundredth: of L1 of a distribution, of the spread of a cluster.
+    Without bars the limit is this share of a tenth, at most a hundredth: of L1 of a distribution,
+    of the spread of a cluster.
 
     Examples
     --------
@@ -41,5 +43,6 @@ def settled(old: States | Clusters, new: States | Clusters, share: float) -> boo
         assert isinstance(new, States)
         moved = np.abs(new.columns - old.columns).sum(axis=0)
         unit = np.ones(new.number)
-    bound = _MOVED * unit if new.bars is None else share * new.bars
+    unknown = min(_MOVED, share * _AS_BARS) * unit
+    bound = unknown if new.bars is None else share * new.bars
     return bool(moved.mean() <= bound.mean())

@@ -121,7 +121,7 @@ def test_row_shares_that_are_read_one_after_the_other_are_said_before(store, und
     found = update(store, listed, run, plan=replace(plan_of(store, run), passes=3)).store
     assert found.load() == expected.load()
     assert lines == [
-        "a worker does not hold the sums of all row blocks "
-        f"({store.layout.state_bytes / MEBIBYTE:.0f} MiB): the shards are read 3 times, once for "
-        "each share of them; a larger --memory, or fewer threads a worker, would spare that"
+        "a worker cannot hold the sums of all row blocks "
+        f"({store.layout.state_bytes / MEBIBYTE:.0f} MiB), so the shards are read 3 times, once "
+        "for each share of them. A larger --memory, or fewer threads for each worker, avoids that"
     ]

@@ -317,7 +317,7 @@ def test_workers_that_never_reach_one_another_end_the_update(store, shards, four
         raise exchange.SumsLost("tcp://10.0.0.7:1 does not answer")
 
     monkeypatch.setattr(ProcessSums, "rows", unreached)
-    with pytest.raises(WorkersLost, match=r"11 times in a row .*10.0.0.7:1 does not answer"):
+    with pytest.raises(WorkersLost, match=r"11 times in a row: .*10.0.0.7:1 does not answer"):
         update(store, list_shards([str(shards)]), Run(four))
     assert MomentStore.open(store.url).version == store.version
 
@@ -370,7 +370,7 @@ def test_deaths_of_one_row_block_after_the_other_end_the_update(store, shards, f
     monkeypatch.setattr(reduction, "deaths_of", blamed)
     monkeypatch.setattr(Reduction, "run", counted)
     monkeypatch.setattr(ProcessSums, "rows", dying)
-    with pytest.raises(WorkersLost, match="died 4 times .* or of blocks beside it it seems; give"):
+    with pytest.raises(WorkersLost, match="died 4 times .* or of other blocks. Give"):
         update(store, list_shards([str(shards)]), Run(four), plan=small(store, four))
     assert MomentStore.open(store.url).version == store.version
 

@@ -71,9 +71,7 @@ def test_the_first_worker_is_waited_for():
 
         with connect(local.scheduler_address, worker_timeout=60, on_wait=start) as cluster:
             assert (cluster.workers, cluster.threads, cluster.worker_timeout) == (1, 3, 60)
-    assert told == [
-        f"no worker at {local.scheduler_address} yet: waiting for one, up to 60 seconds"
-    ]
+    assert told == [f"no worker at {local.scheduler_address} yet; waiting up to 60 seconds"]
 
 
 def test_a_cluster_that_scales_from_zero_is_asked_for_a_worker():

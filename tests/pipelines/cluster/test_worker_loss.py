@@ -69,7 +69,7 @@ def test_no_workers_is_an_error_and_no_hang():
     with connect() as cluster:
         cluster.client.retire_workers()
         impatient = replace(cluster, worker_timeout=0.3)
-        with pytest.raises(WorkersLost, match=r"no workers for 0\.3 seconds; start some"):
+        with pytest.raises(WorkersLost, match=r"no workers for 0\.3 seconds\. Start some"):
             run_bounded(impatient, str, [(1,)], 1, Silent(), "waiting")
 
 
@@ -133,7 +133,9 @@ def test_workers_that_dask_has_paused_are_an_error_and_no_hang(tmp_path, shards)
     with threads_of_this_process(2, pause=1e-9) as cluster:
         until(lambda: {one["status"] for one in workers_of(cluster).values()} == {"paused"})
         impatient = replace(cluster, worker_timeout=0.3)
-        with pytest.raises(WorkersLost, match=r"paused 2 of 2 workers.* for 0\.3 seconds: give"):
+        with pytest.raises(
+            WorkersLost, match=r"paused 2 of 2 workers.* for 0\.3 seconds\. Use a smaller"
+        ):
             update(store, listed, Run(impatient))
     assert store.latest().version == 0
 
@@ -359,8 +361,8 @@ def test_the_death_of_the_scheduler_is_one_line_and_code_2(tmp_path, shards):
         guard.cancel()
     assert (job.returncode, out) == (2, ""), err
     assert err == (
-        f"error: the scheduler at {address} died, or was restarted, while the job ran; every "
-        "commit so far is kept; start the scheduler and run it again\n"
+        f"error: the scheduler at {address} died or restarted while the job ran. Start the "
+        "scheduler and run the job again; all commits so far are stored\n"
     )
     assert store.latest().verify() == []
 

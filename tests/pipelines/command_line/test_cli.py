@@ -316,7 +316,7 @@ def test_a_run_can_be_watched_and_leaves_a_report_on_request(run, made, tmp_path
     gone = tmp_path / "gone" / "run.html"
     code, _, err = run("refit", made, *FIT, "--performance-report", gone)
     assert code == 2
-    assert f"{gone.parent} is no folder that can be written" in err
+    assert f"{gone.parent} is not a writable folder" in err
 
 
 def test_status_tells_how_far_the_documents_have_moved_since_a_model(run, shards, tmp_path):

@@ -48,7 +48,7 @@ def test_xarray_opens_segments_and_models(store, topics):
 
 def test_frames_have_a_row_a_topic(topics):
     frame = topics.to_frame(3)
-    assert list(frame.columns) == ["share", "npmi", "umass", "words"]
+    assert list(frame.columns) == ["name", "share", "bar", "npmi", "umass", "words"]
     assert frame["words"][0].split() == topics.top_words(3)[0]
     assert frame.index.name == "topic"
 

@@ -147,7 +147,7 @@ def test_tables_of_a_frame_are_counted_and_completed(tmp_path):
     model = store.refit_as(LatentTree, topics=2, name="tree")
     assert model.documents == 400
     with pytest.raises(
-        InvalidInput, match="blockmodel and bernoulli_mixture, not of latent_tree; of topics"
+        InvalidInput, match="blockmodel and bernoulli_mixture, not for latent_tree; for topics"
     ):
         store.select_as(LatentTree, [2, 3])
     written = store.transform(frame, str(tmp_path / "out"), source="frame")
@@ -169,7 +169,7 @@ def test_numbers_of_components_are_compared_and_found():
     assert store.refit_as(GaussianMixture, topics="auto").n_topics == 2
     best = store.refit_as(GaussianMixture, topics="predict").n_topics
     assert best == compared.likely[0].n_topics
-    with pytest.raises(InvalidInput, match="model factors does not find"):
+    with pytest.raises(InvalidInput, match="model factors does not support"):
         store.refit_as(IndependentFactors, topics="predict")
 
 

@@ -3,6 +3,7 @@
 from datetime import date
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -109,6 +110,15 @@ def test_a_selection_draws_a_line_for_each_alpha0(selection):
 def test_topics_are_a_table_and_plots(store, planted):
     topics = store.topics()
     assert topics.to_table().to_pandas().equals(topics.to_frame().reset_index(drop=True))
+    named = topics.to_frame()
+    assert named["name"].tolist() == topics.names
+    assert np.array_equal(named["bar"], topics.model.topic_bars)
+    texts = pd.DataFrame({"text": ["the law", "the sea"], "day": [1, 2]})
+    with pytest.raises(InvalidInput, match=r"columns text, day; give .* frame\['text'\]"):
+        topics.transform(texts)
+    for missing in (None, float("nan")):
+        with pytest.raises(InvalidInput, match="text 1 is missing; leave it out"):
+            topics.read(["the law", missing])
     panels = topics.plot(4, Figure())
     words = [label.get_text() for label in panels[0].get_yticklabels()]
     assert words == [topics.vocabulary.terms[word] for word in topics.model.top_words(4)[0]]

@@ -153,12 +153,12 @@ def test_partitions_that_are_gone_are_named(lazy, empty, planted, client, monkey
     with pytest.raises(InvalidInput) as caught:
         update(given(2), source="a")
     assert str(caught.value) == (
-        "6 partitions that were counted are not there any more: "
+        "6 counted partitions are missing: "
         + ", ".join(f"partition://a/{number:05d}.jsonl" for number in range(2, 7))
-        + ", ...; give all that were counted, forget these as they were first, or give the new "
-        "documents a source of their own"
+        + ", .... Give all that were counted, or forget these first, or use a new source name for "
+        "the new documents"
     )
-    with pytest.raises(InvalidInput, match="8 partitions that were counted are not there"):
+    with pytest.raises(InvalidInput, match="8 counted partitions are missing"):
         update([], source="a")
     assert len(store.snapshot.latest().ledger()) == 11
     left = store.forget(given(8), source="a", allow_again=True)
@@ -276,7 +276,7 @@ def test_bad_partitions_are_left_out_and_recorded(empty, planted, client):
 def test_ids_that_repeat_are_refused(lazy, empty, client):
     pairs = [(1, "sea"), (2, "law"), (1, "ship")]
     documents = dask.bag.from_sequence(pairs, npartitions=3) if lazy else pairs
-    with pytest.raises(InvalidInput, match="1 documents of partition://twice have an id that"):
+    with pytest.raises(InvalidInput, match="1 documents of partition://twice share an id with"):
         empty.update(documents, source="twice", client=client if lazy else None)
 
 
@@ -388,7 +388,7 @@ def test_texts_without_a_source_are_told_of_it(empty, tmp_path):
     texts = [f"the law of the sea {number} " * 20 for number in range(40)]
     for call in (empty.update, lambda given: create_store(str(tmp_path / "none"), given)):
         for given in (texts, texts[0]):
-            with pytest.raises(InvalidInput, match="name documents by source='NAME'") as caught:
+            with pytest.raises(InvalidInput, match="name documents with source='NAME'") as caught:
                 call(given)
             assert len(str(caught.value)) < 400
     with pytest.raises(InvalidInput, match="a source cannot be named 'a/b'"):

@@ -119,12 +119,12 @@ def test_a_store_without_halves_says_what_new_ones_have(corpus, run, tmp_path):
     assert run("update", store, shards)[0] == 0
     assert MomentStore.open(store).format.format == 1
     said = " ".join(run("status", store)[1].split())
-    assert "no halves of them, so no error bars" in said
+    assert "without halves, so no error bars" in said
     assert "`rebase --length-weights even --halves`" in said
     code, _, errors = run("rebase", store, "--length-weights", "even", "--halves")
     assert (code, MomentStore.open(store).halves) == (0, True), errors
     shown = json.loads(run("status", store, "--json")[1])
-    assert shown["counting"].endswith("halves of them kept apart")
+    assert shown["counting"].endswith("with halves")
 
 
 def test_shards_of_one_document_each_fill_both_halves(planted, embedded, run, tmp_path):
@@ -150,7 +150,7 @@ def test_shards_of_one_document_each_fill_both_halves(planted, embedded, run, tm
     given = TopicOptions(topics=3, alpha0=1.0), ("refine",), Run(embedded)
     with pytest.raises(InvalidInput, match="a half of the documents.*has no pair of words"):
         chosen_options(one_sided, *given)
-    missing = "no error bars: a half of the records alone does not hold this model"
+    missing = "no error bars: one half of the records cannot support this model"
     code, out, _ = run("refit", one_sided.url, "--topics", 3)
     assert code == 0
     assert missing in " ".join(out.split())

@@ -236,7 +236,7 @@ def test_what_lies_outside_the_alphabet_is_said(run, sequence_store, tmp_path):
     odd.write_text("abcabc#abcab\nxx\n")
     code, out, err = run("update", sequence_store, odd)
     assert code == 0, err
-    assert "sequences are cut there" in out
+    assert "sequences are split there" in out
     assert "under three symbols" in out
     assert run("forget", sequence_store, odd)[0] == 0
     none = tmp_path / "none.txt"
@@ -418,7 +418,7 @@ def test_sequences_that_go_on_in_other_shards_and_in_new_rows_are_joined(run, tm
     one, several = tmp_path / "one", tmp_path / "several"
     for store in (one, several):
         command("create", store, whole, "--kind", "sequences", "--columns", "name,time,symbol")
-    assert "goes up by one" in MomentStore.open(str(one)).commit.message
+    assert "rises by one" in MomentStore.open(str(one)).commit.message
     command("update", one, whole)
     expected = MomentStore.open(str(one)).load()
     assert (expected.totals.n_documents, expected.totals.triples) == (9, 9 * 28)

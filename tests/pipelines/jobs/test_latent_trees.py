@@ -185,7 +185,7 @@ def test_texts_are_no_tables_and_tables_no_texts(run, store, shards, tmp_path):
     )
     assert (code, "no order and no spelling" in err) == (2, True)
     with pytest.raises(
-        InvalidInput, match="needs parquet or jsonl or csv or tsv, the format is text"
+        InvalidInput, match="needs parquet or jsonl or csv or tsv, but the format is text"
     ):
         ShardFormat("text", categories=("a",))
     with pytest.raises(InvalidInput, match="token ids or categories"):

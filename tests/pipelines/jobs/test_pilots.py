@@ -79,8 +79,8 @@ def test_a_pilot_goes_on_until_it_has_the_words_asked_for(listed, embedded, tmp_
     assert right > max(before, 0.9 * ASKED)
     assert 0 < drawn["outside_share"] < drawn_of(few)["outside_share"]
     assert advice_of(few, 0.3) == (
-        "without `--pilot-documents` the pilot of `create` or `rebase` would go on for rarer "
-        f"words: it found {few.basis.n_words:,} of the {ASKED:,} that were asked for",
+        "without `--pilot-documents` the pilot of `create` or `rebase` would search for rarer "
+        f"words: it found {few.basis.n_words:,} of {ASKED:,} requested words",
     )
 
 
@@ -192,7 +192,7 @@ def test_commands_and_python_say_what_is_outside_and_what_would_lower_it(titles,
     code, out, err = run("create", url, shards, *few)
     assert code == 0, err
     assert "of the tokens of the pilot are outside the vocabulary: " in out
-    assert "rarer than the 400 that were asked for" in out
+    assert "rarer than the 400 requested words" in out
     assert "`--vocabulary-size 800` of `create` or `rebase` would count rarer words" in out
     assert "`grow" not in out, "nothing is counted yet"
     store = open_store(str(url))

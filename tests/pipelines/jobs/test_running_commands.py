@@ -177,7 +177,7 @@ def test_a_scheduler_restarted_in_the_middle_costs_the_group_and_no_more(
                 assert again.exitcode == 0
     assert (job.returncode, out) == (2, ""), err
     assert err == (
-        f"error: the scheduler at {address} died, or was restarted, while the job ran; every "
-        "commit so far is kept; start the scheduler and run it again\n"
+        f"error: the scheduler at {address} died or restarted while the job ran. Start the "
+        "scheduler and run the job again; all commits so far are stored\n"
     )
     assert left.latest().load() == undisturbed

@@ -342,7 +342,7 @@ def test_without_halves_auto_says_what_to_give(run, whole_store, option):
 
 def test_auto_is_of_topics_alone(run, store):
     code, _, err = run("refit", store.url, "--model", "poisson", "--topics", "auto")
-    assert (code, "--topics auto is of models topics, " in err) == (2, True)
+    assert (code, "--topics auto works only for models topics, " in err) == (2, True)
     code, _, err = run("select", store.url, "--topics", "auto")
     assert code == 2
 
@@ -393,7 +393,7 @@ def test_numbers_of_topics_may_be_ranges_steps_and_lists(numbers, expected):
         (("--topics", "2-1000000000"), "more than 1000 numbers; use steps, such as"),
         (("--topics", "30-40"), "30 topics asked for but the basis has"),
         (("--topics", "2", "--alpha0", "-1"), "alpha0 is -1"),
-        (("--topics", "2", "--alpha0", "0.1,x"), "write auto, or for example 0.1, or 0,0.1,1"),
+        (("--topics", "2", "--alpha0", "0.1,x"), "write auto, a number such as 0.1, or 0,0.1,1"),
         (("--topics", "2", "--method", "jacobi"), "'joint', 'feature', 'power'"),
         (("--topics", "2", "--seed", "-1"), "--seed"),
         (("--topics", "2", "--plot", "absent/k.png"), "a file in a folder that exists"),

@@ -125,7 +125,7 @@ def test_rows_beyond_the_radius_are_said_where_they_are_many(run, shards, tmp_pa
     assert code == 0
     assert "drawn in" not in said
     said = " ".join(run("update", store, tmp_path / "far.npy")[1].split())
-    assert "6.2% of the vectors of the store lay beyond the radius and were drawn in" in said
+    assert "6.2% of the vectors of the store were beyond the radius and were clipped" in said
     assert json.loads(run("status", store, "--json")[1])["clipped"] == 20
 
 

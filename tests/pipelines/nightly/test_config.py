@@ -58,9 +58,9 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
         ({**LEAST, "stoer": "s"}, "the top level has no key 'stoer', did you mean 'store'?"),
         (
             with_section("metrics", textfile="s3://bucket/a.prom"),
-            r"\[metrics\] textfile: s3://bucket/a.prom is no local file \*.prom",
+            r"\[metrics\] textfile: s3://bucket/a.prom is not a local file named \*.prom",
         ),
-        (with_section("metrics", textfile="/var/a.txt"), "/var/a.txt is no local file"),
+        (with_section("metrics", textfile="/var/a.txt"), "/var/a.txt is not a local file"),
         (with_section("metrics", file="/var/a.prom"), "no key 'file', did you mean 'textfile'"),
         (
             with_section("refit", topcis=5),
@@ -86,9 +86,9 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
         ),
         (
             with_section("cluster", memory="much"),
-            r"\[cluster\] memory: 'much' is no size",
+            r"\[cluster\] memory: 'much' is not a size",
         ),
-        ({**LEAST, "lock_expiry": "soon"}, "lock_expiry: .*'soon' is no time"),
+        ({**LEAST, "lock_expiry": "soon"}, "lock_expiry: .*'soon' is not a time"),
         ({**LEAST, "shards": []}, "shards: .* at least 1"),
     ],
 )
@@ -209,7 +209,7 @@ BEYOND = 10**400  # no float
         ],
         (
             with_section("refit", polish=1, half_life_days=3),
-            ".*polish: a pass counts all documents",
+            ".*polish: passes count all documents",
         ),
         (with_section("refit", polish=1, model="independent"), ".*no passes over records"),
         (with_section("refit", polish="often"), ".*polish"),
@@ -222,7 +222,7 @@ BEYOND = 10**400  # no float
         ),
         (
             {**with_section("refit", topics=[2, 3]), "create": {"codocuments": False}},
-            r".*\[refit\] topics and alpha0 .* \[create\] codocuments = false",
+            r".*\[refit\] compares several topics .* \[create\] codocuments = false",
         ),
         (
             {**with_section("refit", window_days=3), "create": {"date_pattern": "none"}},
@@ -337,12 +337,16 @@ def test_what_is_auto_is_found_by_halves():
     numbers = config_of({**told, "refit": {"topics": [5, 8], "refine": "auto"}}, "n").refit
     assert (numbers.auto, numbers.topics) == ({"refine": "auto"}, (5, 8))
     for refit, made, problem in (
-        ({"topics": "auto", "model": "poisson"}, {}, "auto is of models 'topics' and 'views'"),
-        ({"topics": "auto", "alpha0": [0.1, 1]}, {}, "auto is with one alpha0"),
+        (
+            {"topics": "auto", "model": "poisson"},
+            {},
+            "auto works only for models 'topics' and 'views'",
+        ),
+        ({"topics": "auto", "alpha0": [0.1, 1]}, {}, "auto needs one alpha0"),
         (
             {"topics": "predict", "model": "factors"},
             {},
-            "predict is of models 'topics' and 'views'",
+            "predict works only for models 'topics' and 'views'",
         ),
         ({"topics": "auto"}, {"halves": False}, r"\[refit\] topics is auto.*give a number"),
         ({"topics": 5, "auto": ["refine"]}, {}, r"\[refit\] has no key 'auto'"),

@@ -160,8 +160,8 @@ def test_there_are_at_most_so_many_words(nights_of):
     report, _ = nights_of.night(3, many, more=f"[growth]\nmost_words = {words + 2}\n")
     assert report["words_added"] == 0
     assert report["growth"].endswith(
-        f"no words were added: the vocabulary has {words + 2} words, the most it may have; "
-        "`rebase` it"
+        f"no words were added: the vocabulary has {words + 2} words, which is the "
+        "maximum; `rebase` it"
     )
     assert nights_of.store.basis.n_words == words + 2
 

@@ -102,7 +102,7 @@ def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, mo
         assert chosen.why.startswith(f"Chose {best.n_topics} topics")
     else:
         best = max(fitted, key=lambda one: one.npmi)
-        assert chosen.why.startswith("the most coherent, as no pairs are held out: ")
+        assert chosen.why.startswith("the most coherent, because there are no held-out pairs: ")
     assert chosen.why in told
     assert (model.n_topics, model.alpha0) == (best.n_topics, best.alpha0)
     assert model.npmi.mean() == pytest.approx(best.npmi)
@@ -114,7 +114,7 @@ def test_what_select_takes_of_all_pairs_is_taken(counted, embedded, tmp_path, mo
     auto = {"topics": "auto", "alpha0": 1.0, "refine": "auto"}
     section = config_of({**night, "refit": auto}, "night.toml").refit
     if not halves:
-        with pytest.raises(InvalidInput, match="give a number to topics and refine in .refit."):
+        with pytest.raises(InvalidInput, match="give a number for topics and refine in .refit."):
             chosen_model(source, section, Run(embedded))
         return
     found = chosen_model(source, section, Run(embedded, tell=told.append)).model
@@ -284,7 +284,7 @@ def test_two_runs_do_not_meet(place, capsys):
 def test_a_store_that_is_not_there_needs_a_create_table(place, capsys):
     code, _, err = night(capsys, place, create="")
     assert code == 2
-    assert "give the configuration a [create] table" in err
+    assert "add a [create] section to the configuration" in err
     report = latest(place)
     assert (report["outcome"], report["exit_code"]) == ("failed", 2)
     assert "[create]" in report["error"]

@@ -226,7 +226,7 @@ def test_the_page_of_the_store_follows_its_models_and_shows_the_nearest_rows(
     earlier = nights[1][0].model
     shown = ("page", f"{place}/store", "--model", earlier, "--output", path)
     code, _, err = run(*shown, "--top-documents", found)
-    assert (code, f"the page is of '{earlier}'" in " ".join(err.split())) == (2, True)
+    assert (code, f"the page shows '{earlier}'" in " ".join(err.split())) == (2, True)
 
 
 def test_commands_that_compare_models_compare_clusters(run, nights, place, store):

@@ -145,15 +145,15 @@ def test_nights_make_publish_follow_and_refuse(run, place):
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
-        ({"refit": {"model": "hmm", "topics": 2, "alpha0": 1.0}}, "alpha0: no option of model"),
+        ({"refit": {"model": "hmm", "topics": 2, "alpha0": 1.0}}, "alpha0: not an option of model"),
         ({"refit": {"model": "hmm", "topics": 2, "half_life_days": 9}}, "whole numbers"),
-        ({"refit": {"model": "latent_tree", "topics": [2, 3]}}, "several are compared with models"),
+        ({"refit": {"model": "latent_tree", "topics": [2, 3]}}, "a list works only for models"),
         ({"refit": {"model": "independent", "topics": 2, "polish": 1}}, "polish"),
         ({"gates": {"max_coherence_drop": 0.1}}, "[gates] max_coherence_drop: model 'hmm'"),
         ({"gates": {"max_behind": 0.1}}, "[gates] max_behind: model 'hmm'"),
-        ({"rebase": {"min_captured": 0.3}}, "[rebase] is of documents"),
-        ({"growth": {}}, "[growth] is of documents"),
-        ({"growth": {}, "refit": {"model": "latent_tree", "topics": 2}}, "not of categories"),
+        ({"rebase": {"min_captured": 0.3}}, "[rebase] applies to documents"),
+        ({"growth": {}}, "[growth] applies to documents"),
+        ({"growth": {}, "refit": {"model": "latent_tree", "topics": 2}}, "not to categories"),
         ({"create": {}}, "[create] kind is 'counts'"),
         ({"create": {"kind": "sequences", "max_topics": 4}}, "does not use --max-topics"),
         (
@@ -166,7 +166,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
         *(
             (
                 {"refit": {"model": model, "topics": 2}, "gates": {"max_held_out_drop": 0.1}},
-                f"[gates] max_held_out_drop: model '{model}' knows nothing",
+                f"[gates] max_held_out_drop: model '{model}' has no such value",
             )
             for model in ("poisson", "independent", "blockmodel", "gaussian_mixture")
         ),
@@ -175,21 +175,21 @@ def test_nights_make_publish_follow_and_refuse(run, place):
                 "create": {"kind": "sequences", "halves": False},
                 "gates": {"max_perplexity": 9, "max_held_out_drop": 0.1},
             },
-            "[gates] max_held_out_drop, max_perplexity: nothing is held out with [create] halves",
+            "[gates] max_held_out_drop, max_perplexity: needs held-out data",
         ),
         (
             {
                 "create": {"kind": "sequences", "sketch_columns": 6},
                 "gates": {"max_perplexity": 9},
             },
-            "[gates] max_perplexity: no triples are held out of sketches; leave out",
+            "[gates] max_perplexity: sketches have no held-out triples; leave out",
         ),
         (
             {
                 "create": {"kind": "sequences", "sketch_columns": 6},
                 "refit": {"model": "hmm", "topics": [2, 3]},
             },
-            "[refit] topics and alpha0: no triples are held out of sketches; leave out",
+            "[refit] topics and alpha0: sketches have no held-out triples; leave out",
         ),
         (
             {
@@ -197,7 +197,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
                 "refit": {"topics": 2},
                 "gates": {"max_held_out_drop": 0.1},
             },
-            "nothing is held out with [create] halves",
+            "needs held-out data; leave it out, or [create] halves",
         ),
         (
             {
@@ -205,7 +205,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
                 "refit": {"topics": 2},
                 "gates": {"max_coherence_drop": 0.1},
             },
-            "no coherence is known with [create] codocuments",
+            "needs co-document counts; leave it out, or [create] codocuments",
         ),
         *(
             ({"refit": {"model": model, "topics": 2, "method": "power"}}, 'by "joint", not by')

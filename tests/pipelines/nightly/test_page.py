@@ -324,11 +324,11 @@ def test_a_run_that_breaks_off_is_told_of_and_leaves_no_lock(nights, as_it_was, 
     assert found["run_exit_code", None] == 1
     assert found["documents", None] == 400
     assert found["last_success_timestamp_seconds", None] == unix(nights[1].report.finished)
-    # what is no report is said, and the rest is shown
+    # what is not a report is said, and the rest is shown
     (place / "reports" / "night-20261101T.json").write_text('{"store": ')
     assert nightly(configured(place), embedded, lambda step: None).outcome == "nothing new"
     html = (place / "reports" / "latest.html").read_text()
-    assert "night-20261101T.json is no report" in html
+    assert "night-20261101T.json is not a report" in html
     assert [run["outcome"] for run in content_of(html)["runs"]][-2:] == ["failed", "nothing new"]
 
 
@@ -348,7 +348,7 @@ def test_reports_that_cannot_be_written_fail_the_run_in_the_metrics(tmp_path, em
 
 def test_a_folder_for_metrics_that_is_not_there_stops_the_run_before_it_begins(tmp_path, embedded):
     absent = {"textfile": f"{tmp_path}/absent/moments.prom"}
-    with pytest.raises(StoreError, match="make the folder"):
+    with pytest.raises(StoreError, match="create it"):
         nightly(configured(tmp_path, metrics=absent), embedded, lambda step: None)
     assert list(tmp_path.iterdir()) == []
 

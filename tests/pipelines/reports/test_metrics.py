@@ -127,5 +127,5 @@ def test_a_name_that_is_not_collected_is_refused(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(StoreError, match="make the folder"):
+    with pytest.raises(StoreError, match="create it"):
         write_metrics(tmp_path / "absent" / "moments.prom", NIGHT)

@@ -139,7 +139,7 @@ def test_documents_that_a_transform_found_and_labels_are_shown(run, place, tmp_p
     assert "model k3 is of version 3: " in reason
     assert "documents forgotten since still are in it; refit" in reason
     code, _, err = run(*shown)
-    assert (code, "has documents of model 'k3', the page is of 'k4'" in err) == (2, True)
+    assert (code, "has documents of model 'k3', but the page shows 'k4'" in err) == (2, True)
 
 
 def test_shards_that_are_gone_or_changed_show_nothing(place, tmp_path):

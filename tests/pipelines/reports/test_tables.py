@@ -68,7 +68,7 @@ def test_status_shows_the_radius_of_the_lengths_and_warns_of_few_long_documents(
     assert shown["warning"].endswith(remedy)
     out = run("status", store.url)[1]
     assert f"warning: {shown['warning']}" in out
-    assert f"M3 {shown['error_radius_m3']:.2g}: Theorem 2" in out
+    assert f"M3 {shown['error_radius_m3']:.2g} (Theorem 2" in out
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_what_failed_around_a_shard_is_no_reason_to_drop_it(accumulator, serve, 
         receipt = client.send([{"text": "a b c"}]).json()["receipt"]
         with monkeypatch.context() as patch:
             patch.setattr(counting, "content_of", failing)
-            with pytest.raises(StoreError, match=r"reset\)\), though it can be read"):
+            with pytest.raises(StoreError, match=r"reset\)\), although it is readable"):
                 due(accumulator)
         client.service.current.look()
         assert client("GET", f"/v1/receipts/{receipt}").json()["state"] == "accepted"
@@ -338,10 +338,10 @@ def test_a_wrong_configuration_is_named(content, told):
         service_of(content, "service.toml")
 
 
-def test_the_configuration_of_the_readme_is_one():
-    readme = (Path(config_module.__file__).parent / "README.md").read_text()
-    [example] = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
-    config = service_of(tomllib.loads(example), "README.md")
+def test_the_configuration_of_the_page_is_one():
+    page = Path(__file__).parents[3] / "docs" / "operation" / "service_details.md"
+    [example] = re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL)
+    config = service_of(tomllib.loads(example), "service.toml")
     assert config.limits.inbox_age == timedelta(minutes=15)
 
 

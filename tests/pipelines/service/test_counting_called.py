@@ -227,7 +227,7 @@ def test_what_failed_around_a_shard_fails_the_turn_and_is_counted_by_the_next(pl
     with monkeypatch.context() as patch:
         patch.setattr(sealed_shards, "update", reset)
         [(step, error)] = place.ours.turn().failed
-        assert (step, "(reset), though it can be read" in str(error)) == ("count", True)
+        assert (step, "(reset), although it is readable" in str(error)) == ("count", True)
         assert (counted_up_to(place.inbox), read_counted(place.inbox, 1)) == (0, Counted())
     place.ours.steps._next.clear()
     assert (place.ours.turn().counted, counted_up_to(place.inbox)) == (1, 1)
@@ -289,7 +289,7 @@ def test_what_is_left_of_a_shard_must_be_what_deletions_left(place):
     rollback(place.store, version)
     deleting = Deleting(place.ours.deletions, lambda: place.store.writable(), place.ours.run)
     place.inbox.folder.write(shard.path, b"another\n")
-    with pytest.raises(StoreError, match="is not as deletions left it; restore it"):
+    with pytest.raises(StoreError, match="differs from the result of its deletions; restore it"):
         deleting.delete_again()
     place.inbox.folder.delete([shard.path])
     with pytest.raises(StoreError, match="the rest of its documents has expired"):

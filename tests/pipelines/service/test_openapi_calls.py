@@ -151,7 +151,7 @@ def test_the_document_is_of_the_package_and_of_what_the_store_takes():
     assert found["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
     assert "securitySchemes" not in document(tokens=False)["components"]
     schemas = found["components"]["schemas"]
-    assert schemas["Receipt"]["description"] == "What became of documents that were sent."
+    assert schemas["Receipt"]["description"] == "State of documents that were sent."
     assert not any("$defs" in one for one in schemas.values())
     sent = schemas["DocumentSent"]
     assert (sent["type"], sent["required"], sent["additionalProperties"]) == (

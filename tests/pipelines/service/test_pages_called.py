@@ -407,7 +407,7 @@ def test_shares_over_time(caller, values, call_at, monkeypatch):
         monkeypatch.setattr(parts, "_MOST_PERIODS", most)
         found = told(caller, values, "/time?by=day")
         assert len(found.over.dates) == dates
-    assert found.said.startswith("there are documents of 2 days, and a page shows 1 at most")
+    assert found.said.startswith("there are documents of 2 days, and a page shows at most 1")
     with call_at("counts_3") as other:
         found = told(other, values, "/time")
         assert (found.over.dates, found.said) == ((), parts._NO_DAYS)
@@ -541,7 +541,7 @@ def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monk
         form = {"token": found.token, "head": "4"}
         assert problem(sent(caller, path, {**form, "head": "3"}), 409)["field"] == "head"
         shown = problem(sent(caller, path, {**form, "head": "x" * 21}), 409)["detail"]
-        assert f"was of {'x' * 20!r};" in shown
+        assert f"but version {'x' * 20!r} was confirmed" in shown
         assert caller.service.view.store.version == 4
         answer = sent(caller, path, form)
         assert (answer.status, answer.headers["location"]) == (303, "/versions")

@@ -65,7 +65,7 @@ def test_what_is_told_is_printable_short_and_without_secrets():
         (InvalidInput("no such"), 422, "", None, None, "no such"),
         (OSError(errno.ENOSPC, "full"), 507, "", None, 30, "no space left"),
         (StoreError("away"), 503, "", None, 1, "away"),
-        (KeyError("planted-secret"), 500, "", None, None, "its log says why"),
+        (KeyError("planted-secret"), 500, "", None, None, "its log has the reason"),
     ],
 )
 def test_an_error_is_answered_by_its_kind(error, status, field, place, again, told):

@@ -1,4 +1,4 @@
-"""The examples of the service's README, from top to bottom, by a server as a user starts it."""
+"""The examples of the page on the service, from top to bottom, by a server as a user starts it."""
 
 import json
 import re
@@ -15,12 +15,11 @@ import pytest
 import requests
 from page_scripts import printed_by
 
-from streaming_moments.pipelines import service
 from streaming_moments.pipelines.service.config import service_of
 from streaming_moments.pipelines.service.tokens import Role, add_token
 
-README = (Path(service.__file__).parent / "README.md").read_text()
-EXAMPLES = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+PAGE = (Path(__file__).parents[3] / "docs" / "operation" / "service_details.md").read_text()
+EXAMPLES = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
 LONGEST = 120  # seconds
 
 
@@ -100,9 +99,9 @@ def test_the_examples_run_from_top_to_bottom(folder):
     assert serving.returncode == 0, told
 
 
-def test_the_client_of_the_readme_has_a_token(serve, place, capsys):
+def test_the_client_of_the_page_has_a_token(serve, place, capsys):
     [example] = [text for language, text in EXAMPLES if language == "py"]
-    [line] = re.findall(r"`(session\.headers\[.*?)`", README)
+    [line] = re.findall(r"`(session\.headers\[.*?)`", PAGE)
     made = add_token(place / "tokens.json", "me", Role.WRITER)
     with serve(tokens=str(place / "tokens.json")) as client:
         moved = example.replace("localhost:8080", f"127.0.0.1:{client.port}")
@@ -114,10 +113,10 @@ def test_the_client_of_the_readme_has_a_token(serve, place, capsys):
 
 
 def test_no_two_examples_share_a_key():
-    keys = re.findall(r"Idempotency-Key: ([\w-]+)|, \"(order-\d+)\"\)", README)
+    keys = re.findall(r"Idempotency-Key: ([\w-]+)|, \"(order-\d+)\"\)", PAGE)
     assert len(keys) == len({*keys}) >= 2
 
 
-def test_the_configurations_of_the_readme_are_some():
+def test_the_configurations_of_the_page_are_some():
     [example] = [text for language, text in EXAMPLES if language == "toml"]
-    assert service_of(tomllib.loads(example), "README.md").store == "s3://corpus/store"
+    assert service_of(tomllib.loads(example), "service.toml").store == "s3://corpus/store"

@@ -194,7 +194,7 @@ def test_a_storage_that_fails_once_is_a_turn_that_fails_and_no_refusal(
     monkeypatch.setattr(local.LocalFileOpener, "__init__", faulty)
     [(step, error)] = accumulator.turn().failed
     assert step == "count"
-    assert "though it can be read" in str(error)
+    assert "although it is readable" in str(error)
     now[0] += 3600.0  # what failed is due again
     turn = accumulator.turn()
     assert (len(failed), turn.counted, turn.left_out, turn.set_aside) == (1, 20, (), ())

@@ -310,7 +310,7 @@ def test_counting_stalls_from_when_seals_wait_or_a_turn_fails(inbox, monkeypatch
     note_reached(inbox, 6)
     found = counting_now(inbox, 6, failing[:1], found)
     assert (found.lag, found.failing, found.since) == (0, "away", 120.0)
-    assert found.problem(1e9) == "no documents are counted, as each cycle fails: away"
+    assert found.problem(1e9) == "no documents are counted, because each cycle fails: away"
     assert counting_now(inbox, 6, failing[1:], found).failing == "far"
     night = FailingStep("night", 1, "", "", "away")
     found = counting_now(inbox, 6, (night,), found)

@@ -314,5 +314,5 @@ def test_shards_are_named_by_url_and_a_failing_one_ends_the_turn(log):
     url = log.inbox.folder.url
     assert found.named(log.inbox) == (((f"{url}/a", "bad"),), ((f"{url}/b", "full"),))
     found.require_none_failing(log.inbox)
-    with pytest.raises(Exception, match=r"/c was not counted \(reset\), though it can be read"):
+    with pytest.raises(Exception, match=r"/c was not counted \(reset\), although it is readable"):
         Outcomes({}, {}, {"c": "reset"}).require_none_failing(log.inbox)

@@ -100,7 +100,7 @@ def test_what_failed_around_a_shard_fails_the_turn_that_counts(ours, counts):
     inbox, shard = ours.seals.inbox, sealed(ours, "a", 1)
     counts.bad = [ShardError(inbox.folder.shard(shard.path), "reset")]
     [(step, error)] = ours.turn().failed
-    assert (step, "(reset), though it can be read" in str(error)) == ("count", True)
+    assert (step, "(reset), although it is readable" in str(error)) == ("count", True)
     assert counted_up_to(inbox) == 0
 
 

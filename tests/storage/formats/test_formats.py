@@ -76,11 +76,11 @@ def test_no_two_formats_have_a_suffix_in_common():
     assert len(set(suffixes)) == len(suffixes)
 
 
-def test_the_readme_names_every_suffix():
-    readme = (Path(__file__).parents[3] / "storage" / "README.md").read_text()
+def test_the_page_on_shards_names_every_suffix():
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "shards.md").read_text()
     suffixes = [*itertools.chain(*(form.suffixes for form in FORMATS.values()))]
     for suffix in [*suffixes, *(compression.suffix for compression in COMPRESSIONS)]:
-        assert f"`{suffix}`" in readme, suffix
+        assert f"`{suffix}`" in page, suffix
 
 
 @settings(max_examples=20)

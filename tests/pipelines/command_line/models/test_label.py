@@ -125,4 +125,4 @@ def test_what_was_counted_and_forgotten_since_is_said_wherever_a_model_is_shown(
     again = store.latest().save_model("second", store.load_model("first"))
     expire(again, 1, timedelta(0))
     assert since(again.latest()) == (None, None)
-    assert "cannot be told what it lacks" in run("topics", store.url, "--model", "first")[1]
+    assert "so the difference is unknown" in run("topics", store.url, "--model", "first")[1]

@@ -104,7 +104,7 @@ def test_a_refit_of_a_few_documents_says_that_they_are_too_few(run, tmp_path):
     any_word = ("--min-documents", "1", "--max-document-fraction", "1")
     run("create", store, tmp_path / "a.txt", "--max-topics", "2", *any_word)
     run("update", store, tmp_path / "a.txt")
-    said = "4 documents are too few for 2 topics, so what is shown is mostly chance; count at least"
+    said = "4 documents are too few for 2 topics, so the result is mostly chance; count at least"
     code, _, err = run("refit", store, "--topics", "2", "--name", "two")
     assert (code, said in err) == (0, True), err
     told = json.loads(run("refit", store, "--topics", "2", "--name", "again", "--json")[1])

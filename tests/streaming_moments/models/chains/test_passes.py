@@ -150,6 +150,8 @@ def test_what_cannot_be_polished_says_why():
         polished(model, SymbolBatch.of([[0, 7]]))
     with pytest.raises(InvalidInput, match="no alpha to learn"):
         polished(model, batch, alpha=True)
+    with pytest.raises(InvalidInput, match="there is one sequence; cut it into several, or give"):
+        MomentHMM("auto").fit([0, 1, 2, 0, 1, 2] * 40)
     with pytest.raises(InvalidInput, match="passes need all sequences again"):
         MomentHMM(2, polish=1).partial_fit([[0, 1, 0, 1]])
     with pytest.raises(BoundExceeded, match="symbols are more than"):

@@ -1,0 +1,193 @@
+"""Passes over records beside peers: the tables of sequences, communities, mixtures and factors.
+
+`python tests/benchmarks/passes.py mixtures` prints one table of `docs/beside.md`, without a name
+all. Needs the extra `bench`. Texts are the State of the Union addresses, or `TEXTS=FILE.jsonl`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from hidden.sequence_ways import Hmmlearn, OurMarkov
+from hidden.sequences import PlantedSequences, TextSymbols
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.mixtures.passes import polished
+from streaming_moments.sklearn import MomentCommunities, MomentFactors, MomentGaussianMixture
+from streaming_moments.synthetic import amari_distance
+
+DRAWS = 3
+Row = tuple[str, ...]
+
+
+def timed(make: Callable[[], Any]) -> tuple[Any, float]:
+    """What is made, and its CPU seconds."""
+    begun = time.process_time()
+    made = make()
+    return made, time.process_time() - begun
+
+
+def sequences() -> Iterator[Row]:
+    """Perplexity of texts, and nats above a planted chain: ours, and five starts of hmmlearn."""
+    path = os.environ.get("TEXTS", "")
+    sources: list[Any] = [
+        TextSymbols(10, path, words=1999, most=100_000),
+        TextSymbols(6, path, most=150_000),
+        TextSymbols(12, path, most=150_000),
+        PlantedSequences(100_000, seed=1),
+        PlantedSequences(20_000, 12, 6, seed=2),
+    ]
+    ways: list[Any] = [OurMarkov(), OurMarkov(polish="auto")]
+    ways += [Hmmlearn(seed=seed) for seed in range(1, 6)]
+    for source in sources:
+        data = source.load()
+        for way in ways:
+            prepared = way.prepare(data)
+            fitted, seconds = timed(partial(way.fit, prepared))
+            scores = source.score(way.result(fitted, prepared)[0], data)
+            told = ", ".join(f"{name} {value:.4g}" for name, value in scores.items())
+            yield source.name, way.name, told, f"{seconds:.1f} s"
+
+
+# rows, numbers, components, length of the means, largest weight over the smallest, variances
+MIXTURES = (
+    (20_000, 64, 20, 5, 20, "spherical"),
+    (20_000, 64, 20, 5, 8, "diag"),
+    (10_000, 10, 10, 4, 1, "spherical"),
+    (20_000, 30, 30, 5, 1, "spherical"),
+    (20_000, 10, 15, 5, 1, "spherical"),
+    (10_000, 256, 30, 6, 8, "spherical"),
+)
+
+
+def distance(found: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+    """Mean distance of matched means."""
+    apart = np.linalg.norm(found[:, None] - truth, axis=2)
+    return float(apart[linear_sum_assignment(apart)].mean())
+
+
+def mixtures_of(k: int, covariance: str, seed: int) -> dict[str, Any]:
+    """Ours by moments and with passes, and scikit-learn's from five starts."""
+    from sklearn.mixture import GaussianMixture as Peer
+
+    told: dict[str, Any] = {"covariance_type": covariance}
+    return {
+        "moments": MomentGaussianMixture(k, **told),
+        "polish": MomentGaussianMixture(k, polish="auto", **told),
+        "five starts": Peer(k, n_init=5, random_state=seed, **told),
+    }
+
+
+def mixtures() -> Iterator[Row]:
+    """Distance of the means, median and worst of three draws, and median CPU seconds."""
+    for number, d, k, length, ratio, covariance in MIXTURES:
+        errors: dict[str, list[float]] = {}
+        spent: dict[str, list[float]] = {}
+        for seed in range(DRAWS):
+            rng = np.random.default_rng(seed)
+            means = rng.normal(size=(k, d))
+            means *= length / np.linalg.norm(means, axis=1, keepdims=True)
+            weights = np.linspace(1, ratio, k) / np.linspace(1, ratio, k).sum()
+            rows = means[rng.choice(k, number, p=weights)] + rng.normal(size=(number, d))
+            spread = np.ones((k, d if covariance == "diag" else 1))
+            for name, way in mixtures_of(k, covariance, seed).items():
+                try:
+                    fitted, seconds = timed(partial(way.fit, rows))
+                except NotIdentifiable:
+                    continue
+                errors.setdefault(name, []).append(distance(fitted.means_, means))
+                spent.setdefault(name, []).append(seconds)
+            grid = MomentGaussianMixture(2).fit(rows)._foundation.grid
+            begun = GaussianMixture(means, weights, spread, covariance)
+            best = polished(begun, [rows], grid, 20)
+            errors.setdefault("from the truth", []).append(distance(best.means, means))
+        shown = (
+            f"{name} {np.median(one):.3f} ({max(one):.3f})"
+            + (f" {np.median(spent[name]):.1f} s" if name in spent else "")
+            for name, one in errors.items()
+        )
+        yield f"{number:,}, {d}, {k}, length {length}, weights 1:{ratio}, {covariance}", *shown
+
+
+def communities() -> Iterator[Row]:
+    """Mutual information with planted communities, median of three draws: ours and Leiden."""
+    import igraph
+    import leidenalg
+    from sklearn.metrics import normalized_mutual_info_score as agreement
+
+    for n, k, inside, outside, sizes, theta in (
+        (500, 4, 0.06, 0.015, 1, 0.0),
+        (1000, 4, 0.028, 0.0055, 1, 0.0),
+        (1000, 5, 0.06, 0.01, 8, 0.0),
+        (5000, 5, 0.012, 0.002, 1, 0.0),
+        (1000, 4, 0.05, 0.01, 1, 0.7),
+    ):
+        found: list[tuple[float, float]] = []
+        for seed in range(DRAWS):
+            rng = np.random.default_rng(seed)
+            weights = np.linspace(1, sizes, k) / np.linspace(1, sizes, k).sum()
+            labels = rng.choice(k, n, p=weights)
+            factors = np.exp(rng.normal(0, theta, n) - theta**2 / 2) if theta else np.ones(n)
+            one, other = np.triu_indices(n, 1)
+            chances = np.where(labels[one] == labels[other], inside, outside)
+            held = rng.random(one.size) < chances * factors[one] * factors[other]
+            edges = np.stack([one[held], other[held]], axis=1)
+            graph = igraph.Graph(n, edges.tolist())
+            adjacency = graph.get_adjacency_sparse()
+            ours = MomentCommunities(k, alpha0=0.0).fit(adjacency).labels_
+            peer = leidenalg.find_partition(
+                graph, leidenalg.ModularityVertexPartition, n_iterations=-1, seed=seed
+            )
+            found.append((agreement(labels, ours), agreement(labels, peer.membership)))
+        ours, leiden = np.median(found, axis=0)
+        yield f"{n:,}, {k}, sizes 1:{sizes}, sigma {theta:g}", f"{ours:.2f}", f"Leiden {leiden:.2f}"
+
+
+def factors() -> Iterator[Row]:
+    """Amari distance, median of five draws: by each order, and FastICA."""
+    from sklearn.decomposition import FastICA
+
+    draws: dict[str, Callable[[Any, int], NDArray[np.float64]]] = {
+        "exponential": lambda rng, size: rng.exponential(size=size) - 1,
+        "gamma, shape 4": lambda rng, size: (rng.gamma(4, size=size) - 4) / 2,
+        "Laplace": lambda rng, size: rng.laplace(size=size) / np.sqrt(2),
+        "uniform": lambda rng, size: (rng.random(size) - 0.5) * np.sqrt(12),
+    }
+    kinds = {name: [name] for name in draws} | {
+        "two of each": ["exponential", "Laplace", "uniform"]
+    }
+    for name, own in kinds.items():
+        errors: dict[str, list[float]] = {}
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            values = np.stack([draws[own[at % len(own)]](rng, 20_000) for at in range(6)], axis=1)
+            mixing = rng.normal(size=(12, 6))
+            rows = values @ mixing.T + rng.normal(0, 0.2, (20_000, 12))
+            ways = {order: MomentFactors(6, order=order) for order in ("third", "fourth", "both")}
+            for order, way in ways.items():
+                found = way.fit(rows).components_.T
+                errors.setdefault(order, []).append(amari_distance(mixing, found))
+            peer = FastICA(6, fun="logcosh", random_state=0, whiten="unit-variance").fit(rows)
+            errors.setdefault("FastICA", []).append(amari_distance(mixing, peer.components_.T))
+        yield name, *(f"{way} {np.median(one):.3f}" for way, one in errors.items())
+
+
+TABLES = {one.__name__: one for one in (sequences, communities, mixtures, factors)}
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    for chosen in sys.argv[1:] or TABLES:
+        print(f"{chosen}: {TABLES[chosen].__doc__}")
+        for line in TABLES[chosen]():
+            print("| " + " | ".join(line) + " |", flush=True)
