@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def pairs_and_halves(rows: Rows, refine: object) -> tuple[Rows, HalfRows | None]
 
 def _whole_and_halves(rows: Rows) -> tuple[Rows, Rows, Rows]:
     three = rows.prepared("pair counts", PairRows.with_halves, halves=True)
-    whole, even, odd = (three.prepared("pair counts", part) for part in (_first, _second, _third))
+    whole, even, odd = (three.prepared("pair counts", partial(_part, place)) for place in range(3))
     return whole, even, odd
 
 
@@ -222,16 +223,8 @@ def odd_pairs(statistics: Statistics) -> PairRows:
 _PAIRS = (even_pairs, odd_pairs)
 
 
-def _first(three: Any) -> Any:
-    return three[0]
-
-
-def _second(three: Any) -> Any:
-    return three[1]
-
-
-def _third(three: Any) -> Any:
-    return three[2]
+def _part(place: int, three: Any) -> Any:
+    return three[place]
 
 
 def dual_topics(whole: PairTopics) -> NDArray[np.float64]:

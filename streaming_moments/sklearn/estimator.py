@@ -239,7 +239,38 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
 
-class MomentMixture(DensityMixin, MomentEstimator):  # type: ignore[misc]
+class MomentSampler(MomentEstimator):
+    """Estimator of a model that draws records."""
+
+    def sample(self, n_samples: int = 1, random_state: int = 0) -> tuple[Any, NDArray[np.int64]]:
+        """Draw rows from a mixture, or one sequence from a chain.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows or symbols.
+        random_state : int
+            Seed.
+
+        Returns
+        -------
+        tuple
+            (n_samples, d) rows or (n_samples,) symbols, and (n_samples,) their components or
+            states.
+
+        Raises
+        ------
+        InvalidInput
+            The number is below 1.
+        """
+        check_is_fitted(self, "model_")
+        if n_samples < 1:
+            raise InvalidInput(f"n_samples is {n_samples}; give at least 1")
+        found: tuple[Any, NDArray[np.int64]] = self.model_.sample(n_samples, random_state)
+        return found
+
+
+class MomentMixture(DensityMixin, MomentSampler):  # type: ignore[misc]
     """Estimator of a mixture."""
 
     def predict(self, X: Any) -> NDArray[np.int64]:
@@ -267,32 +298,6 @@ class MomentMixture(DensityMixin, MomentEstimator):  # type: ignore[misc]
     def fit_predict(self, X: Any, y: object = None) -> NDArray[np.int64]:
         """(n,) the most likely component of each row, after a fit to these rows."""
         return self.fit(X).predict(X)
-
-    def sample(self, n_samples: int = 1, random_state: int = 0) -> tuple[Any, NDArray[np.int64]]:
-        """Draw rows from the mixture.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of rows.
-        random_state : int
-            Seed.
-
-        Returns
-        -------
-        tuple
-            (n_samples, d) rows, and (n_samples,) the component of each.
-
-        Raises
-        ------
-        InvalidInput
-            The number is below 1.
-        """
-        check_is_fitted(self, "model_")
-        if n_samples < 1:
-            raise InvalidInput(f"n_samples is {n_samples}; give at least 1")
-        found: tuple[Any, NDArray[np.int64]] = self.model_.sample(n_samples, random_state)
-        return found
 
     def bic(self, X: Any) -> float:
         """Bayesian information criterion of rows; lower is better."""

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel, MarkovOptions
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.estimator import MomentEstimator
+from streaming_moments.sklearn.estimator import MomentSampler
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
@@ -24,7 +24,7 @@ from streaming_moments.statistics.views.statistics import ViewStatistics
 _PILOT = 1 << 20  # first symbols, from which the sketch is chosen
 
 
-class MomentHMM(MomentEstimator):
+class MomentHMM(MomentSampler):
     """Hidden Markov model of symbols `0..n_features-1`, from windows of three symbols.
 
     Parameters
@@ -150,33 +150,6 @@ class MomentHMM(MomentEstimator):
         """Log probability of all sequences."""
         check_is_fitted(self, "model_")
         return float(self.model_.log_likelihoods(_symbols(X, lengths, y)).sum())
-
-    def sample(
-        self, n_samples: int = 1, random_state: int = 0
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Draw one sequence from the chain.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of symbols.
-        random_state : int
-            Seed.
-
-        Returns
-        -------
-        tuple
-            (n_samples,) symbols, and (n_samples,) their states.
-
-        Raises
-        ------
-        InvalidInput
-            The number is below 1.
-        """
-        check_is_fitted(self, "model_")
-        if n_samples < 1:
-            raise InvalidInput(f"n_samples is {n_samples}; give at least 1")
-        return self.model_.sample(n_samples, random_state)
 
     def bic(self, X: Any, lengths: Sequence[int] | None = None) -> float:
         """Bayesian information criterion of sequences, by their symbols; lower is better."""

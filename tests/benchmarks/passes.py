@@ -44,6 +44,7 @@ def sequences() -> Iterator[Row]:
         TextSymbols(10, path, words=1999, most=100_000),
         TextSymbols(6, path, most=150_000),
         TextSymbols(12, path, most=150_000),
+        *([TextSymbols(10, path)] if path else []),
         PlantedSequences(100_000, seed=1),
         PlantedSequences(20_000, 12, 6, seed=2),
     ]

@@ -33,9 +33,7 @@ class ExpectedSets(IntegerSums):
     @classmethod
     def zero(cls, model: BernoulliMixture) -> ExpectedSets:
         """Empty sums."""
-        like = model.probabilities, model.weights
-        features, rows = (np.zeros(one.shape, dtype=np.int64) for one in like)
-        return cls(features, rows)
+        return cls.zeros(model.probabilities, model.weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -222,6 +222,11 @@ def expected_places(
             for j in range(k):
                 state[j] = ahead[place - begin, j] * backward[j]
                 total += state[j]
+            if total <= 0:
+                # as in `forward_backward`: no information from the rest
+                backward[:] = 1.0
+                state[:] = ahead[place - begin]
+                total = 1.0
             for j in range(k):
                 state[j] /= total
                 units = np.int64(state[j] * unit + 0.5)

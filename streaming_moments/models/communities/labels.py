@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,12 @@ class Blocks:
     ends: NDArray[np.int64]
     labels: NDArray[np.int64]
 
-    @property
+    @cached_property
     def sizes(self) -> NDArray[np.float64]:
         """(k,) nodes of each community."""
         return np.bincount(self.labels, minlength=self.ends.shape[1]).astype(np.float64)
 
-    @property
+    @cached_property
     def edges(self) -> NDArray[np.float64]:
         """(k, k) edges from the members of each community to each other one."""
         k = self.ends.shape[1]
@@ -58,7 +59,7 @@ class Blocks:
         gain = _sum_of_logs(edges, np.outer(out, into)) - plain + 2 * own
         return bool(gain > _CORRECTED * len(self.labels))
 
-    @property
+    @cached_property
     def _pairs(self) -> NDArray[np.float64]:
         pairs = np.outer(self.sizes, self.sizes) - np.diag(self.sizes)
         return np.maximum(pairs, 1.0)

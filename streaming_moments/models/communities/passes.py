@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,10 @@ class LabelReader:
     """
 
     model: Blockmodel
+    _labels: NDArray[np.int64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_labels", self.model.memberships.argmax(axis=1))
 
     @classmethod
     def of(cls, model: Blockmodel, foundation: EdgesFoundation | None) -> LabelReader:
@@ -68,10 +72,9 @@ class LabelReader:
         """Add the edges of a batch to `total` in place."""
         found = total.counting(batch.documents, batch.documents)
         source, target = batch.ends.T
-        labels = self.model.memberships.argmax(axis=1)
         back = total.incoming if self.model.directed else total.outgoing
-        np.add.at(total.outgoing, (source, labels[target]), 1)
-        np.add.at(back, (target, labels[source]), 1)
+        np.add.at(total.outgoing, (source, self._labels[target]), 1)
+        np.add.at(back, (target, self._labels[source]), 1)
         return found
 
 

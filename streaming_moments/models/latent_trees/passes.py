@@ -63,10 +63,10 @@ class TreeReader:
         """
         codes = self.model.codes(batch)
         codes = codes[(codes >= 0).any(axis=1)]
-        own = ExpectedTables.zero(self.model)
+        found = total.counting(len(codes), int((codes >= 0).sum()))
         for begin in range(0, len(codes), _ROWS):
-            _add_rows(self.model.tree, codes[begin : begin + _ROWS], own)
-        return total.add(own.counting(len(codes), int((codes >= 0).sum())))
+            _add_rows(self.model.tree, codes[begin : begin + _ROWS], total)
+        return found
 
 
 def improved(model: LatentTree, expected: ExpectedTables) -> LatentTree:
@@ -93,7 +93,7 @@ def conditionals(model: LatentTree) -> States:
     return States(np.vstack(columns).T, bars)
 
 
-def _add_rows(tree: DirectedTree, codes: NDArray[np.int64], own: ExpectedTables) -> None:
+def _add_rows(tree: DirectedTree, codes: NDArray[np.int64], total: ExpectedTables) -> None:
     """Add rows to sums in place: messages towards the root, then the pairs of each edge."""
     beliefs = [np.ones((len(codes), table.shape[1])) for table in tree.tables]
     messages = [np.empty(0)] * len(tree.tables)
@@ -110,7 +110,7 @@ def _add_rows(tree: DirectedTree, codes: NDArray[np.int64], own: ExpectedTables)
         if tree.parents[node] >= 0:
             beliefs[tree.parents[node]] *= messages[node]
     shares: list[NDArray[np.float64]] = []
-    for node, sums in enumerate(own.tables(tree)):
+    for node, sums in enumerate(total.tables(tree)):
         above = 1.0 if tree.parents[node] < 0 else shares[tree.parents[node]]
         given = above / messages[node]
         share = np.empty_like(beliefs[node])

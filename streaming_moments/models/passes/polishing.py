@@ -13,7 +13,7 @@ from streaming_moments.models import topic_reading
 from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.statistics.counts.batch import CountBatch
-from streaming_moments.statistics.expected_sums import IntegerSums
+from streaming_moments.statistics.expected_sums import IntegerSums, columns_of
 
 SWEEPS = 15
 PASSES = 2
@@ -92,9 +92,7 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     same topics differ by only half of their errors, and the second moments of the inferred shares
     are shrunk to those of alpha.
     """
-    counts = expected.counts / topic_reading.TOKEN
-    sums = counts.sum(axis=0)
-    topics = np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), model.topics)
+    topics = columns_of(expected.counts, model.topics)
     changed: dict[str, Any] = {"topics": topics, "raw_topics": topics.copy()}
     if not (model.refined and model.alpha0):
         changed["pair_weights"] = np.empty((0, 0))  # they belong to the old weights
@@ -102,8 +100,9 @@ def improved(model: M, expected: ExpectedCounts, alpha: bool = False) -> M:
     if not model.alpha0 and prior[-1] > 0:
         changed["weights"] = prior[:-1] / prior[-1]
         if isinstance(model, PoissonMixture):
-            units = np.where(prior[:-1] > 0, prior[:-1], 1.0) / topic_reading.TOKEN
-            changed["raw_topics"] = np.where(prior[:-1] > 0, counts / units, model.raw_topics)
+            units = np.where(prior[:-1] > 0, prior[:-1], 1.0)
+            rates = expected.counts / units
+            changed["raw_topics"] = np.where(prior[:-1] > 0, rates, model.raw_topics)
     elif alpha and prior[-1] > 0:
         steps = model.alpha0 * prior[:-1] / prior[-1]
         changed |= {"alpha0": float(steps.sum()), "weights": steps / steps.sum()}

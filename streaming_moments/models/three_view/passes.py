@@ -9,12 +9,18 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
-from streaming_moments.statistics.expected_sums import BESIDE, UNIT, IntegerSums, columns_of
+from streaming_moments.statistics.expected_sums import (
+    BESIDE,
+    MIXED,
+    UNIT,
+    IntegerSums,
+    columns_of,
+    mixed_columns,
+)
 from streaming_moments.statistics.views.foundation import VIEWS
 from streaming_moments.statistics.views.records import ViewBatch
 
-_MIXED = 0.1  # share of the mean of all states in the states of the first pass
-RULES = (UNIT, _MIXED, BESIDE)  # rules by which records are read
+RULES = (UNIT, MIXED, BESIDE)  # rules by which records are read
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +42,7 @@ class ExpectedViews(IntegerSums):
     @classmethod
     def zero(cls, model: MultiViewMixture) -> ExpectedViews:
         """Empty sums."""
-        like = model.rows, model.left, model.right, model.weights
-        return cls(*(np.zeros(one.shape, dtype=np.int64) for one in like))
+        return cls.zeros(model.rows, model.left, model.right, model.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +78,9 @@ def require_one_state(model: MultiViewMixture, alpha: bool) -> None:
 
 
 def begun(model: MultiViewMixture) -> MultiViewMixture:
-    """Mixture that the first pass after a fit reads with: a tenth of all states is mixed into each.
-
-    A fit leaves zeros, which say that a word was rare, not that a state lacks it.
-    """
+    """Mixture that the first pass after a fit reads with, `MIXED`."""
     tables = model.rows, model.left, model.right
-    rows, left, right = (
-        (1 - _MIXED) * table + _MIXED * (table @ model.weights)[:, None] for table in tables
-    )
+    rows, left, right = (mixed_columns(table, table @ model.weights) for table in tables)
     return replace(model, rows=rows, left=left, right=right)
 
 

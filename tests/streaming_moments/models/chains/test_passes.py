@@ -158,6 +158,22 @@ def test_what_cannot_be_polished_says_why():
         ExpectedStates.zero(model).counting(1, 1 << 43)
 
 
+def test_a_sequence_that_no_path_explains_gives_each_place_one_state():
+    """States never change, but the second half of the sequence contradicts the first."""
+    half = STRETCH // 2
+    emission = np.zeros((2000, 2))
+    emission[[0, 1], [0, 1]] = 1.0
+    weights = np.array([0.5, 0.5])
+    model = HiddenMarkovModel(emission, np.eye(2), weights, weights)
+    sequence = [0] * half + [1] * half
+    found = expected(model, stretches([SymbolBatch.of([sequence])]))
+    assert found.places.sum() == pytest.approx(STRETCH * UNIT, abs=STRETCH)
+    assert found.moves.sum() == pytest.approx((STRETCH - 1) * UNIT, abs=4)
+    for sums in found.arrays.values():
+        assert sums.min() >= 0
+    assert found.first.sum() == pytest.approx(UNIT, abs=2)
+
+
 def test_states_without_a_place_stay_and_few_sequences_tell_no_first_state():
     model = drawn(0)
     after = improved(model, ExpectedStates.zero(model))
