@@ -11,18 +11,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.decompositions.evidence import Directions
-from streaming_moments.decompositions.forms import form_of
+from streaming_moments.decompositions.forms import Form, form_of
 from streaming_moments.decompositions.moments import require_topics
-from streaming_moments.decompositions.svtd import recover
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.halves import (
     STEP,
     HalfRows,
     HeldOut,
     fits_of,
-    scored,
-    with_dirichlet,
+    likeliest_alpha,
+    scored_with,
 )
 from streaming_moments.models.refinement import (
     PairTopics,
@@ -30,29 +28,25 @@ from streaming_moments.models.refinement import (
     refined_there,
 )
 from streaming_moments.models.rows import Rows
-from streaming_moments.models.sweeps import TopicRows, seen_by, solved_by, topic_rows
+from streaming_moments.models.sweeps import seen_by
 from streaming_moments.numerics.unimodal import highest_place
 from streaming_moments.statistics.counts.pair_rows import PairRows
-from streaming_moments.statistics.counts.whitening import (
-    SeenMoments,
-    Whitening,
-    require_columns,
-)
-from streaming_moments.statistics.row_block import interleaved
+from streaming_moments.statistics.counts.shared_moments import SharedMoments, leading_rows, widest
+from streaming_moments.statistics.counts.tensor import tensor_sums, tensor_sums_bytes
+from streaming_moments.statistics.counts.whitening import require_columns
 
 # The curve through few values can miss its maximum by a tenth, so trials follow there.
-TOPS_TRIED = 2
+TOPS_TRIED = 1
 AUTO: Literal["auto"] = "auto"
 WITHOUT_HALVES = 0.1
-# A search over them costs five fits. With larger ones all documents are alike. With 0 a document is
+# A search over them costs four fits. With larger ones all documents are alike. With 0 a document is
 # read with one topic only, which predicts passages badly; where it is true, topics err 5% less.
-TRIED = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
+TRIED = (0.05, 0.1, 0.25, 0.6, 1.5, 3.5, 8.0)
 # With more rounds the best alpha0 is a step too high; with none a large alpha0 is estimated badly.
 TRIAL_ROUNDS = 2
 # Trials use the pairs of the most frequent words: they determine alpha0 as well, at a low cost.
-LEADING_WORDS = 1000
+LEADING_WORDS = 500
 _BETWEEN = 2001  # points at which the curve is evaluated
-_POWERS = 8  # of two, between alpha0 and the sum of alpha at most
 
 
 @dataclass(frozen=True)
@@ -166,18 +160,13 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0T
         rows.brought("pair counts", partial(PairRows.of, half=half, leading=words), halves=True)
         for half in (0, 1)
     )
-    halves, seen = HalfRows(pairs, (even, odd)), seen_by(rows)
-    k, method, seed = options.topics, options.method, options.seed
+    halves, k = HalfRows(pairs, (even, odd)), options.topics
     trials: dict[float, Alpha0Trial] = {}
     refusals: list[NotIdentifiable] = []
 
     def likelihood(alpha0: float) -> float:
-        form = form_of(alpha0)
         try:
-            whitened = rows.once("whitening", SeenMoments.whitened, seen, rows.basis, k, form)
-            solved = solved_by(rows, whitened, k, method, seed)
-            parts = rows.each("topic rows", topic_rows, whitened, solved, words)
-            start = rows.value(rows.once(STEP, leading_topics, whitened, solved, parts))
+            start = rows.value(rows.once(STEP, leading_topics, moments, form_of(alpha0), k))
             whole = refined_there(pairs, start, TRIAL_ROUNDS)
             fits = fits_of(halves, whole, TRIAL_ROUNDS)
         except NotIdentifiable as error:
@@ -186,13 +175,21 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0T
             return -math.inf
         if fits is None:
             return -math.inf
-        trials[alpha0] = Alpha0Trial(
-            *likeliest(halves, fits, alpha0), pairs.once(STEP, topics_of, whole)
-        )
+        # noisy topics predict best with a larger sum than they should be fitted with
+        last = max(trials, key=lambda one: trials[one].held_out.mean, default=None)
+        near = alpha0 if last is None else trials[last].alpha
+        alpha = likeliest_alpha(halves, fits, near)
+        held_out = scored_with(halves, fits, alpha)
+        trials[alpha0] = Alpha0Trial(held_out, alpha, pairs.once(STEP, topics_of, whole))
         return trials[alpha0].held_out.mean
 
     require_topics(k)
     require_columns(k, rows.basis)
+    whitened = rows.once("whitening", widest, seen_by(rows), rows.basis, k)
+    nbytes = tensor_sums_bytes(rows.basis.columns, k + 1)
+    sums = rows.summed("whitened slices", tensor_sums, whitened, nbytes=nbytes)
+    parts = rows.each("topic rows", leading_rows, whitened, words)
+    moments = rows.once(STEP, SharedMoments.of, sums, whitened, parts)
     highest_place(len(TRIED), lambda place: likelihood(TRIED[place]))
     if not trials:
         if refusals:
@@ -208,32 +205,6 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0T
     return search, (trials[search.tried[search.best]], *near)
 
 
-def likeliest(halves: HalfRows, fits: Sequence[Any], alpha0: float) -> tuple[HeldOut, float]:
-    """Scores of the topics of both halves with the alpha that predicts best, and the sum of alpha.
-
-    Noisy topics predict best with a larger sum than the alpha0 that they should be fitted with, so
-    scores with alpha0 itself would favour too large a value where documents are few. The sum is
-    `alpha0` times a power of two, or the top of a parabola beside the best; at least `alpha0`.
-    """
-    rows, known = halves.rows, dict[float, HeldOut]()
-
-    def at(power: float) -> float:
-        if power not in known:
-            mixed = [rows.once(STEP, with_dirichlet, one, alpha0 * 2.0**power) for one in fits]
-            known[power] = scored(halves, mixed)
-        return known[power].mean
-
-    top = 0
-    while top < _POWERS and at(top + 1) > at(top):
-        top += 1
-    bend = at(top - 1) - 2 * at(top) + at(top + 1)
-    # one topic predicts the same with any sum
-    if bend < 0:
-        at(max(top + (at(top - 1) - at(top + 1)) / (2 * bend), 0.0))
-    best = max((power for power in known if power >= 0), key=at)
-    return known[best], float(f"{alpha0 * 2.0**best:.2g}")
-
-
 def _searched(trials: Mapping[float, Alpha0Trial]) -> Alpha0Search:
     """Summarise trials by their alpha0."""
     tried = sorted(trials)
@@ -245,15 +216,12 @@ def _searched(trials: Mapping[float, Alpha0Trial]) -> Alpha0Search:
     )
 
 
-def leading_topics(
-    whitening: Whitening, directions: Directions, parts: Sequence[TopicRows]
-) -> PairTopics:
-    """Topics of the leading words from a decomposition, as if the other words did not exist."""
-    rows = interleaved([rows for rows, _ in parts])
-    counts = interleaved([counts for _, counts in parts]).astype(np.float64)
-    recovered = recover(rows, (directions.vectors.T @ whitening.first) ** 2)
-    pair_weights = dirichlet_pair_weights(recovered.weights, whitening.form.alpha0)
-    return PairTopics(recovered.topics, pair_weights, counts / counts.sum(), len(counts))
+def leading_topics(moments: SharedMoments, form: Form, n_topics: int) -> PairTopics:
+    """Topics of the leading words under one form, as if the other words did not exist."""
+    found = moments.recovered(form, n_topics)
+    pair_weights = dirichlet_pair_weights(found.weights, form.alpha0)
+    expected = moments.M1 / moments.M1.sum()
+    return PairTopics(found.topics, pair_weights, expected, len(expected))
 
 
 def topics_of(state: PairTopics) -> NDArray[np.float64]:
@@ -269,7 +237,7 @@ def with_alpha0_search(model: Any, search: Alpha0Search, *trials: Alpha0Trial) -
     topic and by word. Other words of a topic are assumed to change as much as its leading words do
     on average.
     """
-    model = replace(model, alpha0_search=search, alpha0=trials[0].alpha if trials else model.alpha0)
+    model = replace(model, alpha0_search=search)
     if len(trials) < 2 or model.topic_bars is None:
         return model
     best, *near = (trial.topics for trial in trials)

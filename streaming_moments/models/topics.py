@@ -28,7 +28,6 @@ from streaming_moments.models.halves import (
     HeldOut,
     made_there,
     pairs_and_halves,
-    predicting_alpha0_there,
     require_halves,
     trusted_there,
 )
@@ -68,6 +67,7 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
+_ALPHA = 0.5  # where the search for alpha starts
 _FEW = 4  # limit: entries times this below the words of the model
 
 
@@ -217,10 +217,11 @@ class TopicModel(StoredModel):
             search, trials = search_alpha0(rows, options)
         alpha0 = search.alpha0 if searched else options.alpha0
         made = cls._made(rows, form_of(alpha0), options, last)
-        made = made_there(made, pairs, options.refine, halves, options.seed)
+        near = trials[0].alpha if trials else _ALPHA if options.alpha == "auto" else None
+        made = made_there(made, pairs, options.refine, halves, options.seed, near)
         if searched:
             made = rows.once(STEP, with_alpha0_search, made, search, *trials)
-        return cls._brought_with_alpha(rows, made, halves, options)
+        return cls._brought(rows, made)
 
     @classmethod
     def likeliest_alpha0(cls, rows: Rows, options: TopicOptions) -> Alpha0Search:
@@ -234,17 +235,6 @@ class TopicModel(StoredModel):
             As for `fit`.
         """
         return search_alpha0(rows, options)[0] if rows.halves else Alpha0Search()
-
-    @classmethod
-    def _brought_with_alpha(
-        cls, rows: Rows, made: Any, halves: HalfRows | None, options: Any
-    ) -> Self:
-        """Model of a handle, with the alpha for reading documents."""
-        model = cls._brought(rows, made)
-        if halves is None or options.alpha != "auto" or not model.alpha0:
-            return model
-        whole = rows.once(STEP, pair_topics_of, made, rows.basis.core)
-        return replace(model, alpha0=predicting_alpha0_there(halves, whole))
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
