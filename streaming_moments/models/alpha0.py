@@ -11,8 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.decompositions.forms import Form, form_of
+from streaming_moments.decompositions.forms import Form, Mixture, form_of
 from streaming_moments.decompositions.moments import require_topics
+from streaming_moments.decompositions.rotation import by_joint_diagonalization
+from streaming_moments.decompositions.svtd import Recovered, recover
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.halves import (
     STEP,
@@ -22,21 +24,29 @@ from streaming_moments.models.halves import (
     likeliest_alpha,
     scored_with,
 )
-from streaming_moments.models.refinement import (
-    PairTopics,
-    dirichlet_pair_weights,
-    refined_there,
-)
+from streaming_moments.models.refinement import PairTopics, dirichlet_pair_weights, refined_there
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import seen_by
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.unimodal import highest_place
+from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.pair_rows import PairRows
-from streaming_moments.statistics.counts.shared_moments import SharedMoments, leading_rows, widest
-from streaming_moments.statistics.counts.tensor import tensor_sums, tensor_sums_bytes
-from streaming_moments.statistics.counts.whitening import require_columns
+from streaming_moments.statistics.counts.tensor import (
+    TensorSums,
+    tensor_sums,
+    tensor_sums_bytes,
+    unwhitened_rows,
+)
+from streaming_moments.statistics.counts.weighted import Statistics
+from streaming_moments.statistics.counts.whitening import (
+    SeenMoments,
+    Whitening,
+    positive,
+    require_columns,
+    require_eigenvalues,
+)
+from streaming_moments.statistics.row_block import interleaved
 
-# The curve through few values can miss its maximum by a tenth, so trials follow there.
-TOPS_TRIED = 1
 AUTO: Literal["auto"] = "auto"
 WITHOUT_HALVES = 0.1
 # A search over them costs four fits. With larger ones all documents are alike. With 0 a document is
@@ -46,6 +56,8 @@ TRIED = (0.05, 0.1, 0.25, 0.6, 1.5, 3.5, 8.0)
 TRIAL_ROUNDS = 2
 # Trials use the pairs of the most frequent words: they determine alpha0 as well, at a low cost.
 LEADING_WORDS = 500
+# Radians: with it likelihoods of 50 topics change by a tenth of their noise.
+_TOLERANCE = 1e-3
 _BETWEEN = 2001  # points at which the curve is evaluated
 
 
@@ -90,8 +102,7 @@ class Alpha0Search:
     def alpha0(self) -> float:
         """Best alpha0, to two digits: the maximum of a cubic spline over the logarithm of alpha0.
 
-        On planted corpora its mean error is 3%, and that of a parabola through three points 10%. It
-        is 0 if 0 is the best value tried.
+        It is 0 if 0 is the best value tried.
 
         Examples
         --------
@@ -139,7 +150,7 @@ class Alpha0Search:
 
 @dataclass(frozen=True, eq=False)
 class Alpha0Trial:
-    """A fit with one alpha0: its score, the alpha it predicts best with, its (words, k) topics."""
+    """A fit with one alpha0: its score, the alpha it predicts best with, (words, k) topics."""
 
     held_out: HeldOut
     alpha: float
@@ -149,10 +160,9 @@ class Alpha0Trial:
 def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0Trial, ...]]:
     """Find alpha0 by trial fits; return the search, then the best trial and those within its noise.
 
-    All trials share the moments through the basis. Each diagonalises the slices of all words, but
-    refines and scores topics of the most frequent words only.
-
-    Raises NotIdentifiable if no value of alpha0 gives separable topics.
+    All trials share the `SharedMoments`. Each is a fit of the most frequent words, whose score is
+    that with the sum of alpha that predicts best. Raises NotIdentifiable if no value of alpha0
+    gives separable topics.
     """
     words = min(rows.basis.core, LEADING_WORDS)
     pairs = rows.brought("pair counts", partial(PairRows.of, leading=words))
@@ -175,7 +185,7 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0T
             return -math.inf
         if fits is None:
             return -math.inf
-        # noisy topics predict best with a larger sum than they should be fitted with
+        # with alpha0 itself a large value would be chosen for noisy topics, as it smooths them
         last = max(trials, key=lambda one: trials[one].held_out.mean, default=None)
         near = alpha0 if last is None else trials[last].alpha
         alpha = likeliest_alpha(halves, fits, near)
@@ -196,9 +206,8 @@ def search_alpha0(rows: Rows, options: Any) -> tuple[Alpha0Search, tuple[Alpha0T
             raise refusals[0]
         return Alpha0Search(), ()
     search = _searched(trials)
-    for _ in range(TOPS_TRIED):
-        if search.alpha0 in trials:
-            break
+    if search.alpha0 not in trials:
+        # the curve through few values can miss its maximum by a tenth
         likelihood(search.alpha0)
         search = _searched(trials)
     near = [trials[search.tried[place]] for place in search.within_noise]
@@ -216,6 +225,88 @@ def _searched(trials: Mapping[float, Alpha0Trial]) -> Alpha0Search:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class SharedMoments:
+    """Moments in the m leading directions U of M2, and rows of M2 for the most frequent words.
+
+    Another alpha0 subtracts another multiple of `M1 M1'` from M2. For exact moments that leaves the
+    span of U, so one reading of the statistics serves all of them. m is k + 1, as the direction of
+    M1 can fall behind the next one.
+
+    spectrum : (m,) float64, eigenvalues of M2
+    mean : (m,) float64 `U' M1`
+    third : (m, m, m) float64 `M3(U, U, U)`
+    rows : (words, m) float64 `M2 U`
+    M1 : (words,) float64, frequencies of the words
+    """
+
+    spectrum: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    third: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    M1: NDArray[np.float64]
+
+    __sizeof__ = held_bytes
+
+    @classmethod
+    def of(
+        cls, sums: TensorSums, whitening: Whitening, parts: Sequence[NDArray[np.float64]]
+    ) -> SharedMoments:
+        """From sums under a `widest` whitening and the `leading_rows` of all blocks, in order."""
+        roots = np.sqrt(whitening.spectrum)
+        gathered = interleaved(parts)
+        third = np.einsum("abc,a,b,c->abc", sums.tensor(whitening), roots, roots, roots)
+        return cls(
+            whitening.spectrum,
+            roots * whitening.first,
+            third,
+            gathered[:, :-1] * roots,
+            gathered[:, -1],
+        )
+
+    def recovered(self, form: Form, n_topics: int) -> Recovered:
+        """Topics of the most frequent words, as if the others did not exist.
+
+        They are read off the second moment: `A W o_j` is a topic but for a factor. Raises
+        NotIdentifiable if A of this form has fewer positive eigenvalues than topics.
+        """
+        share = form.mean_share
+        values, vectors = np.linalg.eigh(
+            np.diag(self.spectrum) - share * np.outer(self.mean, self.mean)
+        )
+        require_eigenvalues(n_topics, positive(values), form)
+        spectrum = values[::-1][:n_topics]
+        B = vectors[:, ::-1][:, :n_topics] / np.sqrt(spectrum)
+        u, second = B.T @ self.mean, (B.T * self.spectrum) @ B
+        raw = np.tensordot(self.third, B, axes=(2, 0))
+        raw = np.tensordot(np.tensordot(raw, B, axes=(0, 0)), B, axes=(0, 0))
+
+        def crossed() -> NDArray[np.float64]:
+            one = np.multiply.outer(u, second)
+            return one + one.transpose(1, 0, 2) + one.transpose(1, 2, 0)
+
+        tensor = form.third(
+            raw, crossed, lambda times: times * np.multiply.outer(u, np.outer(u, u))
+        )
+        O = by_joint_diagonalization(np.sqrt(spectrum)[:, None, None] * tensor, _TOLERANCE)
+        rows = (self.rows @ B - share * np.outer(self.M1, u)) @ O
+        return recover(rows / rows.sum(axis=0), (O.T @ u) ** 2)
+
+
+def widest(seen: SeenMoments, basis: Basis, n_topics: int) -> Whitening:
+    """Whitening of M2 for one direction more than topics, if it has as many."""
+    found = positive(seen.eigenpairs(Mixture())[0])
+    return seen.whitened(basis, max(n_topics, min(n_topics + 1, found)), Mixture())
+
+
+def leading_rows(statistics: Statistics, whitening: Whitening, words: int) -> NDArray[Any]:
+    """(r, m + 1) rows of `M2 W` of a block for so many first words, and their share of M1."""
+    number = statistics.block.size(words)
+    rows = unwhitened_rows(statistics, whitening, number)
+    counts = statistics.moment_counts[:number, None] / statistics.row_lengths.whole.C1
+    return np.hstack([rows, counts])
+
+
 def leading_topics(moments: SharedMoments, form: Form, n_topics: int) -> PairTopics:
     """Topics of the leading words under one form, as if the other words did not exist."""
     found = moments.recovered(form, n_topics)
@@ -230,7 +321,7 @@ def topics_of(state: PairTopics) -> NDArray[np.float64]:
 
 
 def with_alpha0_search(model: Any, search: Alpha0Search, *trials: Alpha0Trial) -> Any:
-    """Add the search and the alpha to read documents with, and widen bars by alpha0's uncertainty.
+    """Add the search to a model, and widen its error bars by the uncertainty of alpha0.
 
     `trials` have topics of the leading words: with the alpha0 chosen, then with others within the
     noise. The squares of the largest distances from the first are added to the squared bars, by

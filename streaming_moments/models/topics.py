@@ -85,7 +85,8 @@ class TopicModel(StoredModel):
     weights : (k,) float64
         omega, share of each topic, with sum 1.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0 is the single-topic model.
+        Sum of the Dirichlet parameters for reading documents; 0 is the single-topic model. Moments
+        have the same one, or that of `alpha0_search`.
     raw_topics : (n, k) float64
         Estimated topics before the projection on the simplex.
     word_probabilities : (n,) float64
@@ -115,7 +116,7 @@ class TopicModel(StoredModel):
     second_start : SecondStart, optional
         Result of a second start, if topics were near-duplicates.
     alpha0_search : Alpha0Search, optional
-        Search for alpha0, if none was given.
+        Search for the alpha0 of the moments, if none was given.
     coherences : mapping of str to (k,) float64
         Other coherences of each topic than UMass and NPMI, by key, if computed.
     documents, since, until, half_life
@@ -391,8 +392,9 @@ class TopicModel(StoredModel):
 
     @property
     def moments(self) -> tuple[int, float]:
-        """K and alpha0."""
-        return self.n_topics, self.alpha0
+        """K, and alpha0 of the moments."""
+        found = self.alpha0_search
+        return self.n_topics, self.alpha0 if found is None else found.alpha0
 
     def summary(self) -> dict[str, Any]:
         """Topics, decomposition, coherence, captured spectrum."""
