@@ -43,6 +43,7 @@ TRIED_ROUNDS = (5, 10, 20, 40, 80)
 # Sums of alpha are tried from the first one on, doubled up to eight times.
 LEAST_ALPHA = 0.05
 _DOUBLED = 8
+START_ALPHA = 0.5  # of a search without a guess
 _NO_PAIRS = "a half of the documents has no pair of words"
 
 

@@ -23,6 +23,7 @@ from streaming_moments.models.alpha0 import (
 )
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
 from streaming_moments.models.halves import (
+    START_ALPHA,
     STEP,
     HalfRows,
     HeldOut,
@@ -67,7 +68,6 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
-_ALPHA = 0.5  # where the search for alpha starts
 _FEW = 4  # limit: entries times this below the words of the model
 
 
@@ -218,7 +218,7 @@ class TopicModel(StoredModel):
             search, trials = search_alpha0(rows, options)
         alpha0 = search.alpha0 if searched else options.alpha0
         made = cls._made(rows, form_of(alpha0), options, last)
-        near = trials[0].alpha if trials else _ALPHA if options.alpha == "auto" else None
+        near = trials[0].alpha if trials else START_ALPHA if options.alpha == "auto" else None
         made = made_there(made, pairs, options.refine, halves, options.seed, near)
         if searched:
             made = rows.once(STEP, with_alpha0_search, made, search, *trials)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.packing import pack, packed_size, unpack
 from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
@@ -34,6 +35,8 @@ class TensorSums:
     second: NDArray[np.float64]
     sketched: NDArray[np.float64]
     crossed: NDArray[np.float64]
+
+    __sizeof__ = held_bytes
 
     def __add__(self, other: TensorSums) -> TensorSums:
         return TensorSums(
