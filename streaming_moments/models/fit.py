@@ -90,7 +90,7 @@ def fit_by(
         Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" chooses the value,
         from 0.05 on, whose topics have the best held-out log-likelihood of pairs, if the statistics
         have halves, else 0.1. `alpha0_search` of the model lists the values tried; `alpha0` of the
-        model, for reading documents, is the sum of alpha that these topics predict best with.
+        model, for reading documents, is the sum of alpha with which its topics predict best.
     method : str
         As in `decompose`; "joint" and "feature" are the methods of `streaming_moments.fit`. The
         others decompose the k x k x k tensor of the stored sketch, and recover all words by the

@@ -40,9 +40,9 @@ SWEEPS = 2 * (BAR_ROUNDS + 2)
 # Share of the largest eigenvalue below which topics are not separable.
 _SINGULAR = 1e-10
 TRIED_ROUNDS = (5, 10, 20, 40, 80)
-# Sums of alpha are tried from the first one on, doubled up to eight times.
-LEAST_ALPHA = 0.05
-_DOUBLED = 8
+# Sums of alpha are tried from the first one on, doubled up to ten times.
+LEAST_ALPHA = 0.0125
+_DOUBLED = 10
 START_ALPHA = 0.5  # of a search without a guess
 _NO_PAIRS = "a half of the documents has no pair of words"
 
@@ -407,7 +407,7 @@ def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
 
 
 def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float:
-    """Sum of alpha with which topics of each half predict pairs of the other best, .05 to 12.8.
+    """Sum of alpha with which topics of each half predict pairs of the other best, .0125 to 12.8.
 
     The noisier the topics, the larger alpha, so documents are assigned to them with less certainty.
     The fitted pairs themselves would give a value near 0. The score is concave in the share
