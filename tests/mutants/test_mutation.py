@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from covering import Coverage, Ran
 from mutation import mutants_of
+from reviewed import reviewed, stale
 
 HERE = Path(__file__).parent
+PROJECT = HERE.parent.parent
 AREA = """def area(width, height):
     if width < 0:
         raise ValueError(width)
@@ -148,6 +150,15 @@ def test_a_mutant_that_hangs_is_noticed(project):
     (project / "storage" / "area.py").write_text(LOOP)
     told = ran(project, LOOPED, "storage", "--slack", "3")
     assert told.splitlines()[-1].endswith(" 0 survived")
+
+
+def test_each_reviewed_mutant_of_the_project_can_still_be_made():
+    changes = reviewed(PROJECT)
+    sources = {one.path: (PROJECT / one.path).read_text() for one in changes}
+    lines = set(range(1, 100_000))
+    every = [one for path, text in sources.items() for one in mutants_of(path, text, lines)]
+    assert changes
+    assert stale(changes, every) == []
 
 
 def test_reviewed_mutants_are_left_out_until_the_source_is_another(project):
