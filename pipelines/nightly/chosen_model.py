@@ -100,7 +100,8 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
     model = with_coherence(source, refit_by(source, section.family, options, run), run)
     means = {key: mean for key, mean in model.mean_coherences.items() if mean is not None}
     npmi, held_out = means.pop("npmi", None), model.held_out
-    only = Candidate(*model.moments, npmi, held_out=held_out, coherences=means)
+    number, alpha0 = model.moments
+    only = Candidate(number, alpha0, npmi, held_out=held_out, coherences=means)
     return Chosen(model, tried or (only,), why)
 
 

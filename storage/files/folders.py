@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFile
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.storage.files import local_files
-from streaming_moments.storage.files.backends import TIMES, Backend, backend_of
+from streaming_moments.storage.files.backends import TIMES, Backend, backend_of, remedy_of
 from streaming_moments.storage.files.filesystems import (
     one_line,
     open_file_system,
@@ -382,7 +382,9 @@ class Folder:
                 f"{self.url} is not a folder: it is a file, or within a file; check the URL"
             ) from error
         except Exception as error:
-            raise StoreError(
-                f"cannot {doing} {self.url}/{name} ({self.explain(error)}); "
+            remedy = remedy_of(error) or (
                 "check the URL, the space, the permissions and the connection, then run this again"
+            )
+            raise StoreError(
+                f"cannot {doing} {self.url}/{name} ({self.explain(error)}); {remedy}"
             ) from error

@@ -282,8 +282,8 @@ class SharedMoments:
         raw = np.tensordot(np.tensordot(raw, B, axes=(0, 0)), B, axes=(0, 0))
 
         def crossed() -> NDArray[np.float64]:
-            one = np.multiply.outer(u, second)
-            return one + one.transpose(1, 0, 2) + one.transpose(1, 2, 0)
+            one: NDArray[np.float64] = np.multiply.outer(u, second)
+            return np.asarray(one + one.transpose(1, 0, 2) + one.transpose(1, 2, 0))
 
         tensor = form.third(
             raw, crossed, lambda times: times * np.multiply.outer(u, np.outer(u, u))

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.models.stored import too_few_line
 from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
@@ -25,7 +26,6 @@ from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, wi
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import VERSION, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
-from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import documents_of
 from streaming_moments.pipelines.terminal import detail, say, tell
 from streaming_moments.storage.operations.labels import succession

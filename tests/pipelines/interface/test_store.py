@@ -380,7 +380,7 @@ def test_without_halves_the_most_coherent_number_is_taken_and_rounds_are_asked_f
     store = store.update(planted, source="p")
     best = store.select(range(2, 5), refine=1).best
     assert store.refit("auto", refine=1).model.n_topics == best.n_topics
-    with pytest.raises(InvalidInput, match="has no halves .* number to --topics and --refine"):
+    with pytest.raises(InvalidInput, match="has no halves .* number to topics and refine"):
         store.refit("auto", refine="auto")
 
 
