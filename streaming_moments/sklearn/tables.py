@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.estimator import MomentSampler
+from streaming_moments.sklearn.estimator import MomentSampler, RandomSeed
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
@@ -126,7 +126,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
         return self._values(self.model_.tree.completed(codes)[0])
 
     def sample(
-        self, n_samples: int = 1, random_state: int = 0
+        self, n_samples: int = 1, random_state: RandomSeed = 0
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """(n_samples, V) rows drawn from the tree, and (n_samples, H) states of its hidden nodes.
 
