@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.states import states_of
+from streaming_moments.pipelines.jobs import select_states
 from streaming_moments.pipelines.nightly.report import NightReport, report_as_json
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
 from streaming_moments.pipelines.service.http import changing, pages, parts
@@ -533,10 +535,13 @@ def test_choice_shows_what_was_compared_last(caller, values):
     assert problem(sent(caller, "/choice", {"token": "x"}), 403)["field"] == "token"
 
 
-def test_of_some_stores_no_numbers_are_compared(archived):
+def test_of_some_stores_no_numbers_are_compared(archived, monkeypatch):
     assert why_not_compared(MomentStore.open(str(archived("night")))) == ""
-    refused = why_not_compared(MomentStore.open(str(archived("tables_4"))))
-    assert refused.startswith("held-out data cannot choose the number of states of latent_tree")
+    assert why_not_compared(MomentStore.open(str(archived("tables_4")))) == ""
+    # of a kind whose only model compares nothing
+    monkeypatch.setattr(select_states, "models_of", lambda kind: [IndependentFactors])
+    refused = why_not_compared(MomentStore.open(str(archived("vectors_fourth"))))
+    assert refused.startswith("held-out data cannot choose the number of states of factors")
 
 
 def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monkeypatch):
