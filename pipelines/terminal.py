@@ -32,6 +32,11 @@ def shown(line: str) -> str:
     return printable(without_secrets(line))
 
 
+def of_shards(number: int) -> str:
+    """Return a number of shards in words, such as "1 shard" and "1,200 shards"."""
+    return f"{number:,} shard{'' if number == 1 else 's'}"
+
+
 def say(*lines: str, err: bool = False) -> None:
     """Print lines, on standard error if requested."""
     for line in lines:

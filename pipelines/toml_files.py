@@ -43,7 +43,10 @@ def read_toml(kind: type[T], path: str | Path) -> T:
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the path") from error
+        start = "" if Path(path).is_absolute() else f", which starts at {Path.cwd()}"
+        raise InvalidInput(
+            f"{path} cannot be read ({error.strerror}); check the path{start}"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML ({error}); correct it") from error
     return from_toml(kind, content, str(path))

@@ -1,4 +1,4 @@
-"""Type errors of users' calls, reported with the name of the wrong argument."""
+"""Errors of users' calls, with the names of arguments: wrong types, wrong names, remedies."""
 
 from __future__ import annotations
 
@@ -7,25 +7,36 @@ import inspect
 import typing
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from itertools import islice
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
+from streaming_moments.remedies import OF_STATISTICS, Say, rewritten
 
 # what code raises for values of unexpected types, besides the errors of numba
 _OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError, OverflowError)
 _LOOKED_AT = 100  # values checked in a collection
+# one quantity, as calls of this package and of others name it
+_SAME = (
+    frozenset(
+        ("topics", "n_topics", "n_components", "num_topics", "n_states", "nr_topics", "n_clusters")
+    ),
+    frozenset(("seed", "random_state", "random_seed")),
+    frozenset(("max_topics", "max_components")),
+)
 
 D = TypeVar("D", bound=Callable[..., Any])
 
 
-def checked(door: D) -> D:
-    """Make a function, or the public methods of a class, name arguments of the wrong type.
+def checked(door: D, say: Say = OF_STATISTICS.said) -> D:
+    """Make a function, or the public methods of a class, name wrong arguments.
 
-    An error caused by a wrong type becomes an `InvalidInput`. Arguments are checked only after a
-    failure, so a function accepts every value that its code can handle.
+    An error caused by a wrong type becomes an `InvalidInput`, and an unknown name a `TypeError`
+    with the name that fits. Arguments are checked only after a failure, so a function accepts every
+    value that its code can handle. `say` rewrites what messages say of the command line.
 
     Examples
     --------
@@ -38,21 +49,24 @@ def checked(door: D) -> D:
     streaming_moments.errors.InvalidInput: numbers is of type int; doubled takes list[int]
     """
     if not inspect.isclass(door):
-        return cast("D", _naming_arguments(door))
+        return cast("D", _naming_arguments(door, say))
     for name, member in [*vars(door).items()]:
-        if inspect.isfunction(member) and not name.startswith("_"):
-            setattr(door, name, _naming_arguments(member))
+        if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):
+            setattr(door, name, _naming_arguments(member, say))
     return door
 
 
-def _naming_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
+def _naming_arguments(function: Callable[..., Any], say: Say) -> Callable[..., Any]:
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         try:
             return function(*args, **named)
-        except StreamingMomentsError:
+        except StreamingMomentsError as error:
+            rewritten(error, say)
             raise
         except Exception as error:
+            if isinstance(error, TypeError) and (unknown := unknown_argument(function, named)):
+                raise TypeError(unknown) from None
             typed = isinstance(error, _OF_TYPES) or type(error).__module__.startswith("numba.")
             refusal = _refusal(function, args, named) if typed else None
             if refusal is None:
@@ -60,6 +74,28 @@ def _naming_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
             raise InvalidInput(refusal) from error
 
     return called
+
+
+def unknown_argument(function: Callable[..., Any], named: Iterable[str]) -> str:
+    """Message for the first name that a function has no argument of; empty without one.
+
+    Examples
+    --------
+    >>> def fit(statistics: object, n_topics: int) -> None: ...
+    >>> unknown_argument(fit, ["topics"])
+    'fit has no argument topics; give n_topics'
+    """
+    parameters = inspect.signature(function).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return ""
+    known = [name for name in parameters if name != "self"]
+    for name in named:
+        if name not in known:
+            same = next((group for group in _SAME if name in group), frozenset())
+            near = [one for one in known if one in same] or get_close_matches(name, known, 1)
+            what = near[0] if near else f"one of {', '.join(known)}"
+            return f"{_called(function)} has no argument {name}; give {what}"
+    return ""
 
 
 def require_fitting(function: Callable[..., Any], **named: Any) -> None:
@@ -80,11 +116,16 @@ def _refusal(
     for name, value in given.items():
         hint = hints.get(name, Any)
         if not fits(value, hint):
-            what = type(value).__name__
-            taker = function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
-            return f"{name} is of type {what}; {taker} takes {_said(hint)}"
+            what = f"of type {type(value).__name__}"
+            if isinstance(value, str) and _choices(hint):
+                what = repr(value)
+            return f"{name} is {what}; {_called(function)} takes {_said(hint)}"
     held = (one for value in given.values() for one in _each(value))
     return next(filter(None, map(_refused_field, held)), None)
+
+
+def _called(function: Callable[..., Any]) -> str:
+    return function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
 
 
 def _each(value: object) -> Iterable[object]:
@@ -119,7 +160,7 @@ def fits(value: object, hint: Any) -> bool:
     if isinstance(hint, TypeVar):
         hint = hint.__bound__
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, UnionType):
+    if _is_union(hint):
         return any(fits(value, one) for one in inner)
     if origin is typing.Annotated:
         return fits(value, inner[0])
@@ -150,10 +191,22 @@ def _members(protocol: type) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
+def _choices(hint: Any) -> bool:
+    """Whether a text can be of a type by its value only."""
+    parts = typing.get_args(hint) if _is_union(hint) else (hint,)
+    return any(typing.get_origin(one) is typing.Literal for one in parts) and str not in parts
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (typing.Union, UnionType)
+
+
 def _said(hint: Any) -> str:
     inner = typing.get_args(hint)
-    if typing.get_origin(hint) in (typing.Union, UnionType):
+    if _is_union(hint):
         return " or ".join(dict.fromkeys(map(_said, inner)))
+    if typing.get_origin(hint) is typing.Literal:
+        return " or ".join(map(repr, inner))
     if hint is NoneType:
         return "None"
     if isinstance(hint, type) and not inner:

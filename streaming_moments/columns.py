@@ -123,6 +123,8 @@ class Columns(Mapping[str, Any]):
     ----------
     columns : mapping of str to Column or Columns
         At least one.
+    index : pandas.Index, optional
+        Names of the rows, for frames; by default their numbers.
 
     Examples
     --------
@@ -134,6 +136,7 @@ class Columns(Mapping[str, Any]):
     """
 
     columns: Mapping[str, Any]
+    index: Any = None
 
     def __repr__(self) -> str:
         return f"Columns({self.number:,} rows of {', '.join(self.columns)})"
@@ -190,7 +193,7 @@ class Columns(Mapping[str, Any]):
         return pa.table({name: one.to_arrow() for name, one in self.columns.items()})
 
     def to_frame(self, index: str = "row") -> DataFrame:
-        """A pandas frame whose index has that name.
+        """A pandas frame with the index of the rows, or their numbers under that name.
 
         Lists of one width become a column for each number: `shares_0`, `shares_1` and so on.
         Unknown whole numbers are `pandas.NA`, other unknown values NaN or None.
@@ -208,7 +211,8 @@ class Columns(Mapping[str, Any]):
         """
         pandas = _pandas()
         parts = {name: _framed(one, pandas) for name, one in self._flat()}
-        frame: DataFrame = pandas.DataFrame(parts, index=pandas.RangeIndex(self.number, name=index))
+        rows = pandas.RangeIndex(self.number, name=index) if self.index is None else self.index
+        frame: DataFrame = pandas.DataFrame(parts, index=rows)
         return frame
 
     def _flat(self, before: str = "") -> Iterator[tuple[str, Column]]:

@@ -88,7 +88,8 @@ def attach(
         return _imported(package, exports()[name], name)
 
     def listed() -> list[str]:
-        return sorted({*vars(module), *modules, *installed()})
+        own = (name for name in vars(module) if name.startswith("__"))
+        return sorted({*own, *modules, *installed()})
 
     vars(module)["__getattr__"] = find
     vars(module)["__dir__"] = listed

@@ -24,6 +24,7 @@ LOG_LIKELIHOOD = "held-out log-likelihood"
 _ACROSS = 3  # panels
 _WIDTH = 9.6  # inches
 _SMALL = 8  # points
+_MOST_NUMBERS = 8  # states whose transitions are written as numbers
 _DRAWN: Any = {"marker": "o", "markersize": 2, "linewidth": 1, "ecolor": "black", "capsize": 2}
 
 
@@ -35,8 +36,54 @@ def plot_words(
     figure: Figure | None = None,
 ) -> list[Axes]:
     """Draw a panel of bars for each topic: its words, the first at the top, and their errors."""
-    most = max(map(len, words))
-    panels = _panels(len(titles), figure, 0.25 * most + 0.6)
+    panels = _panels(len(titles), figure, _height_of(words))
+    _bars(panels, titles, words, probabilities, errors)
+    panels[0].figure.supxlabel("probability of the word in the topic", fontsize=_SMALL)
+    return panels
+
+
+def plot_chain(
+    transition: NDArray[np.float64],
+    titles: Sequence[str],
+    symbols: Sequence[Sequence[str]],
+    probabilities: Sequence[ArrayLike],
+    errors: Sequence[ArrayLike] | None = None,
+    figure: Figure | None = None,
+) -> list[Axes]:
+    """Draw the transition matrix, then a panel of bars for each state, as `plot_words`.
+
+    transition : (k, k) with a row for each current state
+    """
+    panels = _panels(1 + len(titles), figure, _height_of(symbols))
+    states, first = np.arange(len(transition)), panels[0]
+    first.imshow(transition, cmap="Blues", vmin=0, vmax=1)
+    first.set_xticks(states)
+    first.set_yticks(states)
+    first.set_xlabel("next state", fontsize=_SMALL)
+    first.set_ylabel("state", fontsize=_SMALL)
+    first.tick_params(labelsize=_SMALL)
+    if states.size <= _MOST_NUMBERS:
+        for (row, column), share in np.ndenumerate(transition):
+            color = "white" if share > 0.5 else "black"
+            where: Any = {"ha": "center", "va": "center", "fontsize": _SMALL, "color": color}
+            first.text(column, row, f"{share:.2f}", **where)
+    _title(first, "probability of the next state")
+    _bars(panels[1:], titles, symbols, probabilities, errors)
+    panels[0].figure.supxlabel("probability of the symbol in the state", fontsize=_SMALL)
+    return panels
+
+
+def _height_of(words: Sequence[Sequence[str]]) -> float:
+    return 0.25 * max(map(len, words)) + 0.6
+
+
+def _bars(
+    panels: Sequence[Axes],
+    titles: Sequence[str],
+    words: Sequence[Sequence[str]],
+    probabilities: Sequence[ArrayLike],
+    errors: Sequence[ArrayLike] | None,
+) -> None:
     for place, axis in enumerate(panels):
         own = np.arange(len(words[place]))
         bars = None if errors is None else np.asarray(errors[place])
@@ -46,8 +93,6 @@ def plot_words(
         axis.set_xlim(left=0)
         axis.tick_params(axis="x", labelsize=_SMALL)
         _title(axis, titles[place])
-    panels[0].figure.supxlabel("probability of the word in the topic", fontsize=_SMALL)
-    return panels
 
 
 def plot_numbers(
@@ -116,17 +161,42 @@ def plot_map(
     names: Sequence[str],
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw each topic at its (k, 2) place, the area of its circle its weight, with its name."""
+    """Draw each topic at its (k, 2) place, the area of its circle its weight, with its name.
+
+    Names that would overlap are moved up, with a line to their circles.
+    """
     axis = _axis(ax)
     axis.scatter(places[:, 0], places[:, 1], s=4000 * weights, alpha=0.4)
+    drawn: Any = {"textcoords": "offset points", "ha": "center", "va": "center"}
+    drawn |= {"fontsize": _SMALL, "arrowprops": {"arrowstyle": "-", "linewidth": 0.5}}
+    labels = []
     for place, name in zip(places, names, strict=True):
-        axis.annotate(name, tuple(place), ha="center", va="center", fontsize=_SMALL).set_parse_math(
-            False
-        )
+        labels.append(axis.annotate(name, tuple(place), (0, 0), **drawn))
+        labels[-1].set_parse_math(False)
     axis.set_aspect("equal", adjustable="datalim")
     axis.margins(0.2)
     axis.set(xticks=[], yticks=[], title="near topics have similar words")
+    _move_apart(labels)
     return axis
+
+
+def _move_apart(labels: Sequence[Any]) -> None:
+    """Move labels up, the lowest first, until none overlaps another."""
+    if not labels:
+        return
+    from matplotlib.text import Text
+
+    figure = labels[0].figure.canvas.figure
+    figure.draw_without_rendering()  # lays out the axes, on which the places depend
+    boxes = [(Text.get_window_extent(label), label) for label in labels]
+    placed: list[Any] = []
+    for box, label in sorted(boxes, key=lambda one: (one[0].y0, one[0].x0)):
+        moved = box
+        while hit := [one for one in placed if one.overlaps(moved)]:
+            up = max(one.y1 for one in hit) - moved.y0 + 1
+            moved = moved.translated(0, up)
+        placed.append(moved)
+        label.set_position((0, (moved.y0 - box.y0) * 72 / figure.dpi))
 
 
 def _title(axis: Axes, title: str) -> None:

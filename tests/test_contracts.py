@@ -27,7 +27,11 @@ PURE = {
 }
 NUMERIC = {"numpy", "scipy", "numba", "llvmlite", "streaming_moments"}
 ROOMS = {
-    **dict.fromkeys(("arguments", "deprecation", "errors", "printing"), PURE | NUMERIC),
+    **dict.fromkeys(("deprecation", "errors", "printing"), PURE | NUMERIC),
+    # it finds the name of an argument that is near a wrong one
+    "arguments": PURE | NUMERIC | {"difflib"},
+    # it rewrites messages
+    "remedies": PURE | {"re"},
     # tables, frames and plots are made where someone asks for them
     "columns": PURE | NUMERIC | {"pandas", "pyarrow"},
     "plots": PURE | NUMERIC | {"matplotlib"},

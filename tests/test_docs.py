@@ -53,8 +53,9 @@ RUN_ELSEWHERE = {"guides/s3", "guides/service", "operation/service_details"}
 ADDRESSES = 4  # of a decade, so that pages take seconds
 MOST_WORDS = 30
 
-# a link to the glossary: {term}`shards <shard>`
-TERM = re.compile(r"\{term\}`([^`<]*?)(?: <([^`>]*)>)?`")
+# a link to a term: [shards](../concepts/glossary.md#shard), or in the glossary (#shard)
+TERM = re.compile(r"\]\([\w./]*glossary\.md#([^)]*)\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 # Words that pages and messages have given up, as patterns, and what to write in their place.
 GIVEN_UP = {
@@ -228,11 +229,8 @@ def test_the_blocks_of_the_page_on_the_service_run(folder, monkeypatch, capsys):
 
 def prose(page):
     """Sentences, cells and headings of a page, without code, directives and addresses."""
-    page = re.sub(r"^```\{glossary\}\n(.*?)^```", r"\1", page, flags=re.DOTALL | re.MULTILINE)
     page = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
-    page = re.sub(r"^:::.*$", "", page, flags=re.MULTILINE)
     page = re.sub(r"\]\([^)]*\)", "]", page)
-    page = TERM.sub(r"\1", page)
     page = re.sub(r"`[^`]*`", "CODE", page)
     blocks = re.split(r"\n\s*\n|\n(?=[-#|]|\d\. )|\|", page)
     return [
@@ -373,38 +371,44 @@ def test_the_checks_of_language_see_what_they_look_for():
 # Looks for what is public.
 
 
+def anchors(page):
+    """The anchors that GitHub and the site give to the headings of a page."""
+    titles = HEADING.findall(re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in titles}
+
+
 def test_links_and_tables_of_contents_lead_to_pages(tmp_path):
     generated = {f"reference/generated/{path.stem}" for path in reference_pages.write(tmp_path)}
     known = {*PAGES, *generated, "examples/index"}
     for name, text in PAGES.items():
         here = (DOCS / name).parent
         outside = re.sub(r"```\{toctree\}.*?```", "", text, flags=re.DOTALL)
-        links = re.findall(r"\]\(([^)#]+)\)", outside)
-        for entries in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
-            links += [one for one in entries.split("\n") if one and not one.startswith(":")]
-        for link in (one for one in links if not one.startswith("http")):
-            if link.endswith(".png"):
-                assert (here / link).is_file(), f"{name}: {link}"
+        # of the repository, where a reader may be without the site
+        for link in re.findall(r"\]\(([^)\s]+)\)", outside):
+            path, _, anchor = link.partition("#")
+            if path.startswith("http"):
                 continue
-            target = os.path.relpath(here / link, DOCS).removesuffix(".md")
-            assert target in known, f"{name}: {link}"
+            target = (here / path).resolve() if path else DOCS / f"{name}.md"
+            assert target.is_file(), f"{name}: {link}"
+            assert not BUILT & set(target.parts), f"{name}: {link}"
+            assert not anchor or anchor in anchors(target.read_text("utf-8")), f"{name}: {link}"
+        for entries in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
+            for entry in (one for one in entries.split("\n") if one and not one.startswith(":")):
+                assert os.path.relpath(here / entry, DOCS) in known, f"{name}: {entry}"
     listed = {os.path.relpath(DOCS / name, DOCS) for name in generated}
     assert all(one.removeprefix("reference/") in PAGES["reference/index"] for one in listed)
 
 
-def test_links_to_terms_lead_to_the_glossary():
-    [glossary] = re.findall(r"```\{glossary\}\n(.*?)```", PAGES["concepts/glossary"], re.DOTALL)
-    terms = re.findall(r"^(\S.*)$", glossary, re.MULTILINE)
-    assert terms == sorted(set(terms), key=str.lower)
-    linked = [
-        (name, target or text)
-        for name, page in PAGES.items()
-        for text, target in TERM.findall(page)
-    ]
-    assert [one for one in linked if one[1] not in terms] == []
-    assert {*PAGES} - {name for name, _ in linked} <= {"index", "concepts/glossary"} | {
+def test_pages_link_the_terms_of_the_glossary():
+    terms = re.findall(r"^## (.*)$", PAGES["concepts/glossary"], re.MULTILINE)
+    assert terms[:-1] == sorted(set(terms[:-1]), key=str.lower)
+    linking = {name for name, page in PAGES.items() if TERM.search(page)}
+    assert {*PAGES} - linking <= {"index", "gallery", "concepts/glossary"} | {
         name for name in PAGES if name.endswith("/index")
     }
+    # GitHub shows roles and directives as they are written
+    shown = re.compile(r"\{\w+\}`|^:::|^```\{(?!toctree)", re.MULTILINE)
+    assert [name for name, page in PAGES.items() if shown.search(page)] == []
 
 
 def test_each_exported_name_is_described_once():

@@ -41,3 +41,8 @@ print(model.transmat_[np.ix_(matched, matched)].round(2))
 
 score, states = model.decode([sequences[0]])
 print("log-probability", round(float(score), 1), "states", states[:20])
+
+# %%
+# `plot` draws the transition matrix and the most likely symbols of each state.
+
+panels = model.plot(5)

@@ -143,11 +143,11 @@ def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
     if len(bad) == 1:
         return ShardError(
             bad[0].url,
-            f"{bad[0].reason}. No shard of its group was counted. Repair or remove this shard, "
-            "or leave it out with `update --skip-bad-shards`",
+            f"{bad[0].reason}. No shard of its group was counted; `update --skip-bad-shards` "
+            "leaves this one out",
         )
     lines = "; ".join(sorted(map(str, bad)))
     return InvalidInput(
         f"{len(bad)} shards cannot be read, and no shard of their group was counted: {lines}. "
-        "Repair or remove them, or leave them out with `update --skip-bad-shards`"
+        "Repair or remove them, or run `update --skip-bad-shards`, which leaves them out"
     )

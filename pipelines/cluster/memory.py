@@ -28,6 +28,8 @@ SLACK = 1.1
 _LEAST_LUMP = 4 * MEBIBYTE
 _MOST_LUMP = 32 * MEBIBYTE  # about 32,768 documents of 100 tokens
 _BATCH_COUNTS = 32 * MEBIBYTE  # text of one batch
+# Row blocks that are read by the same requests take at most this.
+AT_ONCE_BYTES = 32 * MEBIBYTE
 # Memory of a pilot, for each byte of its documents in memory.
 PILOT_FACTOR = 16
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -308,6 +310,28 @@ def blocks_in_flight(
     remedy = _MORE_PIECES if joining else "raise --memory"
     Budget("a row block", items, remedy).require(memory)
     return max(1, min(threads, (memory - PROCESS_BYTES) // sum(items.values())))
+
+
+def blocks_at_once(
+    layout: SegmentLayout, copies: int, room: int = AT_ONCE_BYTES
+) -> tuple[range, ...]:
+    """Divide the row blocks of a store into groups that are read at once, with fewer requests.
+
+    A group holds `copies` of each of its blocks, in at most `room` bytes if it has several blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streaming_moments.statistics.counts.basis import Basis
+    >>> from streaming_moments.statistics.counts.foundation import CountsFoundation
+    >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
+    >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
+    >>> blocks_at_once(layout, copies=2)
+    (range(0, 8),)
+    """
+    each = max(1, min(AT_ONCE_BYTES, room) // (copies * layout.block_bytes))
+    starts = range(0, layout.row_blocks, each)
+    return tuple(range(at, min(at + each, layout.row_blocks)) for at in starts)
 
 
 def mebibytes(nbytes: float) -> str:

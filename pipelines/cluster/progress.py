@@ -6,14 +6,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
-from streaming_moments.progress import Report
 
 
 class StepProgress(Protocol):
@@ -43,26 +41,6 @@ class Bars:
         if step not in self.tasks:
             self.tasks[step] = self.progress.add_task(step, total=total)
         self.progress.update(self.tasks[step], completed=done, total=total)  # type: ignore[arg-type]
-
-
-@dataclass
-class StepLines:
-    """Prints a line when each step first ends, and sometimes one during longer steps."""
-
-    report: Report
-    every: float = 10.0  # seconds
-    ended: set[str] = field(default_factory=set)
-    last: float = field(default_factory=monotonic)
-
-    def advance(self, step: str, done: int, total: int) -> None:
-        """Print a line for a step that ended or that began long ago."""
-        now = monotonic()
-        new = done == total and step not in self.ended
-        if new or now - self.last >= self.every:
-            self.report(f"{step}: {done:,} of {total:,}")
-            self.last = now
-        if done == total:
-            self.ended.add(step)
 
 
 @contextmanager

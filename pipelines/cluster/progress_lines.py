@@ -1,4 +1,4 @@
-"""Progress of long steps as lines for logs and pipes: one line a minute."""
+"""Progress of long steps as lines, for logs, pipes and Python."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from streaming_moments.progress import Report
+
 EVERY = 60.0  # seconds between two lines
 _MINUTE, _HOUR = 60.0, 3600.0
 
 
 @dataclass
 class ProgressLines:
-    """Prints the progress of a step that takes longer than `every` seconds, at that interval.
+    """Reports the progress of a step that takes longer than `every` seconds, at that interval.
+
+    With `ends`, a line also reports the first end of each step.
 
     Examples
     --------
@@ -23,25 +27,31 @@ class ProgressLines:
     counting shards: 300 of 1,200 (25%) after 1.5 min, about 4.5 min left
     """
 
-    tell: Callable[[str], None]
+    report: Report
     every: float = EVERY
     clock: Callable[[], float] = time.monotonic
+    ends: bool = False
     begun: dict[str, float] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
     last: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.last = self.clock()
 
     def advance(self, step: str, done: int, total: int) -> None:
-        """Print a line if the last one is old enough; a finished step needs none."""
+        """Report a line if the last one is old enough, or if the step ends."""
         now = self.clock()
         begun = self.begun.setdefault(step, now)
         if done >= total:
             del self.begun[step]
+            if self.ends and step not in self.ended:
+                self.ended.add(step)
+                self.last = now
+                self.report(f"{step}: {done:,} of {total:,}")
         elif now - max(begun, self.last) >= self.every:
             self.last = now
             left = f", about {_time((now - begun) * (total - done) / done)} left" if done else ""
-            self.tell(
+            self.report(
                 f"{step}: {done:,} of {total:,} ({done / total:.0%}) after {_time(now - begun)}"
                 f"{left}"
             )

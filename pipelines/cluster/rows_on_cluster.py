@@ -9,7 +9,6 @@ import copy
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
@@ -20,6 +19,7 @@ from distributed import Future
 from threadpoolctl import ThreadpoolController
 
 from streaming_moments.models.rows import added, strips, tree_sum
+from streaming_moments.pipelines.cluster.memory import blocks_at_once
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.cluster.tasks import result_of, run_bounded, run_in_turn
 from streaming_moments.statistics.counts.basis import Basis
@@ -31,9 +31,8 @@ from streaming_moments.storage.operations.windows import StatisticsSource
 # Largest bytes of a small job in addition to its process. A task of Dask costs some milliseconds,
 # more than a step on so little data, and a fit has a thousand steps.
 SMALL = 512 << 20
-# Threads that wait for storage, and the bytes of row blocks that they read at a time. Each block
-# takes twice its bytes, and a plan includes one.
-_READERS, _READ_BYTES = 8, 32 << 20
+# of a row block that is read: its files, and its sum
+_READ_COPIES = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +120,11 @@ class OnCluster:
     def loaded(blocks: Sequence[BlockAddress], run: Run) -> list[Any]:
         """Read each block on a worker, where it stays."""
         return [run.cluster.client.submit(load_block, one, pure=False) for one in blocks]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all row blocks are in memory."""
+        return not any(isinstance(one, BlockAddress) for one in self.blocks)
 
     @property
     def basis(self) -> Basis:
@@ -230,10 +234,13 @@ class RowsHere(OnCluster):
 
     @staticmethod
     def loaded(blocks: Sequence[BlockAddress], run: Run) -> list[Any]:
-        """Read all blocks at once, several at a time."""
-        nbytes = max(one.store.layout.block_bytes for one in blocks)
-        with ThreadPoolExecutor(max(1, min(_READERS, _READ_BYTES // (2 * nbytes)))) as readers:
-            return list(readers.map(load_block, blocks))
+        """Read all blocks, several at a time."""
+        store, halves = blocks[0].store, blocks[0].halves
+        return [
+            block
+            for indices in blocks_at_once(store.layout, _READ_COPIES)
+            for block in store.load_blocks(indices, halves)
+        ]
 
     def summed(self, step: str, function: Callable[..., Any], *shared: Any, nbytes: int) -> Any:
         """Add up in the same order as a cluster."""

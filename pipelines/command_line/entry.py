@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 
@@ -11,6 +12,21 @@ from streaming_moments.errors import StreamingMomentsError, Unfinished
 from streaming_moments.pipelines.command_line.every_command import DEBUG, cli
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.terminal import say, tell
+
+# what a path, a disk or a limit of the system can refuse, which is no fault of the package
+_OF_THE_MACHINE = (
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.EMFILE,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOSPC,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -37,14 +53,21 @@ def main(arguments: list[str] | None = None) -> None:
     except StreamingMomentsError as error:
         code = _failed(f"error: {error}", given, ExitCode.INPUT)
     except Exception as error:
-        name = type(error).__name__
-        code = _failed(
-            f"bug in streaming-moments ({name}: {error}); please report it with the output of "
-            "`streaming-moments --debug ...`",
-            given,
-            ExitCode.FAULT,
-        )
+        code = _unexpected(error, given)
     sys.exit(code or 0)
+
+
+def _unexpected(error: Exception, arguments: list[str]) -> int:
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        where = f" ({error.filename})" if error.filename else ""
+        line = f"error: {error.strerror}{where}; check the path, its permissions and its space"
+        return _failed(line, arguments, ExitCode.INPUT)
+    name = type(error).__name__
+    line = (
+        f"bug in streaming-moments ({name}: {error}); please report it with the output of "
+        "`streaming-moments --debug ...`"
+    )
+    return _failed(line, arguments, ExitCode.FAULT)
 
 
 def _failed(message: str, arguments: list[str], code: int) -> int:

@@ -15,7 +15,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.reports.page import StepReport
-from streaming_moments.pipelines.terminal import event_logger, note, say, tell
+from streaming_moments.pipelines.terminal import event_logger, note, of_shards, say, tell
 
 
 @click.command(
@@ -30,6 +30,9 @@ from streaming_moments.pipelines.terminal import event_logger, note, say, tell
 def nightly(config: str, json_output: bool) -> int:
     """Run a night as CONFIG (TOML) says: update, check drift, rebase, refit, gates, publish.
 
+    The smallest CONFIG has the keys store, shards and output (paths or URLs), and a section
+    [refit] with topics = NUMBER.
+
     Exit codes beside those of all commands: 0 published, 10 no new data, 11 refused by a gate.
     """
     wanted = read_config(config)
@@ -42,6 +45,8 @@ def nightly(config: str, json_output: bool) -> int:
             click.echo(json.dumps(asdict(step), ensure_ascii=False, allow_nan=False))
         else:
             note(_line_of(step))
+            for line in step.values.get("told", ()):
+                note(f"  {line}")
 
     # the log of a night in JSON holds nothing else
     with running(Session(**asdict(wanted.cluster)), quiet=json_output) as run:
@@ -49,7 +54,13 @@ def nightly(config: str, json_output: bool) -> int:
     if not json_output:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
         model = f", model {report.model}" if report.model else ""
-        say(f"{report.outcome}{reasons}; {report.counted} shards counted{model}")
+        say(f"{report.outcome}{reasons}; {of_shards(report.counted)} counted{model}")
+        if report.reasons and report.model:
+            tell(
+                f"the published model stays{f': {report.published}' if report.published else ''}; "
+                "to publish the new one anyway, run `streaming-moments tag "
+                f"{wanted.store} {wanted.tag} {report.model}`"
+            )
         if report.growth:
             say(report.growth)
     for url, reason in report.bad:
@@ -60,20 +71,32 @@ def nightly(config: str, json_output: bool) -> int:
     return report.exit_code
 
 
+# names of values that need other words in a line for people
+_SHOWN = {
+    "already": "counted before",
+    "bad": "left out",
+    "kept": "same topics",
+    "outside": "tokens outside",
+    "refused": "gates failed",
+}
+
+
 def _line_of(step: StepReport) -> str:
     """Print a step for people: its results, with the number of items in lists.
 
     Examples
     --------
     >>> _line_of(StepReport("update", 3.21, {"counted": 1200, "npmi": 0.1234, "bad": ["a", "b"]}))
-    'update 3.2 s: counted 1,200, npmi 0.123, bad 2'
+    'update 3.2 s: counted 1,200, npmi 0.123, left out 2'
     """
     told = []
     for name, value in step.values.items():
+        if name == "told":
+            continue
         found = len(value) if isinstance(value, list | tuple) else value
         if value is None or value == "" or (found == 0 and found is not value):
             continue
         text = f"{found:,}" if isinstance(found, int) and not isinstance(found, bool) else found
         text = f"{found:.3g}" if isinstance(found, float) else text
-        told.append(f"{name.replace('_', ' ')} {text}")
+        told.append(f"{_SHOWN.get(name, name).replace('_', ' ')} {text}")
     return f"{step.step} {step.seconds:.1f} s{': ' if told else ''}{', '.join(told)}"

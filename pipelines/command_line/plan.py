@@ -199,10 +199,15 @@ def plan_as_json(made: Plan) -> dict[str, Any]:
 
 
 def print_plan(console: Console, made: Plan) -> None:
-    """Print names and values, then a line for each number of workers."""
+    """Print the recommended cluster, names and values, and a line for each number of workers."""
     job, corpus, memory = made.job, made.job.corpus, made.memory
     reading, threads = made.costs.reading, made.costs.threads
-    what = KIND_REPORTS[job.foundation.kind].records
+    what, best = KIND_REPORTS[job.foundation.kind].records, made.best
+    console.print(
+        f"recommended: {best.workers} worker{'s' if best.workers > 1 else ''} of {threads} threads "
+        f"and a memory limit of {size_text(made.worker_limit)} each (--memory takes 60% of it): "
+        f"{_time(best.total)} for the whole corpus, {_time(best.refit)} a refit\n"
+    )
     rows = [
         ("shards", f"{corpus.shards:,}, {mebibytes(corpus.nbytes)} as stored"),
         (
@@ -236,13 +241,6 @@ def print_plan(console: Console, made: Plan) -> None:
         times.add_row(str(one.workers), *map(_time, (one.create, one.update, one.refit)))
     console.print(times)
     _print_updates(console, made)
-    best = made.best
-    console.print(
-        f"\nrecommended: {best.workers} worker{'s' if best.workers > 1 else ''} of {threads} "
-        f"threads and a memory limit of {size_text(made.worker_limit)} each (--memory takes 60% of "
-        "it): "
-        f"{_time(best.total)} for the whole corpus, {_time(best.refit)} a refit"
-    )
 
 
 def _state_rows(job: Job) -> list[tuple[str, str]]:

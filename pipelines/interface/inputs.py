@@ -19,12 +19,14 @@ from streaming_moments.pipelines.interface.partitions import (
     collected,
     is_collection,
     marked,
+    period_of,
     source_url,
     windows,
 )
 from streaming_moments.pipelines.interface.records import Fields
 from streaming_moments.pipelines.jobs.outputs.own_index import OwnIndex, Typed, Whole
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult
+from streaming_moments.storage.dates import PERIODS, DateRange, Period
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.shards import Shard
@@ -127,12 +129,16 @@ def given_as(
     counted: Callable[[str], bool] | None = None,
     keep_going: bool = False,
     apart: Callable[[str], bool] | None = None,
+    by: Period | None = None,
 ) -> Iterator[Given]:
     """Yield the documents of the caller as shards, some at a time.
 
-    Raises InvalidInput for documents of an unknown type or without a source. Raises ShardError for
+    Raises InvalidInput for documents of an unknown type or without a source, and for a period `by`
+    which to cut them without dates or where they are not cut. Raises ShardError for
     shards that cannot be listed or encoded, as `list_shards`, `marked` and `windows` do.
     """
+    if by is not None:
+        require_cut(documents, source, fields, by)
     urls = [documents] if isinstance(documents, str) else documents
     if source is None and isinstance(urls, Sequence) and urls:
         if all(isinstance(one, str) for one in urls):
@@ -152,8 +158,40 @@ def given_as(
         if parts:
             yield Given.of(parts, own_index_of(documents, fields))
         return
-    for window in windows(documents, source, fields):
+    for window in windows(documents, source, fields, by):
         yield Given.of(window, own_index_of(documents, fields))
+
+
+def require_same_cut(source: str, by: Period | None, ledger: Ledger) -> None:
+    """Raise InvalidInput if partitions of a source were cut in another way when they were counted.
+
+    They would be counted twice.
+    """
+    for url in ledger.under(f"{source_url(source)}/"):
+        first = period_of(url)
+        same = by is None if first is None else by and DateRange(first, first).period(by).first
+        if same not in (True, first):
+            cut = "not cut by periods" if first is None else f"cut by periods, such as {first}"
+            raise InvalidInput(
+                f"source {source!r} was {cut} when it was counted, and by is {by!r} now; give the "
+                "same, or another source for new documents"
+            )
+
+
+def require_cut(documents: Any, source: str | None, fields: Fields, by: Period) -> None:
+    """Raise InvalidInput unless documents are an iterable with dates, which is cut by periods."""
+    if by not in PERIODS:
+        raise InvalidInput(f"by is {by!r}; give one of {', '.join(PERIODS)}")
+    if source is None or is_collection(documents):
+        raise InvalidInput(
+            f"by is {by!r}, but only iterables with a source are cut; give partitions or shards of "
+            f"one {by} each"
+        )
+    if fields.date is None:
+        raise InvalidInput(
+            f"by is {by!r}, but the store reads no dates; create it with "
+            "CountingOptions(date_column=...)"
+        )
 
 
 def own_index_of(documents: Any, fields: Fields) -> OwnIndex | None:

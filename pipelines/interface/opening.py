@@ -8,11 +8,12 @@ from typing import Any
 
 from distributed import Client
 
-from streaming_moments.arguments import checked, require_fitting
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.interface.inputs import given_as, name_of_sampled
 from streaming_moments.pipelines.interface.reading import columns_counted
 from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.pipelines.interface.remedies import store_door
 from streaming_moments.pipelines.interface.running import PACKAGE, running
 from streaming_moments.pipelines.interface.store import Store
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
@@ -23,7 +24,7 @@ from streaming_moments.progress import reporter
 from streaming_moments.storage.store.store import MomentStore
 
 
-@checked
+@store_door
 def create_store(
     url: str,
     documents: Any,
@@ -103,11 +104,11 @@ def create_store(
             raise InvalidInput("there are no documents to sample; give some")
         made = create_kind(url, given.shards, shape, counting, options, given.on(run))
         if found := language_line(made):
-            report(found)
+            run.tell(found)
     return Store(made, storage_options)
 
 
-@checked
+@store_door
 def open_store(
     url: str, version: int | None = None, storage_options: Mapping[str, Any] | None = None
 ) -> Store:

@@ -94,7 +94,7 @@ def _shards_in(arg: Any) -> Sequence[Shard]:
     if isinstance(arg, Bundle):
         return arg.shards
     if isinstance(arg, Sequence) and not isinstance(arg, (str, bytes)):
-        return [one for one in arg if isinstance(one, Shard)]
+        return [shard for one in arg for shard in _shards_in(one)]
     return ()
 
 

@@ -5,8 +5,10 @@ The caller cuts an iterable, one window at a time; a Dask collection stays where
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -25,13 +27,16 @@ from streaming_moments.pipelines.interface.records import (
     encoded,
     lines_of,
 )
+from streaming_moments.storage.dates import DateRange, Period
 from streaming_moments.storage.files.filesystems import one_line
+from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.shards import PARTITIONS, Shard
 
 _CUT_BYTES = 4 << 20  # bytes of a partition of an iterable; Dask warns of larger messages
 _WINDOW = 32  # partitions of an iterable that the caller holds at a time
 _KEPT_SHARE = 4  # share of the memory of the workers for encoded content
+_PERIOD = re.compile(r"/(\d{4}-\d{2}-\d{2})-\d{5}\.jsonl$")
 _UNKNOWN_BYTES = 32 << 20  # a task gets one such partition
 
 
@@ -108,8 +113,12 @@ def collected(documents: Any, source: str, fields: Fields) -> list[Lazy]:
     ]
 
 
-def windows(documents: Any, source: str, fields: Fields) -> Iterator[list[Held]]:
+def windows(
+    documents: Any, source: str, fields: Fields, by: Period | None = None
+) -> Iterator[list[Held]]:
     """Yield partitions of an iterable, some at a time; the same documents give the same bounds.
+
+    With `by`, a partition has documents of one day, week or month, and its URL the first day of it.
 
     Raises InvalidInput for anything but an iterable of documents. Raises ShardError as `lines_of`
     does, or for an id that occurs twice.
@@ -124,8 +133,10 @@ def windows(documents: Any, source: str, fields: Fields) -> Iterator[list[Held]]
             ) from error
     window: list[Held] = []
     known: set[int] = set()
-    for number, lines in enumerate(_cut(lines_of(documents, fields, source_url(source)))):
-        url = _url(source, number)
+    named = lines_of(documents, fields, source_url(source))
+    cuts = enumerate(_cut(named)) if by is None else _cut_by(named, by, source_url(source))
+    for place, lines in cuts:
+        url = _url(source, place)
         own = Encoded.of(lines)
         _require_single(own.ids.tolist(), known, source_url(source))
         called = tuple(line.called for line in lines) if fields.named else ()
@@ -220,6 +231,46 @@ def _cut(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield held
 
 
+def _cut_by(lines: Iterable[Line], by: Period, url: str) -> Iterator[tuple[str, list[Line]]]:
+    """Places and lines of partitions of one period each; not all lines are held at once."""
+    held: dict[date, list[Line]] = {}
+    sizes: dict[date, int] = {}
+    numbers: dict[date, int] = {}
+    total = 0
+
+    def taken(first: date) -> tuple[str, list[Line]]:
+        number = numbers.get(first, 0)
+        numbers[first] = number + 1
+        del sizes[first]
+        return f"{first}-{number:05d}", held.pop(first)
+
+    for line in lines:
+        first = _first_day(line, by, url)
+        held.setdefault(first, []).append(line)
+        sizes[first] = sizes.get(first, 0) + len(line.content)
+        total += len(line.content)
+        if sizes[first] >= _CUT_BYTES or total >= _WINDOW * _CUT_BYTES:
+            largest = max(sizes, key=sizes.__getitem__)
+            total -= sizes[largest]
+            yield taken(largest)
+    for first in sorted(held):
+        yield taken(first)
+
+
+def _first_day(line: Line, by: Period, url: str) -> date:
+    if line.day is None:
+        raise InvalidInput(
+            f"a document of {url} has no date, so it is of no {by}; give it one, or leave it out"
+        )
+    try:
+        day = day_of(line.day)
+    except ValueError as error:
+        raise ShardError(
+            url, f"{line.day!r} does not begin with a date; give a date such as 2026-11-21"
+        ) from error
+    return DateRange(day, day).period(by).first
+
+
 def _require_single(ids: Sequence[int], known: set[int], url: str) -> None:
     before = len(known)
     known.update(ids)
@@ -239,5 +290,20 @@ def source_url(source: str) -> str:
     return f"{PARTITIONS}{require_name(source, 'a source')}"
 
 
-def _url(source: str, number: int) -> str:
-    return f"{source_url(source)}/{number:05d}.jsonl"
+def period_of(url: str) -> date | None:
+    """First day of the period of a partition, by its URL; None if it was not cut by periods.
+
+    Examples
+    --------
+    >>> str(period_of("partition://news/2026-11-01-00000.jsonl"))
+    '2026-11-01'
+    >>> period_of("partition://news/00000.jsonl") is None
+    True
+    """
+    found = _PERIOD.search(url)
+    return None if found is None else date.fromisoformat(found[1])
+
+
+def _url(source: str, place: int | str) -> str:
+    name = place if isinstance(place, str) else f"{place:05d}"
+    return f"{source_url(source)}/{name}.jsonl"

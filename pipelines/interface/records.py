@@ -76,11 +76,13 @@ class Line:
 
     id : 64 bits of the hash of its id
     called : its name of any type, as the caller gave it; None without one
+    day : its date as in the line; None without one
     """
 
     content: bytes
     id: int | None = None
     called: Any = None
+    day: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +142,8 @@ def lines_of(documents: Any, fields: Fields, name: str) -> Iterator[Line]:
             yield _line(values, day, known, fields, name, where, called)
         elif isinstance(record, tuple) and len(record) == 2 and alone:
             yield _line([record[1]], None, record[0], fields, name, where, record[0])
+        elif is_missing(record):
+            raise ShardError(name, f"{where} is missing; leave it out, in pandas by dropna()")
         else:
             raise ShardError(name, f"{where} is {_kind(record)}; give {fields.taken}")
 
@@ -158,7 +162,7 @@ def _records(documents: Any, fields: Fields, name: str) -> Iterator[Any]:
             raise ShardError(
                 name,
                 f"has {what} {missing[0]!r}, it has {columns}; rename one, or choose another by "
-                "text_column, date_column or id_column",
+                "text_column or date_column of CountingOptions, or id_column",
             )
         if isinstance(documents, _TABLES):
             table = documents.select(fields.names)
@@ -197,8 +201,8 @@ def _require_keys(record: Mapping[Any, Any], fields: Fields, name: str, where: s
         if key not in record:
             raise ShardError(
                 name,
-                f"{where} has no {key!r}; it has {list(record)[:20]}: choose one by text_column, "
-                "date_column or id_column",
+                f"{where} has no {key!r}; it has {list(record)[:20]}: choose one by text_column or "
+                "date_column of CountingOptions, or id_column",
             )
 
 
@@ -216,6 +220,10 @@ def _line(
         if fields.columns:
             record[column] = _plain(value, column, name, where)
             continue
+        if is_missing(value):
+            raise ShardError(
+                name, f"{where}: the text is missing; leave it out, in pandas by dropna()"
+            )
         if not isinstance(value, str):
             what = "decode" if isinstance(value, (bytes, bytearray)) else "correct or delete"
             raise ShardError(name, f"{where}: the text is {_kind(value)}, not a str; {what} it")
@@ -236,7 +244,8 @@ def _line(
                 "correct or delete it"
             ),
         ) from error
-    return Line(content + b"\n", None if known is None else _hash_of(known), called)
+    told = None if fields.date is None else record.get(fields.date)
+    return Line(content + b"\n", None if known is None else _hash_of(known), called, told)
 
 
 def _plain(value: Any, column: str, name: str, where: str) -> Any:
@@ -249,7 +258,7 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(one, column, name, where) for one in value]
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+    if is_missing(value):
         return None
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no such number
@@ -264,6 +273,13 @@ def _plain(value: Any, column: str, name: str, where: str) -> Any:
         f"{where}: {column!r} is {_kind(value)}; give texts, whole numbers, booleans, dates, or "
         "lists of these",
     )
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is missing, also by pandas.NA, for which pandas is not imported."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(value != value)
 
 
 def _time(value: np.datetime64) -> Any:

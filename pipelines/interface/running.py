@@ -12,11 +12,13 @@ from distributed import Client
 
 from streaming_moments.arguments import require_fitting
 from streaming_moments.pipelines.cluster.cluster import connect, connect_by
-from streaming_moments.pipelines.cluster.progress import StepLines
+from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.interface.remedies import said_of_stores
 from streaming_moments.progress import Report, unreported
 
 PACKAGE = "pipelines"  # of the logger
+EVERY = 10.0  # seconds between two lines of a long step
 _PACKAGE = "streaming_moments."
 
 
@@ -31,7 +33,13 @@ def running(
     require_fitting(running, memory=memory)
     cluster = connect(memory=memory) if client is None else connect_by(client, memory)
     with cluster as found:
-        yield Run(found, StepLines(report), storage_options=storage_options, tell=report)
+        progress = ProgressLines(report, every=EVERY, ends=True)
+        yield Run(
+            found,
+            progress,
+            storage_options=storage_options,
+            tell=lambda line: report(said_of_stores(line)),
+        )
 
 
 def warn_caller(line: str) -> None:
@@ -40,4 +48,4 @@ def warn_caller(line: str) -> None:
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(line, stacklevel=level)
+    warnings.warn(said_of_stores(line), stacklevel=level)

@@ -6,27 +6,34 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from distributed import Client
 
-from streaming_moments.arguments import checked, require_fitting
+from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.alpha0 import WITHOUT_HALVES
 from streaming_moments.models.base import Model
+from streaming_moments.models.passes.polishing import PASSES
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.registry import models_of
-from streaming_moments.models.stored import outcome_of
+from streaming_moments.models.stored import outcome_of, too_few_line
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.interface.inputs import Given, given_as, require_all_there
+from streaming_moments.pipelines.interface.inputs import (
+    Given,
+    given_as,
+    require_all_there,
+    require_same_cut,
+)
 from streaming_moments.pipelines.interface.reading import (
     options_of,
     read_by,
     require_idle,
 )
 from streaming_moments.pipelines.interface.records import Fields
+from streaming_moments.pipelines.interface.remedies import store_door
 from streaming_moments.pipelines.interface.running import PACKAGE, running, warn_caller
 from streaming_moments.pipelines.interface.shares_view import SharesOverTime
 from streaming_moments.pipelines.interface.topics_view import Topics
@@ -36,7 +43,8 @@ from streaming_moments.pipelines.jobs.compact import COMPACT_AFTER, compact_when
 from streaming_moments.pipelines.jobs.forget import forget
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import FOREIGN_BELOW, Written
 from streaming_moments.pipelines.jobs.outputs.transform import TransformResult, transform
-from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
+from streaming_moments.pipelines.jobs.polish import polish_stored
+from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, scored_refit
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import select_states
 from streaming_moments.pipelines.jobs.update import update
@@ -45,18 +53,20 @@ from streaming_moments.pipelines.reports.kinds.registry import advice_on
 from streaming_moments.pipelines.reports.outside_words import share_outside
 from streaming_moments.printing.html_table import html_table
 from streaming_moments.progress import reporter
+from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
 from streaming_moments.storage.segments.models import model_called
+from streaming_moments.storage.shards import PARTITIONS
 from streaming_moments.storage.store.store import MomentStore
 
 M = TypeVar("M", bound=Model)
 Method = Literal["joint", "feature", "power", "svd", "eigen", "als"]
 
 
-@checked
+@store_door
 @dataclass(frozen=True, repr=False)
 class Store:
     """A store at a version. Make one with `create_store` or `open_store`.
@@ -118,6 +128,7 @@ class Store:
         documents: Any,
         *,
         source: str | None = None,
+        by: Period | None = None,
         client: Client | None = None,
         id_column: str | None = None,
         skip_bad_shards: bool = False,
@@ -135,6 +146,10 @@ class Store:
         ----------
         documents, source
             As in the class. An iterable above 128 MiB needs several commits.
+        by : {"day", "week", "month"}, optional
+            Cut an iterable with dates into these periods, each with a partition of its own, so that
+            shares over time and ranges of days have them. Later calls with more periods count
+            these only.
         client : distributed.Client, optional
             Where to count; by default threads of this process.
         id_column : str, optional
@@ -163,7 +178,7 @@ class Store:
             raise InvalidInput(f"compact_after is {compact_after}; give at least 0")
         at, there = dataclasses.replace(self, snapshot=self.snapshot.latest()), set[str]()
         with self._running(client, memory, verbose) as run:
-            for given in at._given(documents, source, id_column, run, skip_bad_shards, apart=True):
+            for given in at._given(documents, source, id_column, run, skip_bad_shards, True, by):
                 there.update(part.shard.url for part in given.parts)
                 shards = given.uncounted(at.snapshot.ledger())
                 if shards:
@@ -188,6 +203,7 @@ class Store:
         documents: Any,
         *,
         source: str | None = None,
+        by: Period | None = None,
         allow_again: bool = False,
         client: Client | None = None,
         memory: int | None = None,
@@ -199,7 +215,7 @@ class Store:
 
         Parameters
         ----------
-        documents, source, client, memory, verbose
+        documents, source, by, client, memory, verbose
             As in `update`; all partitions of an iterable are in memory at once.
         allow_again : bool
             Let updates count them again; also accepts documents that are forgotten already.
@@ -213,7 +229,7 @@ class Store:
         """
         at = dataclasses.replace(self, snapshot=self.snapshot.latest())
         with self._running(client, memory, verbose) as run:
-            given = Given.joined(at._given(documents, source, None, run, apart=True))
+            given = Given.joined(at._given(documents, source, None, run, apart=True, by=by))
             left = forget(at.snapshot, given.shards, given.on(run), allow_again=allow_again)
             return dataclasses.replace(at, snapshot=left)
 
@@ -280,9 +296,10 @@ class Store:
                 alpha=alpha,
             )
             options = chosen_options(self.snapshot, options, auto, run)
-            model = refit_by(self.snapshot, TopicModel, options, run)
-            model = with_coherence(self.snapshot, model, run)
+            model = scored_refit(self.snapshot, TopicModel, options, run)
             run.tell(outcome_of(model, "documents"))
+        if few := too_few_line(model):
+            warn_caller(few)
         labels = self._kept(name, model)
         return Topics(model, self.snapshot.vocabulary, self.snapshot.policy, labels)
 
@@ -304,6 +321,74 @@ class Store:
         self._require_documents("select_as")
         with self._running(client, memory, verbose) as run:
             return select(self.snapshot, topics, alpha0, run, method, seed, refine)
+
+    def polish(
+        self,
+        documents: Any = None,
+        *,
+        source: str | None = None,
+        model: str | None = None,
+        passes: int | Literal["auto"] = PASSES,
+        alpha: bool = False,
+        name: str | None = None,
+        skip_bad_shards: bool = False,
+        client: Client | None = None,
+        memory: int | None = None,
+        verbose: int | bool = 0,
+    ) -> Topics | Model:
+        """Improve a stored model by passes over documents, which need not be counted.
+
+        Parameters
+        ----------
+        documents, source
+            As in `forget`; by default the shards that were counted, of the days of the model. A
+            collection is in no file, so it must be given.
+        model : str, optional
+            Name or tag of the model to start from; by default the latest.
+        passes, alpha, skip_bad_shards
+            As in `pipelines.polish`.
+        name : str, optional
+            Save the polished model in the store under this new name.
+        client, memory, verbose
+            As in `update`.
+
+        Returns
+        -------
+        Topics or Model
+            Topics of documents; a model of any other kind as it is.
+
+        Raises
+        ------
+        StoreError
+            There is no such model, or the new name exists.
+        InvalidInput, ShardError, BoundExceeded
+            As in `pipelines.polish`.
+        """
+        told: dict[str, object] = {"source": source, "model": model, "passes": passes}
+        require_fitting(Store.polish, alpha=alpha, name=name, **told)
+        at = self.snapshot.latest()
+        if documents is None and any(one.url.startswith(PARTITIONS) for one in at.ledger()):
+            raise InvalidInput(
+                "the store counted collections, which are in no file; give polish the documents "
+                "and their source, as to update"
+            )
+        with self._running(client, memory, verbose) as run:
+            on, shards = dataclasses.replace(run, tell=warn_caller), None
+            if documents is not None:
+                read = dataclasses.replace(self, snapshot=at)
+                given = Given.joined(read._given(documents, source, None, run))
+                on, shards = given.on(on), given.shards
+            done = polish_stored(
+                at, model, on, shards, passes, alpha, name, skip_bad_shards=skip_bad_shards
+            )
+            run.tell(outcome_of(done.model))
+        for error in done.result.bad:
+            warn_caller(f"left out {error}")
+        if not done.model.finds_topics:
+            return cast("Model", done.model)
+        fitted = store_for(at, done.parent, done.model)
+        labels = (done.kept or at).models[name or done.parent].labels
+        return Topics(done.model, fitted.vocabulary, fitted.policy, labels)
 
     def refit_as(
         self,
@@ -474,9 +559,7 @@ class Store:
         stale, labels = staleness(latest, chosen), latest.models[chosen].labels
         return Topics(model, fitted.vocabulary, fitted.policy, labels, stale)
 
-    def shares_over_time(
-        self, by: Literal["day", "week", "month"] = "month", name: str | None = None
-    ) -> SharesOverTime:
+    def shares_over_time(self, by: Period = "month", name: str | None = None) -> SharesOverTime:
         """Return shares of the topics of a stored model over time, with error bars.
 
         They come from the counts of the store, without its documents.
@@ -588,8 +671,9 @@ class Store:
         id_column: str | None,
         run: Run,
         keep_going: bool = False,
-        named: bool = False,
         apart: bool = False,
+        by: Period | None = None,
+        named: bool = False,
     ) -> Iterator[Given]:
         fields = self._fields(id_column, named)
         kind, ledger = self.snapshot.form.kind, self.snapshot.ledger()
@@ -600,8 +684,10 @@ class Store:
         def uncounted(url: str) -> bool:
             return ledger.find(url) is None
 
+        if apart and isinstance(source, str) and by in (None, *PERIODS):
+            require_same_cut(source, by, ledger)
         each = uncounted if apart else None
-        return given_as(documents, source, fields, run, kind, counted, keep_going, each)
+        return given_as(documents, source, fields, run, kind, counted, keep_going, each, by)
 
     def _fields(self, id_column: str | None, named: bool = False) -> Fields:
         column, columns = self.snapshot.form.text_column, columns_of(self.snapshot)

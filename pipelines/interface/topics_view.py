@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.arguments import checked
 from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import relevance, top_words
+from streaming_moments.pipelines.interface.records import is_missing
+from streaming_moments.pipelines.interface.remedies import store_door
 from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.html_table import html_table
@@ -31,7 +32,7 @@ _SHOWN = 10
 _RELEVANCE = 0.6
 
 
-@checked
+@store_door
 @dataclass(frozen=True, eq=False, repr=False)
 class Topics:
     """A model of topics with its words.
@@ -118,7 +119,7 @@ class Topics:
         Parameters
         ----------
         texts : iterable of str
-            Whole documents; errors as in `transform`.
+            Whole documents; errors as in `transform`. A frame has the index of a series of pandas.
 
         Examples
         --------
@@ -128,7 +129,9 @@ class Topics:
         >>> found.to_frame()["topic"].tolist()
         [1, 0]
         """
-        return self.model.read(self._counted(texts))
+        found = self.model.read(self._counted(texts))
+        # a list has an index, too, which is a method
+        return replace(found, index=cast("Any", texts).index) if hasattr(texts, "iloc") else found
 
     def _counted(self, texts: Iterable[str]) -> CountBatch:
         batch, _ = count_column(encoded(_require_texts(texts)), self._index)
@@ -305,9 +308,10 @@ def _require_texts(texts: object) -> list[str]:
             f"the texts are a table with columns {', '.join(map(str, texts.columns))}; give the "
             "column of the texts, such as frame['text']"
         )
-    listed = list(texts)
+    # an array of Arrow iterates over its own scalars
+    listed = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)
     for place, text in enumerate(listed):
-        if text is None or text != text:
+        if is_missing(text):
             raise InvalidInput(
                 f"text {place} is missing; leave it out, in pandas by frame['text'].dropna()"
             )

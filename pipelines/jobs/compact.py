@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from streaming_moments.pipelines.cluster.memory import blocks_in_flight
+from streaming_moments.pipelines.cluster.memory import (
+    PROCESS_BYTES,
+    blocks_at_once,
+    blocks_in_flight,
+)
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.log.commits import SegmentReference
-from streaming_moments.storage.log.covering import Part, added, reference_of
+from streaming_moments.storage.log.covering import Part, reference_of
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.log.manifests import FileRecord
 from streaming_moments.storage.operations.compaction import (
@@ -17,13 +21,15 @@ from streaming_moments.storage.operations.compaction import (
     commit_compaction,
     compaction_groups,
     seal_sum,
-    write_sum,
+    write_sums,
 )
 from streaming_moments.storage.operations.growth import store_of_era
 from streaming_moments.storage.operations.levels import (
     FEWEST,
     commit_sum,
+    parts_of_whole,
     parts_to_sum,
+    read_for,
     segments_to_replace,
     sums_gone,
 )
@@ -109,8 +115,9 @@ def compact_when_many(store: MomentStore, after: int, run: Run, by: Bucket = "da
             store = replaced_by_sum(store, sources, run)
         gone = sums_gone(store)
         while parts := parts_to_sum(store.commit, after, by, gone):
-            writer, files = _written(store, [added(part) for part in parts], run)
-            store = commit_sum(store, writer, files, parts, gone)
+            store = _summed_beside(store, parts, run, gone)
+        while parts := parts_of_whole(store.commit, after, by, gone):
+            store = _summed_beside(store, parts, run, gone, whole=True)
     except SegmentsChanged:
         return store.latest()
     return store
@@ -141,6 +148,18 @@ def summed(
     return seal_sum(store, writer, files, sources, ledger)
 
 
+def _summed_beside(
+    store: MomentStore,
+    parts: Sequence[Part],
+    run: Run,
+    gone: frozenset[str],
+    whole: bool = False,
+) -> MomentStore:
+    """Store the sum of parts beside them, in one commit; errors as in `compact`."""
+    writer, files = _written(store, read_for(store.commit, parts, gone), run)
+    return commit_sum(store, writer, files, parts, gone, whole)
+
+
 def _written(
     store: MomentStore, parts: Sequence[Part], run: Run
 ) -> tuple[SegmentWriter, list[FileRecord]]:
@@ -149,6 +168,7 @@ def _written(
     writer = store_of_era(store, held[0].words).new_segment()
     joining = joining_bytes(held, store.layout)
     each = blocks_in_flight(store.layout, run.cluster.threads, run.cluster.memory, _COPIES, joining)
-    calls = [(writer, parts, index) for index in range(store.row_blocks)]
-    written = run.calls("compacting row blocks", write_sum, calls, each)
+    room = (run.cluster.memory - PROCESS_BYTES) // each - joining
+    calls = [(writer, parts, own) for own in blocks_at_once(store.layout, _COPIES, room)]
+    written = run.calls("compacting row blocks", write_sums, calls, each)
     return writer, list(chain.from_iterable(written))

@@ -19,11 +19,20 @@ from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.model_memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.rebase import present_shards
+from streaming_moments.pipelines.jobs.refit import with_coherence
 from streaming_moments.storage.contents import changed, content_of
 from streaming_moments.storage.formats import START
+from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.polishing import PassSums, PolishingFolder
-from streaming_moments.storage.operations.windows import StatisticsSource, Window, WindowedStore
+from streaming_moments.storage.operations.windows import (
+    StatisticsSource,
+    Window,
+    WindowedStore,
+    windowed,
+)
+from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.shards import Shard, fingerprint
+from streaming_moments.storage.store.model_changes import Succession, require_free
 from streaming_moments.storage.store.store import MomentStore
 
 _SUM = "sum"
@@ -174,7 +183,8 @@ def polish(
                 f"{len(total.bad)} that could not be; give shards with records like those of the "
                 "store"
             )
-        before, model = model, family.improved(model, total.expected, store.foundation, alpha)
+        sums, before = total.expected, model
+        model = family.after(number, before, sums, store.foundation, alpha)
         if passes == AUTO and family.settled(before, model):
             break
     assert total is not None
@@ -183,6 +193,59 @@ def polish(
     unread = [ShardError(url, reason) for url, reason in total.bad]
     noted: Any = replace(cast("Any", model), polishing=made)
     return PolishResult(noted, made, (*bad, *unread), work)
+
+
+@dataclass(frozen=True, eq=False)
+class Polished:
+    """A polished model of a store.
+
+    parent : name of the model that the passes began with
+    model : polished model, with coherence
+    kept : the store with the model, if it was saved
+    result : result of the passes; their sums are deleted
+    """
+
+    parent: str
+    model: Any
+    kept: MomentStore | None
+    result: PolishResult
+
+
+def polish_stored(
+    store: MomentStore,
+    parent: str | None,
+    run: Run,
+    shards: Sequence[Shard] | None = None,
+    passes: int | Literal["auto"] = PASSES,
+    alpha: bool = False,
+    name: str | None = None,
+    skip_bad_shards: bool = False,
+    allow_missing: bool = False,
+) -> Polished:
+    """Polish a stored model, by name or tag, and save it under a new name; None saves nothing.
+
+    Other arguments and errors as for `polish`. Raises StoreError if the name exists.
+    """
+    begun = model_called(store.commit, parent)
+    if name is not None:
+        require_free(store.commit, name)
+    model = store.load_any_model(begun)
+    source = windowed(store_for(store, begun, model), Window.of_model(model))
+    result = polish(
+        source, model, run, shards, passes, alpha, begun, skip_bad_shards, allow_missing
+    )
+    # the statistics that the parent was fitted on
+    fitted = store.at(store.models[begun].version)
+    polished = with_coherence(windowed(fitted, Window.of_model(model)), result.model, run)
+    # its topics are those of the parent, one for one; a tree has none
+    topics = range(getattr(polished, "n_topics", 0))
+    same = Succession(begun, {topic: topic for topic in topics}) if topics else None
+    kept = None
+    if name is not None:
+        message = f"polish: {begun}, {result.note.passes} passes"
+        kept = fitted.save_model(name, polished, message, after=same)
+    result.work.delete()
+    return Polished(begun, polished, kept, result)
 
 
 def count_group(place: int, group: Sequence[_Marked], context: PassContext) -> str:

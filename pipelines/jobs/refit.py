@@ -130,7 +130,22 @@ def refit(
 def refit_by(store: StatisticsSource, model: type[M], options: FitOptions, run: Run) -> M:
     """Fit any model of the registry to a version or window of a store; errors as in `refit`."""
     require_kind_of(model, store)
-    fitted = model.fit(refit_rows(store, model, options, run), options)
+    return _fitted(store, model, options, refit_rows(store, model, options, run))
+
+
+def scored_refit(store: StatisticsSource, model: type[M], options: FitOptions, run: Run) -> M:
+    """Fit as `refit_by`, with the coherence of the topics, if it can be computed.
+
+    Row blocks in memory serve both.
+    """
+    require_kind_of(model, store)
+    rows = refit_rows(store, model, options, run)
+    fitted = _fitted(store, model, options, rows)
+    return with_coherence(store, fitted, run, rows if rows.in_memory else None)
+
+
+def _fitted(store: StatisticsSource, model: type[M], options: FitOptions, rows: OnCluster) -> M:
+    fitted = model.fit(rows, options)
     if not isinstance(store, WindowedStore):
         return fitted
     dated: M = replace(cast("Any", fitted), **store.window.attributes)
@@ -240,16 +255,22 @@ def blocks_held(histogram: Lengths) -> int:
     return 3 if isinstance(histogram, WeightedLengths) else 2
 
 
-def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> TopicCoherences | None:
-    """Coherences of the topics of a model on a version; None without co-document counts."""
+def coherence(
+    store: StatisticsSource, model: TopicModel, run: Run, rows: OnCluster | None = None
+) -> TopicCoherences | None:
+    """Coherences of the topics of a model on a version; None without co-document counts.
+
+    `rows` are those of the version, by default they are read.
+    """
     if not store.codocuments:
         return None
     number = min(COHERENCE_WORDS, store.basis.core)
     if number < 2:
         return None
     words = np.unique(top_words(model.topics[: store.basis.core], number))
-    lengths = store.row_lengths()
-    rows = rows_for(store.layout.state_bytes).of(store, lengths, run, run.cluster.threads)
+    if rows is None:
+        lengths = store.row_lengths()
+        rows = rows_for(store.layout.state_bytes).of(store, lengths, run, run.cluster.threads)
     pairs = count_pairs(rows, words)
     topics = model.topics[words]
     return TopicCoherences(
@@ -257,10 +278,10 @@ def coherence(store: StatisticsSource, model: TopicModel, run: Run) -> TopicCohe
     )
 
 
-def with_coherence(store: StatisticsSource, model: M, run: Run) -> M:
-    """Return the model with the coherence of its topics, if it can be computed."""
+def with_coherence(store: StatisticsSource, model: M, run: Run, rows: OnCluster | None = None) -> M:
+    """Return the model with the coherence of its topics, if it can be computed; see `coherence`."""
     topical: Any = model
-    scores = None if model.scored is None else coherence(store, topical, run)
+    scores = None if model.scored is None else coherence(store, topical, run, rows)
     scored: M = topical.with_coherence(**scores.by_key) if scores is not None else model
     return scored
 

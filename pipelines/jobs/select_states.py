@@ -14,6 +14,7 @@ from streaming_moments.errors import (
     StreamingMomentsError,
 )
 from streaming_moments.models.base import FitOptions, Model
+from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.numbers.number_search import trial_by
 from streaming_moments.models.registry import MODELS, models_of
 from streaming_moments.models.states import compares_states
@@ -31,16 +32,18 @@ def model_selected(store: StatisticsSource) -> Any | None:
     Raises
     ------
     InvalidInput
-        The store is of a table, or of a kind without a comparable model.
+        The store is of a kind without a comparable model.
     """
     foundation = store.layout.foundation
     own = models_of(foundation.kind)
     table = getattr(getattr(foundation, "basis", None), "table", None)
-    if table is None and any(one.finds_topics for one in own):
+    if table is not None:
+        return LatentTree
+    if any(one.finds_topics for one in own):
         return None
-    compared = [one for one in own if compares_states(one) and table is None]
+    compared = [one for one in own if compares_states(one)]
     if not compared:
-        names = " or ".join(one.name for one in own if table is None or one.name == "latent_tree")
+        names = " or ".join(one.name for one in own)
         raise InvalidInput(
             f"held-out data cannot choose the number of states of {names}; refit some "
             f"(`--model {names} --topics K`) and compare their scores"

@@ -304,8 +304,8 @@ def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
     more = f"; and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
     return InvalidInput(
         f"{len(changed)} counted shards have new content: {lines}{more}. Put the old content "
-        "back, or give new content a new name. Or count it instead with --replace, and give "
-        "the old content with --old URL if no segment holds it alone"
+        "back or give new content a new name, or count it instead with `streaming-moments update "
+        "STORE SHARDS --replace`"
     )
 
 
@@ -317,7 +317,11 @@ def _committed(
         return result
     records = segment.shards if segment is not None else ()
     documents = sum(record.documents for record in records)
-    message = f"update: {len(records)} shards, {documents} documents"
+    told = [
+        f"{number} {what}{'' if number == 1 else 's'}"
+        for number, what in ((len(records), "shard"), (documents, "document"))
+    ]
+    message = f"update: {', '.join(told)}"
     if bad:
         message += f", {len(bad)} bad shards left out"
     skipped = [(error.url, error.reason) for error in bad]

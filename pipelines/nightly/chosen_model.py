@@ -8,11 +8,12 @@ from itertools import product
 from typing import Any, cast
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.alpha0 import AUTO
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate
 from streaming_moments.pipelines.jobs.choose import chosen_options
-from streaming_moments.pipelines.jobs.refit import refit_by, with_coherence
+from streaming_moments.pipelines.jobs.refit import refit_by, scored_refit
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import select_states, with_held_out
 from streaming_moments.pipelines.model_options import finds_number
@@ -90,14 +91,17 @@ def chosen_model(source: StatisticsSource, section: RefitSection, run: Run) -> C
             f"alpha0 {best.alpha0:g}"
         )
         run.tell(why)
-        pairs = [(best.n_topics, best.alpha0)]
+        # a fit that searches again also finds the alpha for reading documents
+        searched = section.alpha0 == (AUTO,)
+        pairs = [(best.n_topics, AUTO if searched else best.alpha0)]
     options = section.options(*pairs[0])
     if section.auto:
         options = chosen_options(source, options, section.auto, run)
-    model = with_coherence(source, refit_by(source, section.family, options, run), run)
+    model = scored_refit(source, section.family, options, run)
     means = {key: mean for key, mean in model.mean_coherences.items() if mean is not None}
     npmi, held_out = means.pop("npmi", None), model.held_out
-    only = Candidate(model.n_topics, model.alpha0, npmi, held_out=held_out, coherences=means)
+    number, alpha0 = model.moments
+    only = Candidate(number, alpha0, npmi, held_out=held_out, coherences=means)
     return Chosen(model, tried or (only,), why)
 
 

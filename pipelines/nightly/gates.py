@@ -298,9 +298,13 @@ def reasons_of(gates: Sequence[Gate]) -> tuple[str, ...]:
     >>> reasons_of([Gate("documents", 12, 100, False), Gate("captured spectrum", 0.9, 0.5, True)])
     ('documents: 12, the bound is 100',)
     """
-    told = ((gate, "not known" if gate.value is None else f"{gate.value:.6g}") for gate in gates)
+    told = ((gate, "not known" if gate.value is None else _number(gate.value)) for gate in gates)
     return tuple(
-        f"{gate.name}: {value}, the bound is {gate.bound:g}"
+        f"{gate.name}: {value}, the bound is {_number(gate.bound)}"
         for gate, value in told
         if not gate.holds
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.6g}"

@@ -157,9 +157,11 @@ def lasting(seconds: float) -> str:
 
     Examples
     --------
-    >>> lasting(7.2), lasting(90), lasting(7200), lasting(3e6)
-    ('7 s', '2 min', '2 h', '35 days')
+    >>> lasting(0.2), lasting(7.2), lasting(90), lasting(7200), lasting(3e6)
+    ('under 1 s', '7 s', '2 min', '2 h', '35 days')
     """
+    if seconds < 0.5:
+        return "under 1 s"
     for unit, size in ((" days", 86_400), (" h", 3_600), (" min", 60)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f}{unit}"

@@ -38,7 +38,7 @@ def pilot_line(store: MomentStore) -> str:
     options = _asked(store)
     parts = {
         f"in more than {options.max_document_fraction:.0%} of the passages": "common_share",
-        f"in fewer than {options.min_documents} of them": "rare_share",
+        f"in fewer than {options.min_documents} passages": "rare_share",
         f"rarer than the {options.vocabulary_size:,} requested words": "beyond_share",
     }
     told = [f"{drawn[name]:.1%} are words {why}" for why, name in parts.items() if drawn[name]]

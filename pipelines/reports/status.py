@@ -240,6 +240,9 @@ def stale_line(stale: Staleness) -> str:
 still are; refit'
     >>> stale_line(Staleness("may", 3, counted=0, forgotten=20))
     'model may is of version 3: 20 documents forgotten since still are in it; refit'
+    >>> stale_line(Staleness("may", 3, counted=1, forgotten=1))
+    'model may is of version 3: 1 document counted since is not in it, 1 forgotten since still is; \
+refit'
     >>> stale_line(Staleness("may", 3, counted=0, forgotten=0))
     ''
     """
@@ -250,11 +253,13 @@ still are; refit'
         return f"{told}; some versions since then are deleted, so the difference is unknown"
     parts = []
     if stale.counted:
-        parts.append(f"{stale.counted:,} documents counted since are not in it")
+        what = "document counted since is" if stale.counted == 1 else "documents counted since are"
+        parts.append(f"{stale.counted:,} {what} not in it")
     if stale.forgotten:
-        still = "still are" if parts else "still are in it"
-        what = "" if parts else "documents "
-        parts.append(f"{stale.forgotten:,} {what}forgotten since {still}")
+        what = "document" if stale.forgotten == 1 else "documents"
+        still = f"still {'is' if stale.forgotten == 1 else 'are'}"
+        shown = f"forgotten since {still}" if parts else f"{what} forgotten since {still} in it"
+        parts.append(f"{stale.forgotten:,} {shown}")
     return f"{told}: {', '.join(parts)}; refit"
 
 
@@ -279,29 +284,6 @@ def _counting(store: MomentStore) -> str:
     remedy = "rebase" + " --length-weights even" * pooled + " --halves" * (not store.halves)
     new = f"; new stores have other defaults: `{remedy}`" if in_turn or " " in remedy else ""
     return f"{store.basis.weights.sentence}; {kept}{new}"
-
-
-def too_few_line(model: Any) -> str:
-    """Return a warning if a model has too few documents; otherwise empty.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> import numpy as np
-    >>> from streaming_moments.models.topics import TopicModel
-    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
-    >>> too_few_line(replace(model, documents=4))
-    '4 documents are too few for 2 topics, so the result is mostly chance; count at least 100, \
-better some thousands'
-    """
-    fewest, each = model.fewest
-    least = max(fewest, each * model.n_topics) if each else fewest
-    if model.documents >= least:
-        return ""
-    return (
-        f"{model.documents:,} documents are too few for {model.n_topics} topics, so the result "
-        f"is mostly chance; count at least {least:,}, better some thousands"
-    )
 
 
 def _captured(store: MomentStore) -> float | None:

@@ -131,7 +131,8 @@ def add_token(path: str | Path, name: str, role: Role) -> str:
         tokens = read_tokens(path) if Path(path).exists() else ()
         if any(token.name == name for token in tokens):
             raise InvalidInput(
-                f"there is a token {name!r} in {path}; remove it, or choose another name"
+                f"there is a token {name!r} in {path}; remove it by `streaming-moments token "
+                f"remove {path} {name}`, or choose another name"
             )
         made = _PREFIX + secrets.token_urlsafe(_BYTES)
         _write(path, (*tokens, Token(name, role.name.lower(), _hash(made))))

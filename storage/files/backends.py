@@ -34,6 +34,7 @@ class Backend:
         different contents; empty without such an option
     errors : modules and names of errors other than OSError for failed reads and writes. All back
         ends raise FileNotFoundError for a missing file, and PermissionError for a forbidden one
+    remedies : what to do about an error, by the beginning of its name or of its text
     """
 
     protocols: frozenset[str] = frozenset()
@@ -43,6 +44,7 @@ class Backend:
     in_chunks: bool = False
     parts_at_once: str = ""
     errors: tuple[tuple[str, str], ...] = ()
+    remedies: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -55,6 +57,10 @@ class Backend:
         return {self.parts_at_once: 1} if self.parts_at_once else {}
 
 
+_S3_KEYS = (
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, here and for the workers of "
+    "a cluster"
+)
 BACKENDS = (
     Backend(frozenset({"file", "local"}), "link"),
     Backend(frozenset({"memory"}), "step"),
@@ -68,6 +74,13 @@ BACKENDS = (
             ("botocore.exceptions", "BotoCoreError"),
             ("botocore.exceptions", "ClientError"),
             ("aiohttp", "ClientError"),
+        ),
+        remedies=(
+            ("NoCredentialsError", _S3_KEYS),
+            ("PartialCredentialsError", _S3_KEYS),
+            ("ProfileNotFound", "set AWS_PROFILE to a profile of ~/.aws/config, or unset it"),
+            ("EndpointConnectionError", "check AWS_ENDPOINT_URL, and that the storage runs there"),
+            ("Invalid endpoint", "begin AWS_ENDPOINT_URL with http:// or https://"),
         ),
     ),
     Backend(
@@ -111,6 +124,22 @@ def backend_of(fs: fsspec.AbstractFileSystem) -> Backend:
 def is_local(protocol: str) -> bool:
     """Whether a protocol names the disks of this machine."""
     return any(one.is_local and protocol in one.protocols for one in BACKENDS)
+
+
+def remedy_of(error: BaseException) -> str | None:
+    """Return what to do about an error of a client; None for errors that need no remedy of its own.
+
+    Examples
+    --------
+    >>> remedy_of(ValueError("Invalid endpoint: localhost:9000"))
+    'begin AWS_ENDPOINT_URL with http:// or https://'
+    """
+    if isinstance(error, PermissionError):
+        return "check the permissions and the credentials"
+    for begin, remedy in (pair for one in BACKENDS for pair in one.remedies):
+        if type(error).__name__ == begin or str(error).startswith(begin):
+            return remedy
+    return None
 
 
 def storage_errors() -> tuple[type[Exception], ...]:

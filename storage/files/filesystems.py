@@ -14,7 +14,13 @@ from fsspec.core import strip_protocol, url_to_fs
 from fsspec.utils import get_protocol
 
 from streaming_moments.errors import ShardError
-from streaming_moments.storage.files.backends import TIMES, backend_of, is_local, storage_errors
+from streaming_moments.storage.files.backends import (
+    TIMES,
+    backend_of,
+    is_local,
+    remedy_of,
+    storage_errors,
+)
 from streaming_moments.storage.files.finding import find_each
 from streaming_moments.storage.files.urls import (
     is_signed,
@@ -168,11 +174,14 @@ def shard_errors(url: str, storage_options: Mapping[str, object] | None = None) 
     except FileNotFoundError as error:
         _raise_from(error, url, ShardError(name, "does not exist; check the URL"))
     except PermissionError as error:
-        reason = "cannot be read without permission; check permissions and credentials"
-        _raise_from(error, url, ShardError(name, reason))
-    except storage_errors() as error:
+        reason = f"cannot be read without permission ({one_line(error, storage_options)})"
+        _raise_from(error, url, ShardError(name, f"{reason}; check permissions and credentials"))
+    except Exception as error:
+        remedy = remedy_of(error)
+        if remedy is None and not isinstance(error, storage_errors()):
+            raise
         reason = f"cannot be read ({one_line(error, storage_options)})"
-        failure = ShardError(name, f"{reason}; check that it is intact and reachable")
+        failure = ShardError(name, f"{reason}; {remedy or 'check that it is intact and reachable'}")
         _raise_from(error, url, failure)
 
 

@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFile
 
 from streaming_moments.errors import InvalidInput, ShardError, StoreError
 from streaming_moments.storage.files import local_files
-from streaming_moments.storage.files.backends import TIMES, Backend, backend_of
+from streaming_moments.storage.files.backends import TIMES, Backend, backend_of, remedy_of
 from streaming_moments.storage.files.filesystems import (
     one_line,
     open_file_system,
@@ -278,6 +278,20 @@ class Folder:
             else:
                 self._file_system.pipe_file(self._place(name), content, **self._described(name))
 
+    def write_all(self, contents: Mapping[str, bytes]) -> None:
+        """Write files by name, each as by `write`, at the same time if the storage can."""
+        if self.is_local:
+            for name, content in contents.items():
+                self.write(name, content)
+            return
+        alike: dict[tuple[tuple[str, str], ...], dict[str, bytes]] = {}
+        for name, content in contents.items():
+            told = tuple(self._described(name).items())
+            alike.setdefault(told, {})[self._place(name)] = content
+        for told, files in alike.items():
+            with self._errors("write", f"{len(files)} files"):
+                self._file_system.pipe(files, **dict(told))
+
     def _described(self, name: str) -> dict[str, str]:
         """Return the client's option for the type of a file; empty without one."""
         option = self._backend.content_type
@@ -382,7 +396,9 @@ class Folder:
                 f"{self.url} is not a folder: it is a file, or within a file; check the URL"
             ) from error
         except Exception as error:
-            raise StoreError(
-                f"cannot {doing} {self.url}/{name} ({self.explain(error)}); "
+            remedy = remedy_of(error) or (
                 "check the URL, the space, the permissions and the connection, then run this again"
+            )
+            raise StoreError(
+                f"cannot {doing} {self.url}/{name} ({self.explain(error)}); {remedy}"
             ) from error

@@ -10,7 +10,11 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
-from streaming_moments.storage.formats.compressions import compression_of, stored_before_line
+from streaming_moments.storage.formats.compressions import (
+    compression_of,
+    compression_within,
+    stored_before_line,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -286,6 +290,12 @@ def decoded(content: bytes, place: str, url: str) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         byte = content[error.start]
+        if compressed := compression_within(content):
+            raise ShardError(
+                url,
+                f"{place} is compressed as {compressed.suffix}; rename the shard, so that its name "
+                f"ends in {compressed.suffix}",
+            ) from error
         raise ShardError(
             url,
             f"{place} is not UTF-8: its byte {error.start} is 0x{byte:02x}; "

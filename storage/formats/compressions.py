@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ else:
     pa = LazyModule("pyarrow")
 
 _BLOCK_BYTES = 1 << 16
+_LONGEST = 6  # bytes by which a compression is recognised
 _XZ_BYTES = 66 << 20  # enough for files of `xz -9`; other files may need up to 4 GiB
 
 
@@ -28,10 +30,12 @@ _XZ_BYTES = 66 << 20  # enough for files of `xz -9`; other files may need up to 
 class Compression:
     """A compression of whole files, recognised by the suffix of their names.
 
-    `decompressed` wraps a stored stream in the stream of its content.
+    `decompressed` wraps a stored stream in the stream of its content. `begins` matches its first
+    bytes.
     """
 
     suffix: str
+    begins: re.Pattern[bytes]
     decompressed: Callable[[IO[bytes]], IO[bytes]]
 
 
@@ -84,10 +88,15 @@ def _by_arrow(codec: str, stored: IO[bytes]) -> IO[bytes]:
 
 
 COMPRESSIONS = (
-    Compression(".gz", partial(_by_arrow, "gzip")),
-    Compression(".zst", partial(_by_arrow, "zstd")),
-    Compression(".bz2", partial(_by_arrow, "bz2")),
-    Compression(".xz", _of_xz),
+    Compression(".gz", re.compile(rb"\x1f\x8b"), partial(_by_arrow, "gzip")),
+    # pzstd begins with a frame to skip
+    Compression(
+        ".zst",
+        re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),
+        partial(_by_arrow, "zstd"),
+    ),
+    Compression(".bz2", re.compile(rb"BZh"), partial(_by_arrow, "bz2")),
+    Compression(".xz", re.compile(rb"\xfd7zXZ\x00"), _of_xz),
 )
 
 
@@ -101,6 +110,17 @@ def compression_of(url: str) -> Compression | None:
     """
     name = _name_of(url)
     return next((one for one in COMPRESSIONS if name.endswith(one.suffix)), None)
+
+
+def compression_within(content: bytes) -> Compression | None:
+    r"""Return the compression that content begins as; None without one.
+
+    Examples
+    --------
+    >>> compression_within(b"\x1f\x8b\x08").suffix, compression_within(b"law")
+    ('.gz', None)
+    """
+    return next((one for one in COMPRESSIONS if one.begins.match(content)), None)
 
 
 def uncompressed_name(url: str) -> str:
@@ -119,10 +139,21 @@ def uncompressed_name(url: str) -> str:
 
 @contextmanager
 def opened(fs: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
-    """Open the content of a file, decompressed by its suffix."""
+    """Open the content of a file, decompressed by its suffix; OSError if it is not compressed."""
     compression = compression_of(path)
     with fs.open(path, "rb") as stored:
-        yield stored if compression is None else compression.decompressed(stored)
+        if compression is None:
+            yield stored
+            return
+        try:
+            yield compression.decompressed(stored)
+        except (OSError, EOFError) as error:
+            with fs.open(path, "rb") as again:
+                if compression.begins.match(again.read(_LONGEST)):
+                    raise
+            raise OSError(
+                f"its content is not compressed as {compression.suffix}: compress it, or rename it"
+            ) from error
 
 
 def stored_before_line(fs: fsspec.AbstractFileSystem, path: str, passed: int) -> int:

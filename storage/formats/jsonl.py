@@ -128,6 +128,12 @@ def _records(
         place = f"line {after.passed}"
         try:
             record = json.loads(decoded(line, place, source.url))
+        except json.JSONDecodeError as error:
+            # a line is parsed alone, so its own number is always 1
+            reason = f"{error.msg.removesuffix(' starting at')} at column {error.colno}"
+            raise ShardError(
+                source.url, f"{place} is not JSON ({reason}); correct or delete it"
+            ) from error
         except (ValueError, RecursionError) as error:
             raise ShardError(
                 source.url, f"{place} is not JSON ({error}); correct or delete it"

@@ -91,7 +91,7 @@ def _flat(part: Extensible) -> dict[str, Any]:
     unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):
         written["dates"] = written["dates"].to_json()
-    for name in ("halves", "halves_by_content", "labels", "fence", "expired", "sums"):
+    for name in ("halves", "halves_by_content", "labels", "fence", "expired", "sums", "whole"):
         if not written.get(name, True):  # as in commits before the field existed
             del written[name]
     if eras := written.pop("eras", ()):

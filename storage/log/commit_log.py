@@ -70,7 +70,8 @@ class CommitLog:
             listed = [_FILE.fullmatch(name) for name in self.folder.names(COMMITS)]
             version = max((int(found[1]) for found in listed if found), default=-1)
         # both the listing and the note may be out of date
-        while self.folder.exists(commit_file(version + 1)):
+        # clients of object stores look for a folder of the same name unless the file is read
+        while self.folder.find(commit_file(version + 1)) is not None:
             version += 1
         if version < reached:
             raise StoreError(
@@ -152,6 +153,7 @@ class CommitLog:
         if not self.folder.creates_exclusively and self.single_writer:
             return
         self._require_writer()
+        self.folder.require_bucket()
         try:
             self._created(_PROBE, b"probe")
             honoured = not self._created(_PROBE, b"probe again")

@@ -156,6 +156,7 @@ class SegmentSum(Extensible):
     manifest : SHA-256 of its manifest
     of : identifiers of its segments, and of sums that come before it
     sign : the sign of all of them
+    whole : whether it holds all but the latest days, until the next such sum replaces it
     unknown : keys of later versions, preserved
     """
 
@@ -163,6 +164,7 @@ class SegmentSum(Extensible):
     manifest: Digest
     of: tuple[Identity, ...]
     sign: StrictInt = 1
+    whole: StrictBool = False
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 

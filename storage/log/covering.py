@@ -109,14 +109,21 @@ def sums_among(
     segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]
 ) -> tuple[Summed, ...]:
     """Return all sums of some segments, including sums that are parts of other sums."""
-    found: list[Summed] = []
-    waiting = list(covered(segments, sums))
+    given = tuple(segments), tuple(sums)
+    found: dict[tuple[str, int], Summed] = {}
+    # a sum of all days hides the sums that were made after it
+    waiting = [*covered(*given), *covered(given[0], without_whole(given[1]))]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Summed):
-            found.append(part)
+            found[part.reference.id, part.reference.sign] = part
             waiting += part.of
-    return tuple(found)
+    return tuple(found.values())
+
+
+def without_whole(sums: Iterable[SegmentSum]) -> tuple[SegmentSum, ...]:
+    """Return the sums of levels, without the sums of all days."""
+    return tuple(one for one in sums if not one.whole)
 
 
 def parts_of(commit: Commit) -> tuple[Part, ...]:

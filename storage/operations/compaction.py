@@ -10,7 +10,7 @@ from streaming_moments.storage.log.commits import Commit, SegmentReference
 from streaming_moments.storage.log.covering import Part, days_of
 from streaming_moments.storage.log.ledger import Ledger
 from streaming_moments.storage.log.manifests import FileRecord
-from streaming_moments.storage.segments.blocks import sum_block, sum_totals
+from streaming_moments.storage.segments.blocks import sum_blocks, sum_totals
 from streaming_moments.storage.segments.segments import Segment, SegmentWriter
 from streaming_moments.storage.store.changes import placed, require_bound
 from streaming_moments.storage.store.store import MomentStore
@@ -21,13 +21,21 @@ class SegmentsChanged(StoreError):
 
 
 def write_sum(writer: SegmentWriter, sources: Sequence[Part], index: int) -> tuple[FileRecord, ...]:
-    """Write one row block of the sum of segments, and return the records that `seal_sum` needs.
+    """Write one row block of the sum of segments, as `write_sums`."""
+    return write_sums(writer, sources, [index])
+
+
+def write_sums(
+    writer: SegmentWriter, sources: Sequence[Part], indices: Sequence[int]
+) -> tuple[FileRecord, ...]:
+    """Write row blocks of the sum of segments, and return the records that `seal_sum` needs.
 
     Negative counts raise InvalidInput: the store is inconsistent, and `rollback` repairs it.
     """
-    block = sum_block(writer.folder, sources, writer.layout, index)
-    block.require_non_negative()
-    return writer.write_block(block)
+    blocks = sum_blocks(writer.folder, sources, writer.layout, indices)
+    for block in blocks:
+        block.require_non_negative()
+    return writer.write_blocks(blocks)
 
 
 def compaction_groups(

@@ -9,6 +9,7 @@ from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.registry import ABSENT
 from streaming_moments.quality.matching import MatchingRule, TopicMatching
 from streaming_moments.storage.log.commits import Commit
+from streaming_moments.storage.log.covering import without_whole
 from streaming_moments.storage.log.forgotten import Forgotten
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord
@@ -98,7 +99,8 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
             message or f"rollback to version {version}{more}",
             lineage=old.lineage,
             segments=old.segments,
-            sums=old.sums,
+            # gc may have deleted a sum of all days that was replaced
+            sums=without_whole(old.sums),
             models=old.models,
             tags=old.tags,
             forgotten=_not_counted(head.forgotten.joined(old.forgotten), before.ledger()),

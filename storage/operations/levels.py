@@ -6,11 +6,14 @@ parts, so each segment is summed at most once for each level.
 
 Segments of one day are replaced by their sum. Segments of several days stay, as windows and shares
 over time need the days: the sum is stored beside them.
+
+Some segments and sums are left on each level. If these are many, one sum of them all is written,
+which the next one replaces. A fit of all days reads it, and the few parts that came after it.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import date
 from itertools import chain
@@ -18,7 +21,14 @@ from typing import TypeAlias
 
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.log.commits import Commit, SegmentReference, SegmentSum
-from streaming_moments.storage.log.covering import Part, added, covered, reference_of, segments_in
+from streaming_moments.storage.log.covering import (
+    Part,
+    added,
+    covered,
+    reference_of,
+    segments_in,
+    without_whole,
+)
 from streaming_moments.storage.log.layout import SEGMENTS
 from streaming_moments.storage.log.ledger import Ledger, read_ledger
 from streaming_moments.storage.log.manifests import FileRecord
@@ -96,18 +106,41 @@ def parts_to_sum(
     These are the earliest `after` parts of one level, vocabulary and sign. Segments of the latest
     day, month or year are left for replacement, if there are others. Sums in `gone` are ignored.
     """
-    latest = _latest(commit.segments, by)
-    several = len({_bucket(part, by) for part in commit.segments}) > 1
     heaps: dict[tuple[int | None, int, int], list[Part]] = defaultdict(list)
-    for part in covered(commit.segments, [one for one in commit.sums if one.id not in gone]):
+    for part in _days_gone_by(commit, _kept(without_whole(commit.sums), gone), by):
         own = reference_of(part)
-        if several and latest is not None and _bucket(own, by) == (latest, latest):
-            continue
         heaps[own.words, own.sign, level_of(_weight(own), after)].append(part)
     for heap in heaps.values():
         if len(heap) >= after:
             return tuple(sorted(heap, key=_first_day)[:after])
     return ()
+
+
+def parts_of_whole(
+    commit: Commit, after: int, by: Bucket = "day", gone: frozenset[str] = frozenset()
+) -> tuple[Part, ...]:
+    """Return the parts of the next sum of all days; empty while few parts are read.
+
+    These are the parts of one vocabulary and sign without the latest day, as in `parts_to_sum`, if
+    more than half of `after` are read in their place.
+    """
+    read = Counter(map(_era, _days_gone_by(commit, _kept(commit.sums, gone), by)))
+    for era, number in read.items():
+        if number > max(FEWEST, after // 2):
+            levels = _kept(without_whole(commit.sums), gone)
+            return tuple(part for part in _days_gone_by(commit, levels, by) if _era(part) == era)
+    return ()
+
+
+def read_for(
+    commit: Commit, parts: Sequence[Part], gone: frozenset[str] = frozenset()
+) -> tuple[Part, ...]:
+    """Return the parts to add up for a sum: those of `parts`, or a sum of all days in their place.
+
+    All have sign 1.
+    """
+    segments = [segment for part in parts for segment in segments_in(part)]
+    return tuple(map(added, covered(segments, _kept(commit.sums, gone))))
 
 
 def sums_gone(store: MomentStore) -> frozenset[str]:
@@ -122,8 +155,11 @@ def commit_sum(
     files: Sequence[FileRecord],
     parts: Sequence[Part],
     gone: frozenset[str] = frozenset(),
+    whole: bool = False,
 ) -> MomentStore:
     """Seal the sum of parts of a version, and commit it beside them.
+
+    If it is `whole`, it replaces the sums of all days of the same vocabulary and sign.
 
     Raises
     ------
@@ -133,24 +169,47 @@ def commit_sum(
         A row block is missing, or the store cannot be written.
     """
     held = [reference_of(part) for part in parts]
-    totals = sum_totals(store.folder, [added(part) for part in parts], writer.layout)
+    totals = sum_totals(store.folder, read_for(store.commit, parts, gone), writer.layout)
     segments = [segment for part in parts for segment in segments_in(part)]
     ledger = read_ledger(store.folder, segments, store.ledger())
     digest, written = writer.seal_beside(totals, ledger, files)
-    made = SegmentSum(writer.id, digest, tuple(one.id for one in held), held[0].sign)
+    of = tuple(one.id for one in held)
+    made = SegmentSum(writer.id, digest, of, held[0].sign, whole)
 
     def change(head: Commit) -> Commit:
-        kept = tuple(one for one in head.sums if one.id not in gone)
-        there = {_key(reference_of(part)) for part in covered(head.segments, kept)}
+        kept = _kept(head.sums, gone)
+        there = {_key(reference_of(part)) for part in covered(head.segments, without_whole(kept))}
         if not {_key(one) for one in held} <= there:
             raise SegmentsChanged(
                 f"version {head.version} lacks some of the {len(held)} summed segments, or already "
                 "has a sum of them, as another writer was faster; run compact again"
             )
+        if whole:
+            read = [reference_of(part) for part in covered(head.segments, kept)]
+            others = {one.id for one in read if (one.words, one.sign) != _era(parts[0])}
+            kept = tuple(one for one in kept if not one.whole or one.id in others)
         message = f"compact: stored the sum of {len(held)} segments"
         return head.successor("compact", message, sums=(*kept, made))
 
     return store.extended(change, [written])
+
+
+def _kept(sums: Sequence[SegmentSum], gone: frozenset[str]) -> tuple[SegmentSum, ...]:
+    return tuple(one for one in sums if one.id not in gone)
+
+
+def _days_gone_by(commit: Commit, sums: Sequence[SegmentSum], by: Bucket) -> list[Part]:
+    """Parts of a version, without segments of the latest day, month or year if there are others."""
+    latest = _latest(commit.segments, by)
+    several = len({_bucket(part, by) for part in commit.segments}) > 1
+    left = (latest, latest) if several and latest is not None else ()
+    parts = covered(commit.segments, sums)
+    return [part for part in parts if _bucket(reference_of(part), by) != left]
+
+
+def _era(part: Part) -> tuple[int | None, int]:
+    own = reference_of(part)
+    return own.words, own.sign
 
 
 def _weight(part: SegmentReference) -> int:

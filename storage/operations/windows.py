@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
@@ -20,7 +21,7 @@ from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.covering import Part, covered
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import Ledger
-from streaming_moments.storage.segments.blocks import read_block, sum_totals, whole_totals
+from streaming_moments.storage.segments.blocks import read_blocks, sum_totals, whole_totals
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -218,7 +219,12 @@ class WindowedStore:
         return sums[0][1] if self.window.half_life is None else RowLengths.weighted(sums)
 
     def load_block(self, index: int, halves: bool = True) -> Statistics:
-        """Statistics of one row block: integers, or floats with a half-life.
+        """Statistics of one row block, as `load_blocks`."""
+        [block] = self.load_blocks([index], halves)
+        return block
+
+    def load_blocks(self, indices: Sequence[int], halves: bool = True) -> list[Statistics]:
+        """Statistics of row blocks: integers, or floats with a half-life.
 
         `halves=False` skips the sums of half of the documents, if they are stored.
 
@@ -230,10 +236,17 @@ class WindowedStore:
         folder, layout = self.store.folder, self.store.layout
         # segments of one weight are added up as integers, so subtraction is exact
         kept = None if halves else replace(self.store.foundation, halves=False)
-        sums = (
-            (weight, read_block(folder, own, layout, index, kept)) for weight, own in self._parts
-        )
-        return next(sums)[1] if self.window.half_life is None else WeightedStatistics.of(sums)
+        if self.window.half_life is None:
+            [(_, own)] = self._parts
+            return read_blocks(folder, own, layout, indices, kept)
+        # one by one, as the blocks of each weight wait for each other
+        return [
+            WeightedStatistics.of(
+                (weight, read_blocks(folder, own, layout, [index], kept)[0])
+                for weight, own in self._parts
+            )
+            for index in indices
+        ]
 
     @property
     def _parts(self) -> list[tuple[float, tuple[Part, ...]]]:

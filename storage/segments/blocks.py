@@ -25,17 +25,17 @@ _GROUP = "zarr.json"
 T = TypeVar("T")
 
 
-def read_stored_block(
+def read_stored_blocks(
     folder: Folder,
     reference: SegmentReference,
     layout: SegmentLayout,
-    index: int,
+    indices: Sequence[int],
     names: Collection[str] | None = None,
-) -> tuple[Totals, dict[str, NDArray[np.int64]]]:
-    """Totals and (1, ceil(n / B), ...) arrays of a row block of one segment, with the padding.
+) -> tuple[Totals, list[dict[str, NDArray[np.int64]]]]:
+    """Totals and, for each row block, (1, ceil(n / B), ...) arrays of one segment, with padding.
 
     n is the number of rows counted in the segment. `names` selects arrays, by default
-    all.
+    all. Files that the blocks share are read once.
     """
     name = segment_folder(reference.id)
     where = f"{folder.url}/{name}"
@@ -47,13 +47,16 @@ def read_stored_block(
     paths = [
         _GROUP,
         *(f"{array}/{_GROUP}" for array in specs),
-        *(chunk_path(array, spec, index) for array, spec in specs.items()),
+        *(chunk_path(array, spec, index) for index in indices for array, spec in specs.items()),
         *itertools.chain.from_iterable(stored.values()),
     ]
     group = StoredGroup(read_files(folder, name, manifest.files, paths), where)
-    arrays = {array: group.chunk(array, spec, index) for array, spec in specs.items()}
+    blocks = [
+        {array: group.chunk(array, spec, index) for array, spec in specs.items()}
+        for index in indices
+    ]
     tables = {array: group.whole(array) for array in stored}
-    return layout.foundation.totals(tables, layout.rows), arrays
+    return layout.foundation.totals(tables, layout.rows), blocks
 
 
 def read_rows(
@@ -61,7 +64,7 @@ def read_rows(
 ) -> NDArray[np.int64]:
     """(n,) entries of an array with one number for each row, of one segment; reads only its files.
 
-    n is the number of rows counted in the segment; raises as `read_stored_block`.
+    n is the number of rows counted in the segment; raises as `read_stored_blocks`.
     """
     place = segment_folder(reference.id)
     where = f"{folder.url}/{place}"
@@ -90,24 +93,25 @@ def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayo
 
 
 def sum_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Sum the totals of some segments, each with its sign; raises as `sum_block`."""
+    """Sum the totals of some segments, each with its sign; raises as `sum_blocks`."""
     total: Any = layout.foundation.totals({})
     for reference, own in _read(parts, lambda one: read_totals(folder, one, layout)):
         total = total + own if reference.sign > 0 else total - own
     return total
 
 
-def sum_block(
+def sum_blocks(
     folder: Folder,
     parts: Iterable[Part],
     layout: SegmentLayout,
-    index: int,
+    indices: Sequence[int],
     kept: Foundation | None = None,
-) -> Any:
-    """Sum the statistics of a row block over segments in place, each with its sign.
+) -> list[Any]:
+    """Sum the statistics of row blocks over segments in place, each with its sign.
 
     A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
-    arrays, the others are not read.
+    arrays, the others are not read. All blocks of a segment are in memory at once, and read by the
+    same requests.
 
     Raises
     ------
@@ -116,34 +120,46 @@ def sum_block(
     InvalidInput
         More documents of a length are subtracted than added.
     """
-    block, foundation = layout.block(index), kept or layout.foundation
+    foundation = kept or layout.foundation
+    blocks = [layout.block(index) for index in indices]
+    shapes = [foundation.shapes(block) for block in blocks]
     totals: Any = foundation.totals({})
-    shapes = foundation.shapes(block)
-    sums: dict[str, NDArray[np.int64]] = {}
-    read = _read(parts, lambda one: read_stored_block(folder, one, layout, index, shapes))
-    for reference, (own, arrays) in read:
+    sums: list[dict[str, NDArray[np.int64]]] = [{} for _ in blocks]
+    read = _read(parts, lambda one: read_stored_blocks(folder, one, layout, indices, shapes[0]))
+    for reference, (own, stored) in read:
         totals = totals + own if reference.sign > 0 else totals - own
-        for name, shape in shapes.items():
-            rows = arrays.pop(name)[0, : shape[0]]
-            sums[name] = _accumulated(sums.get(name), rows, shape, reference.sign)
-    if not sums:
-        sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
-    return foundation.statistics(block, totals, sums)
+        for total, arrays, own_shapes in zip(sums, stored, shapes, strict=True):
+            for name, shape in own_shapes.items():
+                rows = arrays.pop(name)[0, : shape[0]]
+                total[name] = _accumulated(total.get(name), rows, shape, reference.sign)
+    for total, own_shapes in zip(sums, shapes, strict=True):
+        for name, shape in own_shapes.items():
+            if name not in total:  # there are no segments
+                total[name] = np.zeros(shape, dtype=np.int64)
+    return [
+        foundation.statistics(block, totals, total)
+        for block, total in zip(blocks, sums, strict=True)
+    ]
 
 
-def read_block(
+def sum_block(folder: Folder, parts: Iterable[Part], layout: SegmentLayout, index: int) -> Any:
+    """Sum the statistics of one row block as `sum_blocks`."""
+    return sum_blocks(folder, parts, layout, [index])[0]
+
+
+def read_blocks(
     folder: Folder,
     parts: Iterable[Part],
     layout: SegmentLayout,
-    index: int,
+    indices: Sequence[int],
     kept: Foundation | None = None,
-) -> Any:
-    """Sum a row block for fits as `sum_block`, and join records that span segments."""
-    return _joined(layout, sum_block(folder, parts, layout, index, kept))
+) -> list[Any]:
+    """Sum row blocks for fits as `sum_blocks`, and join records that span segments."""
+    return [_joined(layout, one) for one in sum_blocks(folder, parts, layout, indices, kept)]
 
 
 def whole_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
-    """Totals of whole records, joined as by `read_block`."""
+    """Totals of whole records, joined as by `read_blocks`."""
     foundation: Any = layout.foundation
     totals = sum_totals(folder, parts, layout)
     return foundation.totals_with_seams(totals) if foundation.joins else totals
@@ -174,7 +190,7 @@ def joining_bytes(references: Iterable[SegmentReference], layout: SegmentLayout)
 
 
 def sum_all_rows(folder: Folder, parts: Sequence[Part], layout: SegmentLayout) -> Any:
-    """Sum the statistics of all rows as `read_block`; needs memory for them and one block."""
+    """Sum the statistics of all rows as `read_blocks`; needs memory for them and one block."""
     foundation = layout.foundation
     shapes = foundation.shapes(RowBlock())
     sums = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}

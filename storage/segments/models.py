@@ -70,7 +70,7 @@ def model_called(commit: Commit, name: str | None = None) -> str:
         other = ", nor any other" if asked else ""
         raise StoreError(
             f"there is no model{asked} at version {commit.version}{other}; fit one with "
-            "`streaming-moments refit`, or in Python by `store.refit(name=...)`"
+            "`streaming-moments refit STORE`, or in Python by `store.refit(name=...)`"
         )
     chosen = commit.tags.get(name or LATEST, name or LATEST)
     if chosen == LATEST and chosen not in commit.models:

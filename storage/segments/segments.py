@@ -86,11 +86,15 @@ class SegmentWriter:
     begun: datetime
 
     def write_block(self, statistics: Statistics) -> tuple[FileRecord, ...]:
-        """Write the statistics of one row block.
+        """Write the statistics of one row block, as `write_blocks`."""
+        return self.write_blocks([statistics])
+
+    def write_blocks(self, blocks: Sequence[Statistics]) -> tuple[FileRecord, ...]:
+        """Write the statistics of row blocks, their files at the same time if the storage can.
 
         Parameters
         ----------
-        statistics : MomentStatistics
+        blocks : sequence of MomentStatistics
             Statistics of `RowBlock(index, row_blocks)`.
 
         Returns
@@ -105,15 +109,19 @@ class SegmentWriter:
         StoreError
             A file cannot be written.
         """
-        self._require_fitting(statistics)
         specs = self.layout.specs
-        arrays = statistics.arrays()
-        padded = {name: _padded(array, specs[name].chunks) for name, array in arrays.items()}
+        files: dict[str, bytes] = {}
         records = []
-        for path, content in encode_chunks(specs, padded, statistics.block.index).items():
-            self.folder.write(f"{segment_folder(self.id)}/{path}", content)
-            largest = magnitude(arrays[path.partition("/")[0]])
-            records.append(FileRecord.of(path, content, largest))
+        for statistics in blocks:
+            self._require_fitting(statistics)
+            arrays = statistics.arrays()
+            padded = {name: _padded(array, specs[name].chunks) for name, array in arrays.items()}
+            encoded = encode_chunks(specs, padded, statistics.block.index)
+            for path, content in encoded.items():
+                largest = magnitude(arrays[path.partition("/")[0]])
+                records.append(FileRecord.of(path, content, largest))
+            files |= encoded
+        self._write(files)
         return tuple(records)
 
     def take_over(self, segment: str, files: Sequence[FileRecord]) -> None:
@@ -204,9 +212,8 @@ class SegmentWriter:
         specs = {**self.layout.specs, **whole}
         rest = {**encode_metadata(specs, {}), **encode_chunks(specs, tables), **more}
         folder = segment_folder(self.id)
-        for path, content in rest.items():
-            self.folder.write(f"{folder}/{path}", content)
-            records[path] = FileRecord.of(path, content)
+        self._write(rest)
+        records.update((path, FileRecord.of(path, content)) for path, content in rest.items())
         manifest = seal(
             {
                 "id": self.id,
@@ -224,6 +231,10 @@ class SegmentWriter:
         sizes = {path: record.size for path, record in records.items()}
         written = Uncommitted(folder, {**sizes, MANIFEST: len(manifest)}, self.begun)
         return hashlib.sha256(manifest).hexdigest(), written
+
+    def _write(self, files: Mapping[str, bytes]) -> None:
+        folder = segment_folder(self.id)
+        self.folder.write_all({f"{folder}/{path}": content for path, content in files.items()})
 
     def _require_fitting(self, statistics: Statistics) -> None:
         layout = self.layout

@@ -74,6 +74,8 @@ class Garbage:
 def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     """Find files that no commit names and no one has written for the grace period.
 
+    Sums of all days that only earlier versions name are garbage, too: nothing needs them.
+
     Parameters
     ----------
     folder : Folder
@@ -102,8 +104,10 @@ def find_garbage(folder: Folder, grace: timedelta = GRACE) -> list[Garbage]:
     log = CommitLog(folder)
     # listed before the log is read, so that files committed in between are named
     files = folder.files("")
-    version = log.latest().version
-    named = named_by(log.history(version))
+    head = log.latest()
+    version = head.version
+    history = log.history(version)
+    named = named_by(history) - (_wholes(history) - _wholes([head]))
     now = folder.clock()
     heaps: dict[str, list[StoredFile]] = defaultdict(list)
     for file in files:
@@ -248,6 +252,11 @@ def named_by(commits: Sequence[Commit]) -> set[str]:
         model_folder(name, model.id) for commit in commits for name, model in commit.models.items()
     }
     return segments | models
+
+
+def _wholes(commits: Iterable[Commit]) -> set[str]:
+    """Folders of the sums of all days of some versions."""
+    return {segment_folder(one.id) for commit in commits for one in commit.sums if one.whole}
 
 
 def _heap(file: StoredFile) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
@@ -25,7 +25,7 @@ from streaming_moments.storage.log.format import StoreFormat
 from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.log.ledger import Ledger, read_ledger
 from streaming_moments.storage.segments.blocks import (
-    read_block,
+    read_blocks,
     sum_all_rows,
     sum_totals,
     whole_totals,
@@ -205,15 +205,20 @@ class Snapshot:
         return found
 
     def load_block(self, index: int, halves: bool = True) -> Any:
-        """Statistics of one row block; raises as `read_block`, InvalidInput without such a block.
+        """Statistics of one row block, as `load_blocks`."""
+        return self.load_blocks([index], halves)[0]
 
-        `halves=False` skips the sums of half of the documents, if they are stored.
+    def load_blocks(self, indices: Sequence[int], halves: bool = True) -> list[Any]:
+        """Statistics of row blocks; raises as `read_blocks`, InvalidInput without such a block.
+
+        Several blocks need fewer requests at once than one by one. `halves=False` skips the sums
+        of half of the documents, if they are stored.
         """
         kept = None if halves else replace(self.foundation, halves=False)
-        return read_block(self.folder, self.parts, self.layout, index, kept)
+        return read_blocks(self.folder, self.parts, self.layout, indices, kept)
 
     def load(self) -> Any:
-        """Statistics of all rows; raises as `load_block`."""
+        """Statistics of all rows; raises as `load_blocks`."""
         return sum_all_rows(self.folder, self.parts, self.layout)
 
     def load_model(self, name: str | None = None) -> TopicModel:

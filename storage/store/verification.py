@@ -23,10 +23,12 @@ from streaming_moments.storage.log.covering import (
     Part,
     Summed,
     added,
+    covered,
     parts_of,
     reference_of,
     segments_in,
     sums_among,
+    without_whole,
 )
 from streaming_moments.storage.log.format import read_format
 from streaming_moments.storage.log.layout import (
@@ -49,7 +51,7 @@ from streaming_moments.storage.log.manifests import (
     segment_manifests,
 )
 from streaming_moments.storage.segments.blocks import (
-    read_stored_block,
+    read_stored_blocks,
     read_totals,
     require_apart,
     sum_block,
@@ -73,13 +75,16 @@ def require_whole(folder: Folder, commit: Commit, known: Commit | None = None) -
     skipped. A sum is checked in place of its segments; if it is damaged, they are checked.
     `verify` checks both.
     """
-    parts = parts_of(commit)
-    try:
-        _require_whole(folder, commit, parts, known)
-    except StoreError:
-        if not any(isinstance(part, Summed) for part in parts):
-            raise
-        _require_whole(folder, commit, commit.segments, known)
+    tried = [commit.sums] if commit.sums else []
+    if any(one.whole for one in commit.sums):
+        tried.append(without_whole(commit.sums))
+    for sums in tried:
+        try:
+            _require_whole(folder, commit, covered(commit.segments, sums), known)
+        except StoreError:
+            continue
+        return
+    _require_whole(folder, commit, commit.segments, known)
 
 
 def _require_whole(
@@ -145,7 +150,10 @@ def store_problems(folder: Folder, commit: Commit) -> Iterator[str]:
         damaged = list(_segment_problems(folder, segment, layouts[segment.words]))
         yield from damaged
         undamaged += [] if damaged else [segment]
+    replaced = _replaced_sums(folder, commit)
     for one in sums_among(commit.segments, commit.live_sums):
+        if one.reference.id in replaced and not folder.names(segment_folder(one.reference.id)):
+            continue  # gc deletes these
         yield from _sum_problems(folder, one, layouts[one.reference.words])
     for name, model in commit.models.items():
         yield from _model_problems(folder, name, model)
@@ -249,6 +257,15 @@ def _segment_problems(
         yield f"segment {reference.id} has another basis or vocabulary"
 
 
+def _replaced_sums(folder: Folder, commit: Commit) -> set[str]:
+    """Sums of all days in a version that the latest one no longer names."""
+    wholes = {one.id for one in commit.sums if one.whole}
+    try:
+        return wholes - {one.id for one in CommitLog(folder).latest().sums} if wholes else wholes
+    except StoreError:
+        return set()  # named among the problems of the history
+
+
 def _sum_problems(folder: Folder, one: Summed, layout: SegmentLayout) -> Iterator[str]:
     """Describe damage to a sum of segments, or wrong numbers; the version stays readable."""
     place = segment_folder(one.reference.id)
@@ -298,7 +315,7 @@ def _number_problems(
 
     def blocks() -> Iterator[tuple[RowBlock, dict[str, NDArray[np.int64]]]]:
         for index in range(layout.row_blocks):
-            _, arrays = read_stored_block(folder, reference, layout, index)
+            _, [arrays] = read_stored_blocks(folder, reference, layout, [index])
             yield layout.block(index), {name: array[0] for name, array in arrays.items()}
 
     try:

@@ -32,7 +32,9 @@ def by_feature_gap(evidence: GapEvidence) -> NDArray[np.float64]:
     return np.linalg.eigh(evidence.slice)[1]
 
 
-def by_joint_diagonalization(slices: NDArray[np.float64]) -> NDArray[np.float64]:
+def by_joint_diagonalization(
+    slices: NDArray[np.float64], tolerance: float = _TOLERANCE
+) -> NDArray[np.float64]:
     """Orthogonal (k, k) rotation O: joint diagonalisation of slices by Jacobi rotations.
 
     The slices are (m, k, k) symmetric matrices: the k sums of all slices. For exact moments the
@@ -53,5 +55,5 @@ def by_joint_diagonalization(slices: NDArray[np.float64]) -> NDArray[np.float64]
     sizes = np.linalg.norm(slices, axis=(1, 2))
     rotation = np.ascontiguousarray(np.linalg.eigh(np.tensordot(sizes, slices, axes=1))[1])
     turned = rotation.T @ slices @ rotation
-    jacobi.diagonalize_jointly(turned, rotation, _TOLERANCE, _MAX_SWEEPS)
+    jacobi.diagonalize_jointly(turned, rotation, tolerance, _MAX_SWEEPS)
     return rotation

@@ -87,9 +87,10 @@ def fit_by(
         chooses the fewest with the best held-out log-likelihood among 1, 2, 3, 5, 7, 10, 15 and so
         on, often several times as many. Both need statistics with halves.
     alpha0 : float or "auto"
-        Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" chooses the value
-        with the best held-out log-likelihood of pairs if the statistics have halves, else 0.1;
-        `alpha0_search` of the model lists the values tried.
+        Sum of the Dirichlet parameters; 0 fits the single-topic model. "auto" chooses the value,
+        from 0.05 on, whose topics have the best held-out log-likelihood of pairs, if the statistics
+        have halves, else 0.1. `alpha0_search` of the model lists the values tried; `alpha0` of the
+        model, for reading documents, is the sum of alpha with which its topics predict best.
     method : str
         As in `decompose`; "joint" and "feature" are the methods of `streaming_moments.fit`. The
         others decompose the k x k x k tensor of the stored sketch, and recover all words by the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +27,6 @@ from streaming_moments.models.refinement import (
 from streaming_moments.models.rows import Rows
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.simplex import nearest_distributions
-from streaming_moments.numerics.unimodal import highest_place
 from streaming_moments.statistics.counts.pair_rows import PairRows
 from streaming_moments.statistics.counts.weighted import Statistics
 from streaming_moments.statistics.row_block import interleaved
@@ -40,7 +40,10 @@ SWEEPS = 2 * (BAR_ROUNDS + 2)
 # Share of the largest eigenvalue below which topics are not separable.
 _SINGULAR = 1e-10
 TRIED_ROUNDS = (5, 10, 20, 40, 80)
-TRIED_ALPHA0S = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
+# Sums of alpha are tried from the first one on, doubled up to ten times.
+LEAST_ALPHA = 0.0125
+_DOUBLED = 10
+START_ALPHA = 0.5  # of a search without a guess
 _NO_PAIRS = "a half of the documents has no pair of words"
 
 
@@ -149,15 +152,13 @@ def cross_fit(halves: HalfRows, whole: PairTopics) -> CrossFit | None:
     error, so its square is averaged with the counting variance of its share, which is proportional
     to the share.
     """
-    found = crossed_there(halves, halves.rows.shared(whole))
-    return None if found is None else halves.rows.value(found)
+    rows, shared = halves.rows, halves.rows.shared(whole)
+    fits = fits_of(halves, shared, BAR_ROUNDS)
+    return None if fits is None else rows.value(crossed_there(halves, fits, shared))
 
 
-def crossed_there(halves: HalfRows, whole: Any) -> Any | None:
-    """Same as `cross_fit` for handles: only numbers are copied to this process."""
-    fits = fits_of(halves, whole, BAR_ROUNDS)
-    if fits is None:
-        return None
+def crossed_there(halves: HalfRows, fits: Sequence[Any], whole: Any) -> Any:
+    """Handle of the `CrossFit` of the fits of both halves."""
     return halves.rows.once(STEP, crossed, *fits, whole, scored(halves, fits))
 
 
@@ -302,37 +303,56 @@ def bars_of(
     return topics, np.sqrt(np.divide(noise, 2, out=noise), out=noise)
 
 
-def trusted_there(model: Any, halves: HalfRows) -> Any:
-    """Same as `TopicModel.trusted` for handles: only numbers are copied to this process."""
+def trusted_there(model: Any, halves: HalfRows, near: float | None = None) -> Any:
+    """Same as `TopicModel.trusted` for handles: only numbers are copied to this process.
+
+    With `near` also the `likeliest_alpha` for reading documents, searched near it. Then it raises
+    InvalidInput if a half has no pair of words.
+    """
     rows = halves.rows
-    found = crossed_there(halves, rows.once(STEP, pair_topics_of, model, rows.basis.core))
-    return model if found is None else rows.once(STEP, with_cross_fit, model, found)
+    whole = rows.once(STEP, pair_topics_of, model, rows.basis.core)
+    fits = fits_of(halves, whole, BAR_ROUNDS)
+    if fits is None:
+        if near is not None:
+            raise InvalidInput(f"{_NO_PAIRS}; fit with alpha given")
+        return model
+    alpha = None if near is None else likeliest_alpha(halves, fits, near)
+    return rows.once(STEP, with_cross_fit, model, crossed_there(halves, fits, whole), alpha)
 
 
-def with_cross_fit(model: Any, found: CrossFit) -> Any:
-    """Model with its error bars and held-out likelihood."""
-    return replace(model, **vars(found))
+def with_cross_fit(model: Any, found: CrossFit, alpha: float | None) -> Any:
+    """Model with its error bars and held-out likelihood, and the sum of alpha if it was found."""
+    known = {} if alpha is None else {"alpha0": alpha}
+    return replace(model, **vars(found), **known)
 
 
-def made_there(model: Any, pairs: Rows, rounds: int, halves: HalfRows | None, seed: int) -> Any:
+def made_there(
+    model: Any,
+    pairs: Rows,
+    rounds: int,
+    halves: HalfRows | None,
+    seed: int,
+    near: float | None = None,
+) -> Any:
     """Refine a decomposed model and compare it with the halves, if any; takes and gives a handle.
 
     If topics are near-duplicates, it restarts with these redrawn by `seed`. The second start is
     used if it improves the held-out log-likelihood of pairs by more than the halves differ in it.
-    Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read.
+    Without rounds there is no second start, and `pairs`, the `pair_rows`, are not read. `near` is
+    that of `trusted_there`.
     """
     if halves is None:
         return likelier_there(model, pairs, rounds) if rounds else model
     rows = halves.rows
     if not rounds:
-        return trusted_there(model, halves)
+        return trusted_there(model, halves, near)
     again = rows.value(rows.once(STEP, repeated_topics, model))
-    first = trusted_there(likelier_there(model, pairs, rounds), halves)
+    first = trusted_there(likelier_there(model, pairs, rounds), halves, near)
     # without pairs in a half the starts cannot be compared
     if not again or rows.value(rows.once(STEP, held_out_of, first)) is None:
         return first
     begin = rows.once(STEP, drawn_anew, model, again, seed)
-    second = trusted_there(likelier_there(begin, pairs, rounds), halves)
+    second = trusted_there(likelier_there(begin, pairs, rounds), halves, near)
     held_out = [rows.value(rows.once(STEP, held_out_of, one)) for one in (first, second)]
     told = SecondStart(len(again), *held_out[1].gain(held_out[0]))
     return rows.once(STEP, with_second_start, second if told.kept else first, told)
@@ -386,25 +406,42 @@ def predicting_rounds_there(halves: HalfRows, start: Any) -> int:
     return rounds
 
 
-def predicting_alpha0_there(halves: HalfRows, whole: Any) -> float:
-    """alpha0 whose Dirichlet prior predicts held-out pairs best: .05, .1, .2, .3, .5 ... or 10.
+def likeliest_alpha(halves: HalfRows, fits: Sequence[Any], near: float) -> float:
+    """Sum of alpha with which topics of each half predict pairs of the other best, .0125 to 12.8.
 
-    Scores `Omega = (diag(w) + alpha0 w w') / (alpha0 + 1)` with topics and weights of the other
-    half. The noisier the topics, the larger alpha0, so documents are assigned to them with less
-    certainty. The fitted pairs themselves would give a value near 0. `whole` is a handle of the
-    refined topics. Raises InvalidInput if a half has no pair of words.
+    The noisier the topics, the larger alpha, so documents are assigned to them with less certainty.
+    The fitted pairs themselves would give a value near 0. The score is concave in the share
+    `alpha / (alpha + 1)` of pairs of independent topics. From `near` on doubled values are tried;
+    the parabola through the best three has its top within 2% of the maximum. Two digits.
     """
+    known = dict[int, float]()
+
+    def at(place: int) -> float:
+        if not 0 <= place <= _DOUBLED:
+            return -math.inf
+        if place not in known:
+            known[place] = scored_with(halves, fits, LEAST_ALPHA * 2.0**place).mean
+        return known[place]
+
+    top = min(max(round(math.log2(near / LEAST_ALPHA)), 0), _DOUBLED)
+    way = 1 if at(top + 1) > at(top) else -1
+    while at(top + way) > at(top):
+        top += way
+    alpha = LEAST_ALPHA * 2.0**top
+    # at an end there is no parabola, and one topic predicts the same with any sum
+    if 0 < top < _DOUBLED and at(top) > max(at(top - 1), at(top + 1)):
+        before, share, after = (one / (one + 1) for one in (alpha / 2, alpha, alpha * 2))
+        rise = (at(top) - at(top - 1)) / (share - before)
+        fall = (at(top) - at(top + 1)) / (after - share)
+        share = (before + share + (after - before) * rise / (rise + fall)) / 2
+        alpha = share / (1 - share)
+    return float(f"{alpha:.2g}")
+
+
+def scored_with(halves: HalfRows, fits: Sequence[Any], alpha: float) -> HeldOut:
+    """Scores of the topics of both halves with `Omega = (diag(w) + alpha w w') / (alpha + 1)`."""
     rows = halves.rows
-    fits = fits_of(halves, whole, BAR_ROUNDS)
-    if fits is None:
-        raise InvalidInput(f"{_NO_PAIRS}; fit with alpha given")
-
-    def likelihood(place: int) -> float:
-        mixed = [rows.once(STEP, with_dirichlet, one, TRIED_ALPHA0S[place]) for one in fits]
-        return scored(halves, mixed).mean
-
-    # for a mixture of two the score rises, then falls
-    return TRIED_ALPHA0S[highest_place(len(TRIED_ALPHA0S), likelihood)]
+    return scored(halves, [rows.once(STEP, with_dirichlet, one, alpha) for one in fits])
 
 
 def with_dirichlet(state: PairTopics, alpha0: float) -> PairTopics:

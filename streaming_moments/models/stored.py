@@ -282,6 +282,27 @@ def outcome_of(model: Any, records: str = "records") -> str:
     return f"fitted {number} {made} to {model.documents:,} {records}"
 
 
+def too_few_line(model: Any, records: str = "documents") -> str:
+    """Warning for a model of too few records, which are called so; otherwise empty.
+
+    Examples
+    --------
+    >>> from streaming_moments.models.topics import TopicModel
+    >>> model = TopicModel.from_topics(np.eye(2), np.array([0.5, 0.5]))
+    >>> too_few_line(replace(model, documents=4))
+    '4 documents are too few for 2 topics, so the result is mostly chance; count at least 100, \
+better some thousands'
+    """
+    fewest, each = model.fewest
+    least = max(fewest, each * model.n_topics) if each else fewest
+    if model.documents >= least:
+        return ""
+    return (
+        f"{model.documents:,} {records} are too few for {model.n_topics} {model.numbered}, so the "
+        f"result is mostly chance; count at least {least:,}, better some thousands"
+    )
+
+
 def is_known(array: NDArray[np.float64] | None) -> bool:
     """Whether an array holds a number."""
     return array is not None and not np.isnan(array).all()

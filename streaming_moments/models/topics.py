@@ -23,12 +23,12 @@ from streaming_moments.models.alpha0 import (
 )
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions
 from streaming_moments.models.halves import (
+    START_ALPHA,
     STEP,
     HalfRows,
     HeldOut,
     made_there,
     pairs_and_halves,
-    predicting_alpha0_there,
     require_halves,
     trusted_there,
 )
@@ -85,7 +85,8 @@ class TopicModel(StoredModel):
     weights : (k,) float64
         omega, share of each topic, with sum 1.
     alpha0 : float
-        Sum of the Dirichlet parameters; 0 is the single-topic model.
+        Sum of the Dirichlet parameters for reading documents; 0 is the single-topic model. Moments
+        have the same one, or that of `alpha0_search`.
     raw_topics : (n, k) float64
         Estimated topics before the projection on the simplex.
     word_probabilities : (n,) float64
@@ -115,7 +116,7 @@ class TopicModel(StoredModel):
     second_start : SecondStart, optional
         Result of a second start, if topics were near-duplicates.
     alpha0_search : Alpha0Search, optional
-        Search for alpha0, if none was given.
+        Search for the alpha0 of the moments, if none was given.
     coherences : mapping of str to (k,) float64
         Other coherences of each topic than UMass and NPMI, by key, if computed.
     documents, since, until, half_life
@@ -217,11 +218,11 @@ class TopicModel(StoredModel):
             search, trials = search_alpha0(rows, options)
         alpha0 = search.alpha0 if searched else options.alpha0
         made = cls._made(rows, form_of(alpha0), options, last)
-        made = made_there(made, pairs, options.refine, halves, options.seed)
+        near = trials[0].alpha if trials else START_ALPHA if options.alpha == "auto" else None
+        made = made_there(made, pairs, options.refine, halves, options.seed, near)
         if searched:
-            topics = [trial.topics for trial in trials]
-            made = rows.once(STEP, with_alpha0_search, made, search, *topics)
-        return cls._brought_with_alpha(rows, made, halves, options)
+            made = rows.once(STEP, with_alpha0_search, made, search, *trials)
+        return cls._brought(rows, made)
 
     @classmethod
     def likeliest_alpha0(cls, rows: Rows, options: TopicOptions) -> Alpha0Search:
@@ -235,17 +236,6 @@ class TopicModel(StoredModel):
             As for `fit`.
         """
         return search_alpha0(rows, options)[0] if rows.halves else Alpha0Search()
-
-    @classmethod
-    def _brought_with_alpha(
-        cls, rows: Rows, made: Any, halves: HalfRows | None, options: Any
-    ) -> Self:
-        """Model of a handle, with the alpha for reading documents."""
-        model = cls._brought(rows, made)
-        if halves is None or options.alpha != "auto" or not model.alpha0:
-            return model
-        whole = rows.once(STEP, pair_topics_of, made, rows.basis.core)
-        return replace(model, alpha0=predicting_alpha0_there(halves, whole))
 
     @classmethod
     def fit_bytes(cls, foundation: Any, options: TopicOptions) -> int:
@@ -402,8 +392,9 @@ class TopicModel(StoredModel):
 
     @property
     def moments(self) -> tuple[int, float]:
-        """K and alpha0."""
-        return self.n_topics, self.alpha0
+        """K, and alpha0 of the moments."""
+        found = self.alpha0_search
+        return self.n_topics, self.alpha0 if found is None else found.alpha0
 
     def summary(self) -> dict[str, Any]:
         """Topics, decomposition, coherence, captured spectrum."""
@@ -436,6 +427,8 @@ class TopicModel(StoredModel):
         sentence += f"; alpha0 {self.alpha0:g}" if self.alpha0 and not self.alpha0_search else ""
         if self.alpha0_search is not None:
             sentence += f"; {self.alpha0_search.sentence}"
+            if self.alpha0 != self.alpha0_search.alpha0:
+                sentence += f"; documents are read with alpha {self.alpha0:g}"
             facts["alpha0_search"] = asdict(self.alpha0_search)
         if self.refined:
             facts |= {"refined": self.refined, "correlations": self.correlations.tolist()}

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture, BernoulliOptions
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.estimator import MomentMixture
+from streaming_moments.sklearn.estimator import MomentMixture, RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values, is_sparse
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -46,7 +46,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
     sketch_columns : int, optional
         Columns of the sketch of triples: by default all for up to 128 features, else 22; a good
         choice is twice the components plus two.
-    random_state : int
+    random_state : int, RandomState or None
         Seed of the random columns and of the first directions.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
@@ -87,7 +87,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         polish: int | Literal["auto"] = 0,
         binarize: float | None = 0.0,
         sketch_columns: int | None = None,
-        random_state: int = 0,
+        random_state: RandomSeed = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
     ) -> None:
@@ -105,7 +105,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         rows = records.select(0, min(_PILOT, records.documents)).to_csr()
         together = sp.csr_array(rows.T @ rows)
         together.setdiag(0)
-        basis = sketch_of(together, features, self.sketch_columns, self.random_state)
+        basis = sketch_of(together, features, self.sketch_columns, self._seed)
         self._foundation = SetsFoundation(features, basis)
 
     def _counted(self, records: CountBatch) -> MomentStatistics:
@@ -113,7 +113,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         return self._foundation.of_sets(own)
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
-        k = self._number(statistics, BernoulliMixture, seed=self.random_state)
+        k = self._number(statistics, BernoulliMixture, seed=self._seed)
         self.statistics_ = statistics
         return self._shown(self._of_most(statistics, k))
 
@@ -121,7 +121,7 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         """Model with as many components as asked for, or as many as are separable."""
         for k in range(asked, 0, -1):
             try:
-                options = BernoulliOptions(topics=k, seed=self.random_state)
+                options = BernoulliOptions(topics=k, seed=self._seed)
                 model = BernoulliMixture.fit(InMemory((statistics,)), options)
             except NotIdentifiable as error:
                 reason = error

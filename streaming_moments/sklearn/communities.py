@@ -16,7 +16,7 @@ from streaming_moments.models.communities.model import Communities
 from streaming_moments.models.refinement import ROUNDS
 from streaming_moments.models.rows import InMemory
 from streaming_moments.quality.prediction import completion_perplexity
-from streaming_moments.sklearn.estimator import MomentTransformer
+from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -42,7 +42,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
         Sum of the Dirichlet parameters of the memberships; 0: each node has one community.
     refine : int
         Rounds of refinement by the pairs of neighbours.
-    random_state : int
+    random_state : int, RandomState or None
         Seed of the random directions of the basis.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that nodes can be added later; after
@@ -89,7 +89,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
         *,
         alpha0: float = 0.5,
         refine: int = ROUNDS,
-        random_state: int = 0,
+        random_state: RandomSeed = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
     ) -> None:
@@ -124,7 +124,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
             No node has two neighbours.
         """
         batch = self._read(X)
-        perplexity = completion_perplexity(self.model_, batch, seed=self.random_state)
+        perplexity = completion_perplexity(self.model_, batch, seed=self._seed)
         return -float(np.log(perplexity))
 
     def _begin(self, records: CountBatch) -> None:
@@ -134,8 +134,12 @@ class MomentCommunities(SparseInput, MomentTransformer):
             raise InvalidInput(f"node {node} is its own neighbour; set the diagonal to 0")
         _require_symmetric(records)
         k = self.n_components
+        if not isinstance(k, str) and k > records.n_words:
+            raise InvalidInput(
+                f"n_components is {k}, but the graph has {records.n_words} nodes; ask for fewer"
+            )
         most = min(_MOST, records.n_words) if isinstance(k, str) else k
-        self._basis = Basis.from_pilot(records, most, self.random_state)
+        self._basis = Basis.from_pilot(records, most, self._seed)
 
     def _counted(self, records: CountBatch) -> MomentStatistics:
         return MomentStatistics.of(records, self._basis)
@@ -163,8 +167,11 @@ class MomentCommunities(SparseInput, MomentTransformer):
         X = _adjacency(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
         checked = self._matrix(X, first, ensure_min_samples=2 if first else 1)
         if not np.isin(held_values(checked), (0, 1)).all():
+            what = "(X > 0)"
+            if checked.shape[1] == 2 < checked.shape[0]:
+                what = "for a list of edges a graph, such as by networkx.from_edgelist"
             raise InvalidInput(
-                "an adjacency matrix holds 0 and 1; weights of edges are not counted"
+                f"an adjacency matrix holds 0 and 1; weights of edges are not counted: give {what}"
             )
         return CountBatch.from_csr(checked)
 

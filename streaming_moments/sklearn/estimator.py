@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 from numba import get_num_threads
@@ -15,7 +18,7 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from streaming_moments.arguments import checked, require_fitting
@@ -23,14 +26,18 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.numbers.number_search import NumberSearch, searched_by_fits
 from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.models.rows import InMemory
-from streaming_moments.models.stored import outcome_of
+from streaming_moments.models.stored import outcome_of, too_few_line
 from streaming_moments.progress import Report, reporter
+from streaming_moments.remedies import IN_MEMORY
 
+RandomSeed: TypeAlias = int | np.random.RandomState | None
+
+_CALLER = 3  # frames between a warning in `fit` and its caller
 _COUNTED_BY = ("statistics_", "_basis", "_foundation")  # not needed for inference
 _SHAPE = ("n_features_in_", "feature_names_in_")
 
 
-@checked
+@partial(checked, say=IN_MEMORY.said)
 class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     """Estimator that fits a model to additive statistics of its records.
 
@@ -41,6 +48,9 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     Unless `keep_statistics` is True, a pickle or copy after `fit` has the model without the
     statistics, which can be hundreds of times larger; after `partial_fit`, `like` and `+` it has
     both.
+
+    `seed_` is the seed of the fit: a `random_state` of None draws it, and giving it as
+    `random_state` repeats the fit.
     """
 
     _begun: ClassVar[tuple[str, ...]] = ("_foundation",)
@@ -55,7 +65,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        checked(cls)
+        checked(cls, IN_MEMORY.said)
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Fit the model to these records only.
@@ -81,12 +91,16 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         """
         self._added, report = False, self._reporter()
         self._require_parameters()
+        require_records(X)
         records = self._records(X, first=True)
+        self._draw_seed()
         self._begin(records)
         found = self._counted(records)
         report(f"counted {self._seen}")
         self._fitted(found)
         report(self._outcome())
+        if few := too_few_line(cast("Any", self).model_, self._seen):
+            warnings.warn(few, stacklevel=_CALLER)
         self._finish(records)
         return self
 
@@ -100,8 +114,10 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
             self._require_statistics()
         first, report = "statistics_" not in vars(self), self._reporter()
         self._require_parameters()
+        require_records(X)
         records = self._records(X, first)
         if first:
+            self._draw_seed()
             self._begin(records)
         found = self._counted(records)
         report(f"counted {self._seen}")
@@ -115,7 +131,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
         self._require_statistics()
         empty: Self = clone(self)
         empty._added = True
-        for name in (*_SHAPE, *self._begun):
+        for name in (*_SHAPE, "seed_", *self._begun):
             if hasattr(self, name):
                 setattr(empty, name, getattr(self, name))
         empty.statistics_ = self.statistics_ - self.statistics_
@@ -147,6 +163,15 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     def _require_parameters(self) -> None:
         require_fitting(type(self).__init__, **self.get_params())
         self._require_components()
+
+    def _draw_seed(self) -> None:
+        if hasattr(self, "random_state"):
+            self.seed_ = seed_of(self.random_state)
+
+    @property
+    def _seed(self) -> int:
+        # estimators of earlier versions have no seed of their own
+        return int(vars(self).get("seed_", getattr(self, "random_state", 0)))
 
     def _require_components(self) -> None:
         for name, words in (("n_components", self._finds), ("max_components", ())):
@@ -206,6 +231,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any) -> Any:
         check_is_fitted(self, "model_")
+        require_records(X)
         return self._records(X)
 
     def _require_statistics(self) -> None:
@@ -242,15 +268,17 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 class MomentSampler(MomentEstimator):
     """Estimator of a model that draws records."""
 
-    def sample(self, n_samples: int = 1, random_state: int = 0) -> tuple[Any, NDArray[np.int64]]:
+    def sample(
+        self, n_samples: int = 1, random_state: RandomSeed = 0
+    ) -> tuple[Any, NDArray[np.int64]]:
         """Draw rows from a mixture, or one sequence from a chain.
 
         Parameters
         ----------
         n_samples : int
             Number of rows or symbols.
-        random_state : int
-            Seed.
+        random_state : int, RandomState or None
+            Seed; None draws a new one.
 
         Returns
         -------
@@ -266,7 +294,7 @@ class MomentSampler(MomentEstimator):
         check_is_fitted(self, "model_")
         if n_samples < 1:
             raise InvalidInput(f"n_samples is {n_samples}; give at least 1")
-        found: tuple[Any, NDArray[np.int64]] = self.model_.sample(n_samples, random_state)
+        found: tuple[Any, NDArray[np.int64]] = self.model_.sample(n_samples, seed_of(random_state))
         return found
 
 
@@ -322,3 +350,30 @@ class MomentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Momen
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64"]
         return cast("Tags", tags)
+
+
+def require_records(X: Any) -> None:
+    """Raise InvalidInput for nothing, and for an iterator, which can be read only once."""
+    if X is None:
+        raise InvalidInput("X has no records; give some")
+    if isinstance(X, Iterator):
+        raise InvalidInput(f"X is of type {type(X).__name__}; give list(X), or a matrix")
+
+
+def seed_of(random_state: RandomSeed) -> int:
+    """Seed of at least 0; None and a RandomState draw one, as in scikit-learn.
+
+    Examples
+    --------
+    >>> seed_of(3), seed_of(np.random.RandomState(0))
+    (3, 209652396)
+    """
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
+    if not whole or random_state < 0:
+        raise InvalidInput(
+            f"random_state is {random_state!r}; give a seed of at least 0, a RandomState of NumPy, "
+            "or None"
+        )
+    return int(random_state)

@@ -13,7 +13,7 @@ from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.vectors import BY_SPECTRUM
-from streaming_moments.sklearn.estimator import MomentTransformer
+from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
 from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
@@ -37,7 +37,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         Covariance of normal noise: one variance, one per coordinate, or full.
     sketch_columns : int, optional
         Columns of the sketch of the rows; default as for `MomentGaussianMixture`.
-    random_state : int
+    random_state : int, RandomState or None
         Seed of the pilot and the random columns.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
@@ -80,7 +80,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         order: str = "third",
         noise: str = "spherical",
         sketch_columns: int | None = None,
-        random_state: int = 0,
+        random_state: RandomSeed = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
     ) -> None:

@@ -15,7 +15,7 @@ from streaming_moments.models.mixtures.gaussian_mixture import (
 )
 from streaming_moments.models.mixtures.second_start import best_start, pilot_of
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.estimator import MomentMixture
+from streaming_moments.sklearn.estimator import MomentMixture, RandomSeed
 from streaming_moments.sklearn.vectors import VectorEstimator
 from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
@@ -43,7 +43,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     sketch_columns : int, optional
         Columns of the sketch of the rows: by default all for up to 64, else one and a half for each
         component plus two.
-    random_state : int
+    random_state : int, RandomState or None
         Seed of the pilot and the random columns.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
@@ -84,7 +84,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
         covariance_type: str = "spherical",
         polish: int | Literal["auto"] = 0,
         sketch_columns: int | None = None,
-        random_state: int = 0,
+        random_state: RandomSeed = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
     ) -> None:
@@ -99,7 +99,7 @@ class MomentGaussianMixture(MomentMixture, VectorEstimator):
     def _begin(self, records: NDArray[Any]) -> None:
         self._foundation = self._foundation_of(records, squares=self.covariance_type == "diag")
         if self.polish:
-            self._pilot = pilot_of(records, self.random_state)
+            self._pilot = pilot_of(records, self._seed)
 
     def _read_by_passes(self, records: NDArray[Any]) -> VectorBatch:
         return VectorBatch(records)

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel, MarkovOptions
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.estimator import MomentSampler
+from streaming_moments.plots import Axes, Figure
+from streaming_moments.sklearn.estimator import MomentSampler, RandomSeed, require_records
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
@@ -43,7 +44,7 @@ class MomentHMM(MomentSampler):
         does not have all sequences.
     sketch_columns : int, optional
         Columns of the sketch; as in `sketch_of`.
-    random_state : int
+    random_state : int, RandomState or None
         Seed of the random columns and starts.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that sequences can be added later;
@@ -88,7 +89,7 @@ class MomentHMM(MomentSampler):
         refine: int = 200,
         polish: int | Literal["auto"] = 0,
         sketch_columns: int | None = None,
-        random_state: int = 0,
+        random_state: RandomSeed = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
     ) -> None:
@@ -166,17 +167,32 @@ class MomentHMM(MomentSampler):
         check_is_fitted(self, "model_")
         return self.model_.perplexity(_symbols(X, lengths))
 
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+    ) -> list[Axes]:
+        """Draw the transition matrix, and a panel for each state: its most likely symbols.
+
+        Parameters and errors as of `HiddenMarkovModel.plot`.
+        """
+        check_is_fitted(self, "model_")
+        return self.model_.plot(number, names, figure)
+
     def _records(self, X: SymbolBatch, first: bool = False) -> SymbolBatch:
         return X
 
     def _begin(self, records: SymbolBatch) -> None:
+        if not records.symbols.size:
+            raise InvalidInput("there are no sequences; give some")
         n = self.n_features
         n = int(records.symbols.max(initial=0)) + 1 if n is None else n
         if n < 1:
             raise InvalidInput(f"n_features is {n}; it must be at least 1")
         _require_known(records, n)
         words = Vocabulary(tuple(map(str, range(n))), core_of(n))
-        sketch = sketch_of(_bigrams(records, n), words, self.sketch_columns, self.random_state)
+        sketch = sketch_of(_bigrams(records, n), words, self.sketch_columns, self._seed)
         self._foundation = SequencesFoundation(words, sketch)
 
     def _counted(self, records: SymbolBatch) -> ViewStatistics:
@@ -184,7 +200,7 @@ class MomentHMM(MomentSampler):
         return self._foundation.of_sequences(records)
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
-        told: dict[str, Any] = {"refine": self.refine, "seed": self.random_state}
+        told: dict[str, Any] = {"refine": self.refine, "seed": self._seed}
         if isinstance(self.n_components, str) and statistics.totals.n_documents < 2:
             raise InvalidInput(
                 f'n_components is "{self.n_components}", which compares two halves of the '
@@ -203,7 +219,7 @@ class MomentHMM(MomentSampler):
         return self
 
     def _require_parameters(self) -> None:
-        for name in ("n_components", "refine", "random_state", "n_features"):
+        for name in ("n_components", "refine", "n_features"):
             value = getattr(self, name)
             if (name == "n_features" and value is None) or value in self._finds:
                 continue
@@ -226,6 +242,7 @@ def _require_known(batch: SymbolBatch, n: int) -> None:
 
 def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatch:
     """Sequences in canonical form."""
+    require_records(X)
     if lengths is None and y is not None and hasattr(X, "__len__") and np.size(y) != len(X):
         raise InvalidInput(
             f"y of {np.size(y)} values for {len(X)} of X; it is not used: give the lengths of "
@@ -245,6 +262,11 @@ def _symbols(X: Any, lengths: Sequence[int] | None, y: Any = None) -> SymbolBatc
         raise InvalidInput(
             f"an array of shape {whole.shape} and lengths that sum to {sum(sizes)}; give a list of "
             "sequences, or one column of symbols and the lengths of its sequences"
+        )
+    if whole.dtype.kind in "UO" and any(isinstance(one, str) for one in whole[:1]):
+        raise InvalidInput(
+            f"symbols are texts, such as {str(whole[0])!r}; number them from 0, such as by "
+            "pandas.factorize, or count them in a store"
         )
     numbers = whole.dtype.kind in "iubf"
     if whole.size and (whole.dtype.kind not in "iub" or whole.min() < -1):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.rows import InMemory
-from streaming_moments.sklearn.estimator import MomentEstimator
+from streaming_moments.sklearn.estimator import MomentSampler, RandomSeed
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.statistics import MomentStatistics
@@ -26,8 +26,11 @@ from streaming_moments.statistics.counts.tables.columns import (
 Cells: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # values, mask of known ones
 
 
-class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):  # type: ignore[misc]
+class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  # type: ignore[misc]
     """Tree of hidden states for categorical columns, from counts of pairs and triples.
+
+    Trees of several shapes are fitted. The model is the one that predicts columns held out best:
+    `model_.shape` names it, `model_.shape_scores` has the scores of all.
 
     `X` is (rows, V) array_like of texts or whole numbers; None and NaN are missing. After
     `partial_fit`, values that the first rows lacked are missing. A column with one value is
@@ -35,8 +38,12 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
 
     Parameters
     ----------
-    n_components : int
-        Number of states of each hidden node.
+    n_components : int, "auto" or "predict"
+        Number of states of each hidden node; nodes between columns that separate fewer have fewer.
+        "predict": the fewest with the best score; "auto": where one more gains little.
+    shape : {"auto", "latent_tree", "mixed_tree", "chow_liu", "latent_classes"}
+        Hidden nodes between the columns, columns in place of some of them, columns alone
+        (Chow-Liu's tree), or one hidden node with `n_components` classes; "auto" compares them.
     contract : float
         Distance below which hidden nodes are merged.
     smoothing : float
@@ -57,6 +64,8 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         Values of each column, as in the data.
     statistics_ : MomentStatistics
         Statistics of all rows.
+    number_search_ : NumberSearch
+        With "auto" or "predict", held-out scores of all numbers tried.
     model_ : LatentTree
         The tree; `model_.described()` gives it as JSON and as text.
     n_features_in_ : int
@@ -74,13 +83,15 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
     """
 
     _begun = ("categories_", "_table")
-    # pickles of earlier versions lack it
+    # pickles of earlier versions lack them
     polish: int | Literal["auto"] = 0
+    shape: str = "latent_tree"
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | Literal["auto", "predict"] = 2,
         *,
+        shape: str = "auto",
         contract: float = 0.15,
         smoothing: float = 1e-3,
         polish: int | Literal["auto"] = 0,
@@ -88,6 +99,7 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         verbose: int | bool = 0,
     ) -> None:
         self.n_components = n_components
+        self.shape = shape
         self.contract = contract
         self.smoothing = smoothing
         self.polish = polish
@@ -111,8 +123,21 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         The result is int64 if all values fit, else objects.
         """
         codes = self._codes(self._read(X))
-        completed, _ = self.model_.tree.completed(codes)
-        columns = [own[codes] for own, codes in zip(self.categories_, completed.T, strict=True)]
+        return self._values(self.model_.tree.completed(codes)[0])
+
+    def sample(
+        self, n_samples: int = 1, random_state: RandomSeed = 0
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """(n_samples, V) rows drawn from the tree, and (n_samples, H) states of its hidden nodes.
+
+        Parameters and errors as for other estimators.
+        """
+        codes, states = super().sample(n_samples, random_state)
+        return self._values(codes), states
+
+    def _values(self, codes: NDArray[np.int64]) -> NDArray[Any]:
+        """Values of codes, as int64 if all values fit, else as objects."""
+        columns = [own[codes] for own, codes in zip(self.categories_, codes.T, strict=True)]
         values = [value for own in self.categories_ for value in own]
         whole = all(type(value) is int and -(2**63) <= value < 2**63 for value in values)
         return np.stack(columns, axis=1).astype(np.int64 if whole else object)
@@ -143,9 +168,13 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentEstimator):
         self._table = TableColumns(tuple(map(str, names)), texts)
 
     def _fitted(self, statistics: MomentStatistics) -> Self:
-        options = LatentTree.Options(  # type: ignore[call-arg]
-            topics=self.n_components, contract=self.contract, smoothing=self.smoothing
-        )
+        told: dict[str, Any] = {
+            "contract": self.contract,
+            "smoothing": self.smoothing,
+            "shape": self.shape,
+        }
+        number = self._number(statistics, LatentTree, **told)
+        options = LatentTree.Options(topics=number, **told)
         self.statistics_ = statistics
         return self._shown(LatentTree.fit(InMemory((statistics,)), options))
 

@@ -22,7 +22,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.quality.prediction import completion_perplexity
 from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
-from streaming_moments.sklearn.estimator import MomentTransformer
+from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, held_values, is_sparse
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -62,7 +62,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         that is "auto" or "predict".
     length_weights : {"even", "pooled"}
         "even" down-weights long documents, as in `Basis.from_pilot`.
-    random_state : int
+    random_state : int, RandomState or None
         Seed of the random directions of the basis and of some methods.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that documents can be added later;
@@ -115,7 +115,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         polish: int | Literal["auto"] = 0,
         max_components: int | None = None,
         length_weights: Weighting = "even",
-        random_state: int = 0,
+        random_state: RandomSeed = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
     ) -> None:
@@ -149,7 +149,7 @@ class MomentTopics(SparseInput, MomentTransformer):
             No document has two words.
         """
         batch = self._read(X)
-        return completion_perplexity(self.model_, batch, seed=self.random_state)
+        return completion_perplexity(self.model_, batch, seed=self._seed)
 
     def top_words(
         self,
@@ -252,7 +252,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         most = min(_MOST, records.n_words) if found else least
         most = most if self.max_components is None else self.max_components
         self._basis = Basis.from_pilot(
-            records, max(most, least), self.random_state, length_weights=self.length_weights
+            records, max(most, least), self._seed, length_weights=self.length_weights
         )
 
     def _counted(self, records: CountBatch) -> MomentStatistics:
@@ -267,7 +267,7 @@ class MomentTopics(SparseInput, MomentTransformer):
                 k,
                 self.alpha0,
                 self.method,
-                self.random_state,
+                self._seed,
                 self.refine,
                 report=self._reporter(),
             )
@@ -277,7 +277,7 @@ class MomentTopics(SparseInput, MomentTransformer):
             k,
             self.alpha0,
             self.method,
-            self.random_state,
+            self._seed,
             self.refine,
             self.alpha,
             self._reporter(),
@@ -323,9 +323,8 @@ class MomentTopics(SparseInput, MomentTransformer):
 
     def _require_parameters(self) -> None:
         found = {"refine": ("auto",), "polish": ("auto",)}
-        for name in (*found, "random_state"):
+        for name, words in found.items():
             value = getattr(self, name)
-            words = found.get(name, ())
             if isinstance(value, str) and value in words:
                 continue
             if isinstance(value, bool) or not isinstance(value, Integral):
@@ -334,7 +333,7 @@ class MomentTopics(SparseInput, MomentTransformer):
         if self.alpha0 != "auto" and not isinstance(self.alpha0, Real):
             raise InvalidInput(f'alpha0 is {self.alpha0!r}; give a number of at least 0 or "auto"')
         self._require_components()
-        decomposition_called(self.method, self.random_state)
+        decomposition_called(self.method, 0)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from streaming_moments.arguments import require_fitting
-from streaming_moments.errors import InvalidInput
-from streaming_moments.sklearn.estimator import MomentEstimator
+from streaming_moments.sklearn.estimator import MomentEstimator, RandomSeed
 from streaming_moments.statistics.vectors.foundation import LARGEST_OF_FOURTH, VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import WHOLE, foundation_of
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -28,7 +26,7 @@ class VectorEstimator(MomentEstimator):
 
     n_components: int | Literal["auto", "predict"]
     sketch_columns: int | None
-    random_state: int
+    random_state: RandomSeed
     _foundation: VectorsFoundation
 
     def _foundation_of(
@@ -39,7 +37,7 @@ class VectorEstimator(MomentEstimator):
         reach: float | None = None,
     ) -> VectorsFoundation:
         """Foundation for the number of components, from a pilot sample of the rows."""
-        columns, seed = self.sketch_columns, self.random_state
+        columns, seed = self.sketch_columns, self._seed
         if columns is None and not isinstance(self.n_components, str) and X.shape[1] > WHOLE:
             columns = ceil(_A_COMPONENT * self.n_components) + _BESIDE
             columns = min(columns, LARGEST_OF_FOURTH) if fourth else columns
@@ -63,9 +61,3 @@ class VectorEstimator(MomentEstimator):
 
     def _counted(self, records: NDArray[Any]) -> VectorStatistics:
         return self._foundation.of_vectors(VectorBatch.of(records))
-
-    def _require_parameters(self) -> None:
-        require_fitting(type(self).__init__, **self.get_params())
-        if self.random_state < 0:
-            raise InvalidInput(f"random_state is {self.random_state}; it must be 0 or more")
-        self._require_components()

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.three_view.multi_view import MultiViewMixture, ViewOptions
+from streaming_moments.sklearn.estimator import RandomSeed
 from streaming_moments.sklearn.sparse_input import SparseInput, rows_of
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -51,7 +52,7 @@ class MomentViews(SparseInput):
         Passes of expectation maximisation over the records after the fit, for alpha0 0; "auto":
         until one changes the states by less than a twentieth of their error bars, at most 20. Only
         in `fit`, as `partial_fit` does not have all records.
-    random_state : int
+    random_state : int, RandomState or None
         Seed of the random columns and starts.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that records can be added later;
@@ -95,7 +96,7 @@ class MomentViews(SparseInput):
         sketch_columns: int | None = None,
         refine: int = 50,
         polish: int | Literal["auto"] = 0,
-        random_state: int = 0,
+        random_state: RandomSeed = 0,
         keep_statistics: bool = False,
         verbose: int | bool = 0,
     ) -> None:
@@ -165,7 +166,7 @@ class MomentViews(SparseInput):
 
     def _fitted(self, statistics: ViewStatistics) -> Self:
         told: dict[str, Any] = {"alpha0": self.alpha0, "refine": self.refine}
-        told["seed"] = self.random_state
+        told["seed"] = self._seed
         k = self._number(statistics, MultiViewMixture, **told)
         options = ViewOptions(topics=k, **told)
         self.statistics_ = statistics
@@ -196,7 +197,7 @@ class MomentViews(SparseInput):
         own = pilot[place]
         others = [own.T @ other for at, other in enumerate(pilot) if at != place]
         together = sp.hstack(others, format="csr")
-        return sketch_of(together, words, self.sketch_columns, self.random_state + place)
+        return sketch_of(together, words, self.sketch_columns, self._seed + place)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

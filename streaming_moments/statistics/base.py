@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -47,6 +49,41 @@ class Totals(Protocol):
 
     def __add__(self, other: Self, /) -> Self: ...
     def __sub__(self, other: Self, /) -> Self: ...
+
+
+@dataclass(frozen=True)
+class IntegerTotals:
+    """Base of `Totals` whose fields are whole numbers, stored as one array.
+
+    table : name of the array
+    """
+
+    table: ClassVar[str]
+
+    def tables(self) -> dict[str, NDArray[np.int64]]:
+        """All numbers, in the order of the fields."""
+        return {self.table: np.array(self._numbers, dtype=np.int64)}
+
+    @classmethod
+    def of_tables(cls, tables: Arrays) -> Self:
+        """Restore totals from `tables`; zero if empty."""
+        return cls(*tables[cls.table].tolist()) if tables else cls()
+
+    @property
+    def below_zero(self) -> list[str]:
+        """Totals that are negative, as more was subtracted than added."""
+        numbers = zip(fields(self), self._numbers, strict=False)
+        return [one.name for one, number in numbers if number < 0]
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*map(operator.add, self._numbers, other._numbers))
+
+    def __sub__(self, other: Self) -> Self:
+        return type(self)(*map(operator.sub, self._numbers, other._numbers))
+
+    @property
+    def _numbers(self) -> list[int]:
+        return [getattr(self, one.name) for one in fields(self)]
 
 
 class Prepared(Protocol):

@@ -84,7 +84,7 @@ def latent_tree_table(
         tables.append(np.stack([rng.dirichlet(concentration) for concentration in own]))
     columns = tuple(node if node < n_columns else -1 for node in order)
     tree = DirectedTree(parents, columns, tuple(tables))
-    codes = _drawn(tree, n_rows, n_columns, rng)
+    codes = tree.sample(n_rows, rng)[:, tree.node_of]
     codes[rng.random(codes.shape) < missing] = -1
     names = tuple(f"c{column}" for column in range(n_columns))
     values = tuple(str(value) for value in range(n_categories))
@@ -100,18 +100,3 @@ def _random_tree(n_columns: int, rng: np.random.Generator) -> Structure:
         one, other = edges.pop(int(rng.integers(len(edges))))
         edges += [(one, hidden), (other, hidden), (column, hidden)]
     return Structure(n_columns, tuple((one, other, 1.0) for one, other in sorted(edges)))
-
-
-def _drawn(
-    tree: DirectedTree, n_rows: int, n_columns: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    codes = np.empty((n_rows, n_columns), dtype=np.int64)
-    states: list[NDArray[np.int64]] = []
-    for parent, column, table in zip(tree.parents, tree.columns, tree.tables, strict=True):
-        before = np.zeros(n_rows, dtype=np.int64) if parent < 0 else states[parent]
-        ends = np.cumsum(table, axis=1)[before]
-        drawn = (rng.random(n_rows)[:, None] > ends).sum(axis=1)
-        states.append(np.minimum(drawn, table.shape[1] - 1))
-        if column >= 0:
-            codes[:, column] = states[-1]
-    return codes

@@ -15,17 +15,18 @@ from streaming_moments.statistics.counts.lengths.weights import LengthWeights
 from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.log.commits import SegmentReference
-from streaming_moments.storage.log.covering import Part, added, reference_of
+from streaming_moments.storage.log.covering import Part, reference_of
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.compaction import (
     commit_compaction,
     linked_groups,
     seal_sum,
     write_sum,
+    write_sums,
 )
 from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.growth import store_of_era
-from streaming_moments.storage.operations.levels import commit_sum
+from streaming_moments.storage.operations.levels import commit_sum, read_for
 from streaming_moments.storage.operations.lineages import adopt, stage, stage_segment, staged_store
 from streaming_moments.storage.operations.purging import (
     Replacement,
@@ -116,13 +117,15 @@ def compact(store: MomentStore) -> MomentStore:
 
 
 def sum_beside(
-    store: MomentStore, parts: Sequence[Part], gone: frozenset[str] = frozenset()
+    store: MomentStore,
+    parts: Sequence[Part],
+    gone: frozenset[str] = frozenset(),
+    whole: bool = False,
 ) -> MomentStore:
     """Write the sum of parts of a version, and add it to the latest version."""
     writer = store_of_era(store, reference_of(parts[0]).words).new_segment()
-    own = [added(part) for part in parts]
-    files = [file for index in range(store.row_blocks) for file in write_sum(writer, own, index)]
-    return commit_sum(store, writer, files, parts, gone)
+    files = write_sums(writer, read_for(store.commit, parts, gone), range(store.row_blocks))
+    return commit_sum(store, writer, files, parts, gone, whole)
 
 
 def purge(store: MomentStore, shards: Iterable[str]) -> MomentStore:

@@ -2,8 +2,8 @@
 
 `python tests/benchmarks/commits.py [--commits 1000] [--s3]` counts documents in a commit a day,
 merges the segments of copies as updates do, counts the same documents in one commit, and times a
-refit of each and an update of the next day, in processes of their own: on a disk, and on an S3
-server of moto, which runs in a process beside them.
+refit of each, updates by the next days and a refit after them, in processes of their own: on a
+disk, and on an S3 server of moto, which runs in a process beside them.
 """
 
 from __future__ import annotations
@@ -137,17 +137,22 @@ def measured(name: str, url: str, days: int, corpus: Corpus, options: Mapping[st
         "segments_read": len(store.parts),
     }
     given = ["--storage-options", json.dumps(options)] if options else []
-    seconds: dict[str, list[tuple[float, float]]] = {"refit": [], "update": []}
+    seconds: dict[str, list[tuple[float, float]]] = {"refit": [], "update": [], "later_refit": []}
     # the first of each also warms what the system keeps of files
-    for run in range(1 if name == "plain" else RUNS):
-        asked = (url, "--topics", str(TOPICS), "--alpha0", "0.1", "--name", f"m{run}")
-        seconds["refit"].append(ran("refit", *asked, *given))
+    refits = range(1 if name == "plain" else RUNS)
+    asked = (url, "--topics", str(TOPICS), "--alpha0", "0.1", "--name")
+    for run in refits:
+        seconds["refit"].append(ran("refit", *asked, f"m{run}", *given))
     with tempfile.TemporaryDirectory() as folder:
         for run in range(RUNS):
             day = FIRST + timedelta(days + run)
             shard = Path(folder) / f"{day}.txt"
             shard.write_text(corpus.text(days + run))
             seconds["update"].append(ran("update", url, str(shard), *given))
+    # as many segments are left as a refit ever reads besides the sum of all days
+    told["segments_read_later"] = len(store.latest().parts)
+    for run in refits:
+        seconds["later_refit"].append(ran("refit", *asked, f"n{run}", *given))
     for step, runs in seconds.items():
         wall, used = np.median(runs, axis=0)
         told |= {f"{step}_seconds": round(wall, 2), f"{step}_cpu_seconds": round(used, 2)}

@@ -1,4 +1,4 @@
-"""Passes over records beside peers: the tables of sequences, communities, mixtures and factors.
+"""Passes over records beside peers: sequences, communities, mixtures, factors and tables.
 
 `python tests/benchmarks/passes.py mixtures` prints one table of `docs/beside.md`, without a name
 all. Needs the extra `bench`. Texts are the State of the Union addresses, or `TEXTS=FILE.jsonl`.
@@ -17,13 +17,19 @@ from typing import Any
 import numpy as np
 from hidden.sequence_ways import Hmmlearn, OurMarkov
 from hidden.sequences import PlantedSequences, TextSymbols
+from hidden.tables import RealTable
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.mixtures.passes import polished
-from streaming_moments.sklearn import MomentCommunities, MomentFactors, MomentGaussianMixture
+from streaming_moments.sklearn import (
+    MomentCommunities,
+    MomentFactors,
+    MomentGaussianMixture,
+    MomentLatentTree,
+)
 from streaming_moments.synthetic import amari_distance
 
 DRAWS = 3
@@ -183,7 +189,40 @@ def factors() -> Iterator[Row]:
         yield name, *(f"{way} {np.median(one):.3f}" for way, one in errors.items())
 
 
-TABLES = {one.__name__: one for one in (sequences, communities, mixtures, factors)}
+def tables() -> Iterator[Row]:
+    """Nats a row held out, and CPU seconds: the shape taken, with passes, and peers."""
+    from stepmix.stepmix import StepMix
+
+    for which in ("cancer", "digits", "affairs", "election"):
+        data = RealTable(which, 2).load()
+        ways: dict[str, Any] = {
+            "predict": MomentLatentTree("predict"),
+            "with passes": MomentLatentTree("predict", polish="auto"),
+            "classes": MomentLatentTree(12, shape="latent_classes", polish="auto"),
+            "Chow-Liu": MomentLatentTree(2, shape="chow_liu"),
+        }
+        told: list[str] = []
+        for name, way in ways.items():
+            fitted, seconds = timed(partial(way.fit, data.training))
+            shape = f"{fitted.model_.shape}, {fitted.model_.states}: " if name == "predict" else ""
+            told.append(f"{name} {shape}{fitted.score(data.held_out):.3f} {seconds:.1f} s")
+
+        def classes(number: int, rows: Any = data.training) -> Any:
+            peer = StepMix(
+                number, measurement="categorical", n_init=3, random_state=0, progress_bar=0
+            )
+            return peer.fit(rows)
+
+        tried, seconds = timed(lambda make=classes: [make(number) for number in (2, 4, 8, 12)])
+        best = min(tried, key=lambda one, rows=data.training: one.bic(rows))
+        most = max(one.score(data.held_out) for one in tried)
+        told.append(
+            f"stepmix by BIC {best.score(data.held_out):.3f}, best {most:.3f} {seconds:.1f} s"
+        )
+        yield which, *told
+
+
+TABLES = {one.__name__: one for one in (sequences, communities, mixtures, factors, tables)}
 
 
 if __name__ == "__main__":

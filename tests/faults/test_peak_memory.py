@@ -34,7 +34,7 @@ def wide(path, columns):
     pq.write_table(pa.table({**numbers, "text": [DOCUMENT]}), path)
 
 
-LONG_LINE, COUNTED = "line 1 exceeds", "counted 1 shards"
+LONG_LINE, COUNTED = "line 1 exceeds", "counted 1 shard"
 SHARDS = {
     "line.txt": (lambda path: text(path, *["law sea " * 1_000_000] * 25), LONG_LINE),
     "line.jsonl": (lambda path: text(path, '{"text": "', "a" * 200_000_000, '"}'), LONG_LINE),

@@ -134,3 +134,13 @@ def test_a_file_that_cannot_be_read_is_named(read, tmp_path, content, told):
     with pytest.raises(InvalidInput, match=told) as refused:
         read(path)
     assert str(path) in str(refused.value)
+
+
+@READERS
+def test_a_relative_path_that_is_missing_says_where_it_starts(read, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput) as refused:
+        read("gone.toml")
+    assert str(refused.value).endswith(f"check the path, which starts at {tmp_path}")
+    with pytest.raises(InvalidInput, match=r"check the path$"):
+        read(tmp_path / "gone.toml")

@@ -2,13 +2,15 @@
 
 import sys
 from datetime import date
+from itertools import combinations
 
 import numpy as np
 import pytest
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
-from streaming_moments import MomentTopics
+from streaming_moments import MomentHMM, MomentTopics
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.numbers.number_search import NumberSearch
@@ -64,6 +66,37 @@ def test_the_map_places_topics_by_their_distances(topics):
     places = np.array([[0.0, 1.0], [1.0, 0.0]])
     again = plot_map(places, np.array([0.25, 0.75]), ["a", "b"], axes())
     assert again.collections[0].get_offsets().tolist() == places.tolist()
+
+
+def test_names_on_the_map_do_not_overlap():
+    rng = np.random.default_rng(0)
+    names = [f"{place} a name of a topic" for place in range(30)]
+    axis = plot_map(rng.normal(size=(30, 2)) / 9, np.full(30, 1 / 30), names, axes())
+    axis.figure.draw_without_rendering()
+    boxes = [Text.get_window_extent(one) for one in axis.texts]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    alone = plot_map(np.eye(2), np.array([0.5, 0.5]), ["a", "b"], axes())
+    assert [one.get_position() for one in alone.texts] == [(0, 0)] * 2
+
+
+def test_a_chain_draws_its_transitions_and_the_symbols_of_its_states():
+    rng = np.random.default_rng(0)
+    flips = np.cumsum(rng.random((50, 40)) < 0.1, axis=1) % 2
+    model = MomentHMM(2, n_features=4).fit([2 * row + (rng.random(40) < 0.3) for row in flips])
+    figure = Figure()
+    names = [f"$s_{symbol}" for symbol in range(4)]
+    moves, *states = model.plot(2, names, figure)
+    assert np.allclose(moves.images[0].get_array(), model.transmat_)
+    assert moves.texts[0].get_text() == f"{model.transmat_[0, 0]:.2f}"
+    for state, panel in enumerate(states):
+        top = model.emissionprob_[state].argsort()[::-1][:2]
+        assert [one.get_text() for one in panel.get_yticklabels()] == [names[one] for one in top]
+        widths = [patch.get_width() for patch in panel.patches]
+        assert np.allclose(widths, model.emissionprob_[state, top])
+    figure.canvas.draw()
+    for wrong, said in (({"names": ["a"]}, "1 names of 4 symbols"), ({"number": 0}, "0 symbols")):
+        with pytest.raises(InvalidInput, match=said):
+            model.plot(**wrong, figure=Figure())
 
 
 def test_a_search_draws_its_curve_its_noise_and_the_numbers_to_choose():

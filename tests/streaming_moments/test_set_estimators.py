@@ -81,7 +81,7 @@ def test_what_makes_no_rows_is_refused(drawn) -> None:
         MomentBernoulliMixture(binarize=None).fit(2 * X)
     with pytest.raises(InvalidInput, match="X is sparse"):
         MomentBernoulliMixture(binarize=-1.0).fit(X)
-    with pytest.raises(InvalidInput, match="takes int or Literal"):
+    with pytest.raises(InvalidInput, match="takes int or 'auto' or 'predict'"):
         MomentBernoulliMixture("all").fit(X)
     pairs = np.repeat([[1, 1, 0, 0], [0, 0, 1, 1]], 20, axis=0)
     with pytest.warns(UserWarning, match="1 of 9 components found: no row has three features"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 
 import click
 
@@ -18,16 +18,14 @@ from streaming_moments.pipelines.command_line.shared_options import (
     words_option,
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
-from streaming_moments.pipelines.jobs.polish import polish as polish_model
-from streaming_moments.pipelines.jobs.refit import with_coherence
+from streaming_moments.pipelines.jobs.polish import polish_stored
 from streaming_moments.pipelines.option_types import COUNT, OrAuto, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
 from streaming_moments.pipelines.terminal import detail, say, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.lineages import store_for
-from streaming_moments.storage.operations.windows import Window, windowed
 from streaming_moments.storage.segments.models import model_called
-from streaming_moments.storage.store.model_changes import Succession, require_free
+from streaming_moments.storage.store.model_changes import require_free
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -79,24 +77,14 @@ def polish(
     begun = model_called(opened.commit, parent)
     chosen = name or f"{begun}-polished{passes}"
     require_free(opened.commit, chosen)
-    model = opened.load_any_model(begun)
-    read = store_for(opened, begun, model)
-    listed = list_shards(shards, job.storage_options, read.form.kind, tell=tell) if shards else None
-    source = windowed(read, Window.of_model(model))
+    kind = opened.form.kind
+    listed = list_shards(shards, job.storage_options, kind, tell=tell) if shards else None
     with job.running() as run:
-        result = polish_model(
-            source, model, run, listed, passes, alpha, begun, skip_bad_shards, allow_missing
+        done = polish_stored(
+            opened, begun, run, listed, passes, alpha, chosen, skip_bad_shards, allow_missing
         )
-        # the statistics that the parent was fitted on
-        fitted = opened.at(opened.models[begun].version)
-        polished = with_coherence(windowed(fitted, Window.of_model(model)), result.model, run)
-    # its topics are those of the parent, one for one; a tree has none
-    topics = range(getattr(polished, "n_topics", 0))
-    same = Succession(begun, {topic: topic for topic in topics}) if topics else None
-    kept = fitted.save_model(
-        chosen, polished, f"polish: {begun}, {result.note.passes} passes", after=same
-    )
-    result.work.delete()
+    kept, polished, bad = cast("MomentStore", done.kept), done.model, done.result.bad
+    read = store_for(opened, begun, polished)
     view = model_view(read, polished, words, labels=kept.models[chosen].labels)
     if job.json_output:
         print_json(
@@ -105,7 +93,7 @@ def polish(
                 "model": chosen,
                 "parent": begun,
                 "version": kept.version,
-                "bad": [{"url": error.url, "reason": error.reason} for error in result.bad],
+                "bad": [{"url": error.url, "reason": error.reason} for error in bad],
                 **view.as_json,
             }
         )
@@ -113,6 +101,6 @@ def polish(
         view.print(console())
         say("", f"Saved model {chosen} in version {kept.version}.")
         (detail if view.parts["topics"] else say)(view.described.sentence)
-    for error in result.bad:
+    for error in bad:
         tell(f"left out {error}")
-    return ExitCode.BAD_SHARDS if result.bad else 0
+    return ExitCode.BAD_SHARDS if bad else 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from streaming_moments.models.stored import too_few_line
 from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
     Session,
@@ -21,11 +22,10 @@ from streaming_moments.pipelines.command_line.shared_options import (
     words_option,
 )
 from streaming_moments.pipelines.jobs.choose import chosen_options
-from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, with_coherence
+from streaming_moments.pipelines.jobs.refit import require_kind_of, scored_refit
 from streaming_moments.pipelines.model_options import FitRequest, model_options
 from streaming_moments.pipelines.option_types import VERSION, StoreName
 from streaming_moments.pipelines.reports.model_pages.registry import model_view
-from streaming_moments.pipelines.reports.status import too_few_line
 from streaming_moments.pipelines.reports.tables import documents_of
 from streaming_moments.pipelines.terminal import detail, say, tell
 from streaming_moments.storage.operations.labels import succession
@@ -79,8 +79,7 @@ def refit(
             asked = replace(asked, options=found)
         chosen = name or asked.label + suffix
         require_free(opened.latest().commit, chosen)
-        model = refit_by(source, asked.model, asked.options, run)
-        model = with_coherence(source, model, run)
+        model = scored_refit(source, asked.model, asked.options, run)
     few = too_few_line(model)
     if few:
         tell(f"warning: {few}")

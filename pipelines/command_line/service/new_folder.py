@@ -6,6 +6,7 @@ import json
 import random
 from datetime import date, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from streaming_moments.errors import InvalidInput
@@ -13,6 +14,7 @@ from streaming_moments.pipelines.service.tokens import Role, add_token
 
 _SERVICE = """\
 # The service: streaming-moments serve service.toml
+# Paths start at the folder in which the command runs.
 store = "store"              # the first night creates it
 tokens = "tokens.json"       # of callers: streaming-moments token add tokens.json NAME
 
@@ -28,7 +30,10 @@ refit_every = "24h"
 _NIGHT = """\
 # A night: streaming-moments nightly night.toml
 store = "store"
-shards = ["documents.jsonl", "store-inbox/sealed/**/*.jsonl"]   # examples, and what the service got
+shards = [
+    "documents/*.jsonl",     # examples; the name of a file is its day
+    "store-inbox/sealed/**/*.jsonl",   # what the service got
+]
 output = "reports"
 
 [create]                     # how the first night creates the store; options of `create`
@@ -37,10 +42,9 @@ max_topics = 16
 min_documents = 3
 
 [refit]
-topics = 3                   # "auto": as many as the documents show
+topics = [2, 3, 4, 6]        # compares these and takes the best; "auto": compares more
 """
-_DOCUMENTS = 300
-_DAYS = 30
+_WEEKS, _EACH = 4, 75  # days with documents, a week apart, and documents of each
 _THEMES = MappingProxyType(
     {
         "sea": ("ship", "harbour", "sail", "storm", "captain", "anchor", "tide", "crew"),
@@ -59,30 +63,48 @@ _SENTENCES = (
 def write_folder(folder: Path, today: date) -> str:
     """Write the files of a service into a new folder, and return the token of its admin.
 
-    The example documents are of the days before `today`. InvalidInput if the folder holds anything.
+    The example documents are of days up to `today`. If a file cannot be written, no file remains.
+    InvalidInput if the folder holds anything or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{folder} exists and is not an empty folder; give another name")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "service.toml").write_text(_SERVICE, encoding="utf-8")
-    (folder / "night.toml").write_text(_NIGHT, encoding="utf-8")
-    lines = [json.dumps(document) + "\n" for document in _examples(today)]
-    (folder / "documents.jsonl").write_text("".join(lines), encoding="utf-8")
-    return add_token(folder / "tokens.json", "admin", Role.ADMIN)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # a full disk or Ctrl-C then leaves an empty folder, in which the same command runs again
+        with TemporaryDirectory(prefix=".new-", dir=folder) as name:
+            staged = Path(name)
+            (staged / "service.toml").write_text(_SERVICE, encoding="utf-8")
+            (staged / "night.toml").write_text(_NIGHT, encoding="utf-8")
+            (staged / "documents").mkdir()
+            for day, documents in _examples(today).items():
+                lines = "".join(json.dumps(document) + "\n" for document in documents)
+                (staged / "documents" / f"{day}.jsonl").write_text(lines, encoding="utf-8")
+            token = add_token(staged / "tokens.json", "admin", Role.ADMIN)
+            for path in staged.glob("[!.]*"):
+                path.rename(folder / path.name)
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be written ({error.strerror})") from error
+    return token
 
 
-def _examples(today: date) -> list[dict[str, str]]:
-    """Documents about one theme each, with a few words of another."""
-    rng, documents = random.Random(0), []
-    for number in range(_DOCUMENTS):
-        theme, other = rng.sample([*_THEMES], 2)
+def _examples(today: date) -> dict[str, list[dict[str, str]]]:
+    """Documents by day, about one theme each, with a few words of another.
+
+    The last theme becomes more frequent, so that the page of time has something to show.
+    """
+    rng, documents = random.Random(0), dict[str, list[dict[str, str]]]()
+    names = [*_THEMES]
+    for number in range(_WEEKS * _EACH):
+        week = number // _EACH
+        weights = [3, 3, 1 + 2 * week]
+        [theme] = rng.choices(names, weights)
+        other = rng.choice([name for name in names if name != theme])
         words = [*_THEMES[theme] * 5, *_THEMES[other]]
         sentences = [
             text.format(*rng.sample(words, text.count("{}")))
             for text in rng.choices(_SENTENCES, k=5)
         ]
-        day = today - timedelta(days=rng.randrange(_DAYS))
-        documents.append(
-            {"id": f"example-{number}", "date": day.isoformat(), "text": " ".join(sentences)}
-        )
+        day = (today - timedelta(weeks=_WEEKS - 1 - week)).isoformat()
+        document = {"id": f"example-{number}", "date": day, "text": " ".join(sentences)}
+        documents.setdefault(day, []).append(document)
     return documents

@@ -16,7 +16,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.jobs.forget import forget as forget_shards
 from streaming_moments.pipelines.jobs.forgotten import counted_or_forgotten
-from streaming_moments.pipelines.terminal import tell
+from streaming_moments.pipelines.terminal import of_shards, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
@@ -67,4 +67,4 @@ def forget(
     with job.running() as run:
         after = forget_shards(opened, listed, run, message, allow_again)
     skipped = "may count them again" if allow_again else "will skip them"
-    print_version(after, f"{len(listed)} shards forgotten; updates {skipped}", job.json_output)
+    print_version(after, f"{of_shards(len(listed))} forgotten; updates {skipped}", job.json_output)

@@ -53,5 +53,5 @@ def drift_since(store: MomentStore, name: str, run: Run) -> DriftSince:
     chosen = model_called(store.commit, name)
     fitted, model = store.models[chosen].version, store.load_model(chosen)
     before = store.at(fitted)
-    drift = measure_drift(store, before, model.n_topics, model.alpha0, run)
+    drift = measure_drift(store, before, *model.moments, run)
     return DriftSince(chosen, fitted, drift)

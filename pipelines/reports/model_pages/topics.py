@@ -41,7 +41,7 @@ def with_topics(page: ReportPage, asked: PageRequest) -> ReportPage:
         if not model.refined
         else tuple(tuple(row) for row in model.correlations.tolist()),
         periods=periods_of(asked.store, asked.name, model),
-        chosen=(model.n_topics, model.alpha0),
+        chosen=model.moments,
         spectrum=tuple(model.spectrum.tolist()),
         exact_spectrum=tuple(model.exact_spectrum.tolist()),
     )

@@ -52,7 +52,9 @@ const line = (place, text) => place.replaceChildren(element("p", text, { class: 
 
 const drawTried = (place, read, what, unit, settings) => {
   const [taken, alpha] = content.chosen ?? [];
-  const tried = content.tried.map((one) => ({ ...one, chosen: one.n_topics === taken && one.alpha0 === alpha }));
+  // a fit that searches for alpha0 again can find another one than all that were compared have
+  const alike = new Set(content.tried.map((one) => one.alpha0)).size === 1;
+  const tried = content.tried.map((one) => ({ ...one, chosen: one.n_topics === taken && (alike || one.alpha0 === alpha) }));
   const alphas = [...new Set(tried.map((one) => one.alpha0))];
   const known = tried.filter((one) => read(one) !== null);
   if (!known.length) { line(place, `No model was found, or no ${what} is known.`); return; }

@@ -36,7 +36,7 @@ const partedIn = (boxes, width, height) => {
 };
 
 const drawMap = (place) => {
-  const height = Math.min(Math.max(place.clientWidth * 0.75, 300 + (place.clientWidth < 500 ? 14 : 6) * content.topics.length), 560);
+  const height = Math.min(Math.max(place.clientWidth * 0.75, 300 + (place.clientWidth < 500 ? 14 : 6) * content.topics.length), 560, 340 + 30 * content.topics.length);
   const [svg, width] = canvas(place, height, "Topic map", "group");
   const margin = 46;
   const spread = (axis) => {

@@ -111,7 +111,10 @@ class Door:
                 "WWW-Authenticate": f'{"Basic" if of_people else "Bearer"} realm="none of these"'
             }
             raise Problem(
-                401, "the token is unknown to this service", "Authorization", headers=told
+                401,
+                "the token is unknown to this service; `streaming-moments token add` makes another",
+                "Authorization",
+                headers=told,
             )
         if found.role < role:
             asked, has = role.name.lower(), found.role.name.lower()

@@ -14,6 +14,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,7 +29,7 @@ from starlette.routing import Route
 from streaming_moments.pipelines.reports.html_report import rendered
 from streaming_moments.pipelines.service.http.admission import Door
 from streaming_moments.pipelines.service.http.openapi import calls_of, openapi_document
-from streaming_moments.pipelines.service.http.pages import html, links_of
+from streaming_moments.pipelines.service.http.pages import frame_of, html
 from streaming_moments.pipelines.service.http.problems import Problem, problem_of
 from streaming_moments.pipelines.service.http.routes import CALLS, Call
 from streaming_moments.pipelines.service.record_schema import Intake
@@ -44,6 +45,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_LONGEST_PATH = 100  # characters of a path in an answer
 PAGE, _DATA = "text/html", ("application/json", "application/problem+json")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADERS = (
@@ -157,11 +159,14 @@ class _Answers:
     async def lost(self, request: Request, error: Exception) -> Response:
         """Return the answer for an unknown address or method."""
         assert isinstance(error, HTTPException)
-        what = {404: "there is no such path", 405: "the path does not allow this method"}
-        problem = Problem(
-            error.status_code, f"{what[error.status_code]}; see /docs", headers=error.headers
-        )
-        return self._failed(problem, request.scope)
+        path, headers = request.scope["path"][:_LONGEST_PATH], error.headers or {}
+        if error.status_code == 405:
+            detail = f"{path!r} allows only {' and '.join(sorted(headers['Allow'].split(', ')))}"
+        else:
+            near = get_close_matches(path, [call.path for call in CALLS], n=1, cutoff=0.8)
+            told = f"did you mean {near[0]!r}?" if near else "/docs lists all calls"
+            detail = f"there is no path {path!r}; {told}"
+        return self._failed(Problem(error.status_code, detail, headers=headers), request.scope)
 
     def _failed(self, problem: Problem, scope: Scope) -> Response:
         return failed(self.door.service, problem, scope)
@@ -221,8 +226,7 @@ def failed(service: Service, problem: Problem, scope: Scope) -> Response:
         return Response(to_json(content), problem.status, headers)
     text = rendered(
         "failed.html",
-        links=links_of(service.view),
-        at=scope["path"],
+        **frame_of(service, scope),
         title=content["title"],
         problem=content,
         retry_after=problem.retry_after,

@@ -53,7 +53,7 @@ async def return_asked(service: Service, request: Request) -> Response:
         raise Problem(409, f"version {version} is the latest; there is nothing to roll back")
     found = await run_in_threadpool(_return_to, store, version)
     path = request.url.path
-    values = {"found": found, "shown": _SHARDS, "path": path}
+    values = {"found": found, "shown": _SHARDS}
     token = form_token(service, request, path)
     title = f"Back to version {version}?"
     return page(service, request, "rollback.html", title, **values, token=token)
@@ -75,7 +75,7 @@ async def returned(service: Service, request: Request) -> Response:
             )
         return rollback(store, version, f"rollback to version {version}{by}")
 
-    return await _changed(service, change, "/versions")
+    return await _changed(service, change, "../../versions")
 
 
 async def labelled(service: Service, request: Request) -> Response:
@@ -89,13 +89,16 @@ async def labelled(service: Service, request: Request) -> Response:
     def change(store: MomentStore) -> MomentStore:
         return label(store, topic, text, published.name)
 
-    return await _changed(service, change, f"/topics/{topic}")
+    return await _changed(service, change, f"../{topic}")
 
 
 async def _changed(
     service: Service, change: Callable[[MomentStore], MomentStore], then: str
 ) -> Response:
-    """Change the latest version under the lock, and redirect to a page that shows it."""
+    """Change the latest version under the lock, and redirect to a page that shows it.
+
+    `then` is relative to the form, as all links of pages are.
+    """
     config = service.config
 
     def done() -> None:

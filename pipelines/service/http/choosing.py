@@ -55,7 +55,7 @@ async def choice_of_k(service: Service, request: Request) -> Response:
     selection = None if seen.compared is None else seen.compared.selection
     lines: tuple[Candidate, ...] = () if selection is None else selection.candidates
     taken = None if selection is None else selection.taken
-    title = next(text for text, url in links_of(view) if url == CHOICE)
+    title = next(text for text, url in links_of(view, "") if url == CHOICE)
     noise = None if selection is None else selection.noise
     shown = ReportPage(
         title,
@@ -78,7 +78,7 @@ async def choice_of_k(service: Service, request: Request) -> Response:
         "latest": view.store.version,
         "asked": seen.asked,
         "refusal": seen.refusal,
-        "token": form_token(service, request, CHOICE),
+        "token": form_token(service, request, f"/{CHOICE}"),
     }
     return page(service, request, "choice.html", title, **told)
 

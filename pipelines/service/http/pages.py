@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -40,15 +40,17 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.service.published import Published
     from streaming_moments.pipelines.service.service import Service
     from streaming_moments.pipelines.service.state_view import View
+    from streaming_moments.storage.store.store import MomentStore
 
-EACH, CHOICE = "/topics/", "/choice"
+EACH, CHOICE = "topics/", "choice"  # from the first page
 _LINKS = (
-    ("Versions", "/versions"),
-    ("Health", "/health"),
-    ("Try it", "/try"),
-    ("API", "/docs"),
+    ("Versions", "versions"),
+    ("Health", "health"),
+    ("Try it", "try"),
+    ("API", "docs"),
 )
 _LONGEST = 100_000  # characters of a text to try
+_DEEPEST = 20  # folders of a path; no page lies so deep, and an error page must stay small
 _SHOWN = 50  # versions and shards
 _RUNS = 10  # nights
 _GOOD = ("published", "nothing new")
@@ -78,7 +80,8 @@ async def topics(service: Service, request: Request) -> Response:
     if published is None:
         return page(service, request, "nothing.html", "No model yet")
     report = await run_in_threadpool(report_of, service, view, published)
-    return html(await run_in_threadpool(html_report, replace(report, links=links_of(view))))
+    shown = replace(report, links=links_of(view, root_of(request.scope)))
+    return html(await run_in_threadpool(html_report, shown))
 
 
 async def versions(service: Service, request: Request) -> Response:
@@ -90,16 +93,26 @@ async def versions(service: Service, request: Request) -> Response:
         if name in request.query_params and not store.commit.keeps(one):
             raise Problem(404, f"the store has no version {one}", name)
 
-    def found() -> tuple[Sequence[LogLine], Any]:
+    def found() -> tuple[Sequence[LogLine], Any, Mapping[str, Sequence[str]]]:
         lines = log_lines(store, max(0, store.version - _SHOWN + 1))
         apart = difference(store, before, after) if before < after else None
-        return lines, apart
+        models = _models_apart(store, before, after) if apart else {}
+        return lines, apart, models
 
-    lines, apart = await run_in_threadpool(found)
+    lines, apart, models = await run_in_threadpool(found)
     kept = {line.version for line in lines if store.commit.keeps(line.version)}
-    told = {"lines": lines, "apart": apart, "chosen": (before, after)}
+    told = {"lines": lines, "apart": apart, "models": models, "chosen": (before, after)}
     told |= {"latest": store.version, "kept": kept}
     return page(service, request, "versions.html", "Versions", **told)
+
+
+def _models_apart(store: MomentStore, before: int, after: int) -> dict[str, Sequence[str]]:
+    """Names of the models that only one of two versions has, under what to call them."""
+    earlier, later = (store.at(version).commit.models for version in (before, after))
+    return {
+        "New models": [name for name in later if name not in earlier],
+        "Deleted models": [name for name in earlier if name not in later],
+    }
 
 
 async def health(service: Service, request: Request) -> Response:
@@ -229,32 +242,55 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
     return found
 
 
-def links_of(view: View) -> tuple[tuple[str, str], ...]:
+def root_of(scope: Mapping[str, Any]) -> str:
+    """Return the way from the page of a request to the first page.
+
+    All links of pages are relative, so a proxy may show the service below any path.
+
+    Examples
+    --------
+    >>> [root_of({"path": path}) for path in ("/", "/health", "/versions/2/rollback")]
+    ['./', './', '../../']
+    """
+    path: bytes = scope.get("raw_path") or scope["path"].encode()  # with %2F as it was sent
+    depth = path.partition(b"?")[0].count(b"/") - 1
+    return "../" * min(depth, _DEEPEST) or "./"
+
+
+def links_of(view: View, root: str) -> tuple[tuple[str, str], ...]:
     """Links to the pages, with the names of the parts of the model."""
     model = None if view.published is None else view.published.model
     what = "topic" if model is None else shown_of(model).what
     return (
-        (f"{what.capitalize()}s", "/"),
-        ("Time", "/time"),
-        (f"Number of {what}s", CHOICE),
-        *_LINKS,
+        (f"{what.capitalize()}s", root),
+        *(
+            (text, root + path)
+            for text, path in (("Time", "time"), (f"Number of {what}s", CHOICE), *_LINKS)
+        ),
     )
 
 
 async def docs(service: Service, request: Request) -> Response:
     """Page of the calls, for people."""
-    told = {"links": links_of(service.view), "at": request.url.path, "title": "API"}
     document, calls = request.app.state.described.of(service.current.intake)
-    return html(rendered("calls.html", document=document, calls=calls, **told))
+    told = frame_of(service, request.scope)
+    return html(rendered("calls.html", title="API", document=document, calls=calls, **told))
 
 
 def page(
     service: Service, request: Request, template: str, title: str, **values: object
 ) -> Response:
     """Fill a page of one of the templates."""
-    told = {"links": links_of(service.view), "at": request.url.path, "title": title}
     admin = principal(request).role >= Role.ADMIN
-    return html(rendered(template, **told, admin=admin, **values))
+    told = frame_of(service, request.scope)
+    return html(rendered(template, title=title, admin=admin, **told, **values))
+
+
+def frame_of(service: Service, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Links of a page, its own place among them, and the way to the first page."""
+    root = root_of(scope)
+    at = root + scope["path"].removeprefix("/")
+    return {"links": links_of(service.view, root), "at": at, "root": root}
 
 
 def html(text: str) -> Response:

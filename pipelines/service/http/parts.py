@@ -21,7 +21,7 @@ from streaming_moments.pipelines.reports.still_counted import still_counted
 from streaming_moments.pipelines.reports.store_page import found_of
 from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.pipelines.service.http.forms import form_token
-from streaming_moments.pipelines.service.http.pages import EACH, page, report_of
+from streaming_moments.pipelines.service.http.pages import EACH, page, report_of, root_of
 from streaming_moments.pipelines.service.http.problems import Problem
 from streaming_moments.pipelines.service.http.request_params import choice, named_number
 from streaming_moments.quality.coherences.base import coherence_of
@@ -65,6 +65,7 @@ async def part(service: Service, request: Request) -> Response:
         return report_of(service, view, published), _known(service, view, published)
 
     report, known = await run_in_threadpool(found)
+    report = replace(report, each=root_of(request.scope) + EACH)
     parts = known.parts
     of_all = len(report.topics) or len(next(iter(report.states.values()), ()))
     if number >= of_all:
@@ -88,7 +89,7 @@ async def part(service: Service, request: Request) -> Response:
         "note": known.note,
         "content": content,
         "follows": bool(known.measured),
-        "token": form_token(service, request, f"{EACH}{number}/label"),
+        "token": form_token(service, request, f"/{EACH}{number}/label"),
     }
     title = names.get(number, f"{report.what} {number}")
     return page(service, request, "part.html", title, **told)
@@ -126,7 +127,8 @@ async def over_time(service: Service, request: Request) -> Response:
 
 _NO_DAYS = (
     "The store has no shares over time: its documents have no dates, or it counted documents of "
-    "several months together. Count shards with the documents of one day, week or month each."
+    "several months together. Documents that are sent to this service have the day of their date. "
+    "A shard from elsewhere needs a day in its name, as 2026-11-26.jsonl."
 )
 
 

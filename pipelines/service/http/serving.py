@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from streaming_moments.pipelines.service.config import ServiceConfig
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.service.config import ListenSection, ServiceConfig
 from streaming_moments.pipelines.service.http.app import App
 
 _HEADER_BYTES = 32 << 10
@@ -63,15 +65,38 @@ class _Announced(uvicorn.Server):
             scheme = "https" if self.config.is_ssl else "http"
             self._tell(f"listening on {scheme}://{f'[{host}]' if ':' in host else host}:{port}")
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._tell("stopping, once open requests are answered")
+        await super().shutdown(sockets)
+
+
+def require_free(listen: ListenSection) -> None:
+    """Raise InvalidInput if another process listens at an address, or this one may not."""
+    try:
+        found = socket.getaddrinfo(listen.host, listen.port, type=socket.SOCK_STREAM)
+        for family, kind, protocol, _, address in found:
+            with socket.socket(family, kind, protocol) as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:  # its ports are not those of IPv4
+                    tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                tried.bind(address)
+    except OSError as error:
+        raise InvalidInput(
+            f"[listen] cannot use port {listen.port} of {listen.host} ({error.strerror}); end the "
+            "process that uses it, or give another port"
+        ) from error
+
 
 def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
     """HTTP protocol with a bounded wait for the head of a request.
 
-    The same bound holds for clients that do not read an answer. Connections beyond twice the
-    maximum are closed at once, because the process needs other open files.
+    The same bound holds for clients that do not read an answer. A connection above the maximum
+    closes the one that has been idle for longest, so idle clients keep no one out. Connections
+    beyond twice the maximum are closed at once, because the process needs other open files.
     """
 
     class Patient(H11Protocol):
+        since = 0.0  # when it began to wait for a head
         _waits: asyncio.TimerHandle | None = None
         _stuck: asyncio.TimerHandle | None = None
 
@@ -79,7 +104,17 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
             super().connection_made(transport)
             if len(self.connections) > 2 * most:
                 transport.abort()
+            elif len(self.connections) >= most:
+                others = (one for one in self.connections if isinstance(one, Patient))
+                idle = [one for one in others if one is not self and one.is_idle()]
+                if idle:
+                    min(idle, key=attrgetter("since")).transport.close()
             self._wait()
+
+        def is_idle(self) -> bool:
+            """Whether no request is in progress."""
+            done = self.cycle is None or self.cycle.response_complete
+            return done and not self.transport.is_closing()
 
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -105,6 +140,7 @@ def _patient(seconds: float, most: int) -> type[asyncio.Protocol]:
             super().connection_lost(exc)
 
         def _wait(self) -> None:
+            self.since = self.loop.time()
             self._waits = self.loop.call_later(seconds, self._too_slow)
 
         def _rest(self) -> None:

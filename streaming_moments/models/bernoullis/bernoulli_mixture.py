@@ -83,6 +83,7 @@ class BernoulliMixture(StoredModel):
     kind: ClassVar[str] = SetsFoundation.kind
     Options: ClassVar[type[FitOptions]] = BernoulliOptions
     compares_halves: ClassVar[bool] = True
+    fewest: ClassVar[tuple[int, int]] = (50, 10)
     numbered: ClassVar[str] = "components"
     holds_out: ClassVar[str] = "pairs"
 
@@ -174,6 +175,12 @@ class BernoulliMixture(StoredModel):
         """(n, k) features of each component as shares with sum 1."""
         return np.asarray(self.probabilities / np.maximum(self.probabilities.sum(axis=0), _LEAST))
 
+    @property
+    def smoothed(self) -> NDArray[np.float64]:
+        """(n, k) probabilities with a thousandth of their mean, by which rows are read."""
+        mean = np.clip(self.probabilities @ self.weights, _LEAST, 1 - _LEAST)
+        return (1 - _SMOOTHING) * self.probabilities + _SMOOTHING * mean[:, None]
+
     def log_joint(self, batch: CountBatch) -> NDArray[np.float64]:
         """(rows, k) logarithms of `w_h prod_i p_ih^x_i (1 - p_ih)^(1 - x_i)`.
 
@@ -189,8 +196,7 @@ class BernoulliMixture(StoredModel):
                 f"rows have {batch.n_words} features, but the model has {self.n_features}; read "
                 "rows of its own store, or with the columns of its fit"
             )
-        mean = np.clip(self.probabilities @ self.weights, _LEAST, 1 - _LEAST)
-        P = (1 - _SMOOTHING) * self.probabilities + _SMOOTHING * mean[:, None]
+        P = self.smoothed
         absent = np.log1p(-P)
         with np.errstate(divide="ignore"):
             constant = np.log(self.weights) + absent.sum(axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -22,6 +23,7 @@ from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
 from streaming_moments.models.three_view.columns import said_of_turned
 from streaming_moments.models.three_view.triple_model import TripleModel
+from streaming_moments.plots import Axes, Figure, plot_chain
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.statistics.sequences.windows import SymbolBatch
 
@@ -296,6 +298,50 @@ class HiddenMarkovModel(TripleModel):
             drawn[place] = np.searchsorted(own, symbol * own[-1], side="right")
             ahead = moves[:, state]
         return drawn, states
+
+    def plot(
+        self,
+        number: int = 8,
+        names: Sequence[str] | None = None,
+        figure: Figure | None = None,
+    ) -> list[Axes]:
+        """Draw the transition matrix, and a panel for each state: its most likely symbols.
+
+        Parameters
+        ----------
+        number : int
+            Symbols of each state.
+        names : sequence of str, optional
+            Names of the n symbols; by default their numbers.
+        figure : matplotlib.figure.Figure, optional
+            Figure to draw on; by default a new one of pyplot.
+
+        Returns
+        -------
+        list of matplotlib.axes.Axes
+            The panels, that of the transitions first.
+
+        Raises
+        ------
+        InvalidInput
+            The number is below 1, the number of names differs from the symbols, or the figure is
+            not one of matplotlib.
+        ModuleNotFoundError
+            matplotlib is not installed; the message has the command that installs it.
+        """
+        if number < 1:
+            raise InvalidInput(f"{number} symbols; give at least 1")
+        n = len(self.emission)
+        called = [*map(str, range(n) if names is None else names)]
+        if len(called) != n:
+            raise InvalidInput(f"{len(called)} names of {n} symbols; give a name for each")
+        top = np.argsort(-self.emission, axis=0, kind="stable")[:number].T
+        symbols = [[called[symbol] for symbol in row] for row in top]
+        heights = [self.emission[row, j] for j, row in enumerate(top)]
+        bars = self.word_bars
+        errors = None if bars is None else [bars[row, j] for j, row in enumerate(top)]
+        titles = [f"state {j} ({share:.0%})" for j, share in enumerate(self.weights)]
+        return plot_chain(self.transition.T, titles, symbols, heights, errors, figure)
 
     def described(self) -> Description:
         """Shares, first states and self-transitions of the states, error bars and warnings."""

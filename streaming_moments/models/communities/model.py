@@ -18,7 +18,7 @@ from streaming_moments.models.communities.filling import (
     pairs_by_rank,
     triples_by_model,
 )
-from streaming_moments.models.halves import HalfRows, require_halves, trusted_there
+from streaming_moments.models.halves import START_ALPHA, HalfRows, require_halves, trusted_there
 from streaming_moments.models.refinement import pair_rows
 from streaming_moments.models.rows import InMemory, Rows
 from streaming_moments.models.sweeps import both_rows, topic_rows
@@ -95,8 +95,9 @@ class Communities(TopicModel):
         blocks = rows.each("reading row blocks", _itself)
         made = rows.once("communities", cls._filled, blocks, options)
         halves = HalfRows.of(rows) if rows.halves else None
-        made = made if halves is None else trusted_there(made, halves)
-        return cls._brought_with_alpha(rows, made, halves, options)
+        near = START_ALPHA if options.alpha == "auto" else None
+        made = made if halves is None else trusted_there(made, halves, near)
+        return cls._brought(rows, made)
 
     @classmethod
     def _filled(cls, blocks: Sequence[Statistics], options: Any) -> Self:

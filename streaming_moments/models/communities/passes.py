@@ -78,15 +78,6 @@ class LabelReader:
         return found
 
 
-def require_one_community(model: Blockmodel, alpha: bool) -> None:
-    """Raise InvalidInput if nodes are in several communities, or alpha is to be learned."""
-    if alpha or model.alpha0:
-        what = "no alpha to learn" if alpha else f"alpha0 {model.alpha0:g}, so several communities"
-        raise InvalidInput(
-            f"model {model.name} has {what} of a node; polish one with alpha0 0, without alpha"
-        )
-
-
 def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
     """Blockmodel after a pass: the most likely community of each node, and B of those before.
 

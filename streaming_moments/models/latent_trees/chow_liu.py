@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,10 +11,10 @@ from streaming_moments.models.latent_trees.directed import DirectedTree, directe
 from streaming_moments.models.latent_trees.pair_tables import PairTables
 
 
-def chow_liu(tables: PairTables, smoothing: float) -> DirectedTree:
+def chow_liu(tables: PairTables, smoothing: float, own_rows: float = 0.0) -> DirectedTree:
     """Tree of largest mutual information (Chow, Liu 1968) over V columns, with its tables.
 
-    `smoothing` is the share of a column's distribution that is mixed into it given its parent.
+    `smoothing` and `own_rows` as for `along`.
 
     Examples
     --------
@@ -24,17 +26,33 @@ def chow_liu(tables: PairTables, smoothing: float) -> DirectedTree:
            [0.25, 0.75]])
     """
     order, parents = directed(_spanning_tree(tables.information()), 0)
+    return along(tables, order, parents, smoothing, own_rows)
+
+
+def along(
+    tables: PairTables,
+    order: Sequence[int],
+    parents: Sequence[int],
+    smoothing: float,
+    own_rows: float,
+) -> DirectedTree:
+    """Tree of columns with a given order and parents.
+
+    Mixed into a column given its parent are its own distribution by the share `smoothing`, and
+    before that as `own_rows` rows, which count where few rows have the value of the parent.
+    """
     made = []
     for column, parent in zip(order, parents, strict=True):
         own = tables.marginal(column)
         if parent < 0:
             made.append(own[None, :])
             continue
-        joint = tables.joint(order[parent], column)
+        above = order[parent]
+        joint = tables.joint(above, column) * tables.rows(above, column) + own_rows * own
         total = joint.sum(axis=1, keepdims=True)
         given = np.where(total > 0, joint / np.where(total > 0, total, 1.0), own)
         made.append((1 - smoothing) * given + smoothing * own)
-    return DirectedTree(parents, order, tuple(made))
+    return DirectedTree(tuple(parents), tuple(order), tuple(made))
 
 
 def _spanning_tree(worth: NDArray[np.float64]) -> list[list[int]]:

@@ -68,6 +68,20 @@ class DirectedTree:
         found = self.posteriors(rows)
         return tuple(found[node] for node in self.node_of)
 
+    def expected(
+        self, rows: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], ...]:
+        """Expected rows in each cell of the table of each node, given (N,) weights of rows."""
+        beliefs, messages, _ = self._upward(rows)
+        shares: list[NDArray[np.float64]] = []
+        found = []
+        for node, (parent, table) in enumerate(zip(self.parents, self.tables, strict=True)):
+            above = np.ones((len(rows), 1)) if parent < 0 else shares[parent]
+            given = above / np.maximum(messages[node], 1e-300)
+            found.append(table * ((given * weights[:, None]).T @ beliefs[node]))
+            shares.append((given @ table) * beliefs[node])
+        return tuple(found)
+
     def completed(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Rows with the most likely category in each column, and (N, V) its probability."""
         given = self.conditionals(rows)
@@ -81,6 +95,16 @@ class DirectedTree:
         for parent, table in zip(self.parents, self.tables, strict=True):
             found.append(table[0] if parent < 0 else found[parent] @ table)
         return tuple(found)
+
+    def sample(self, number: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """(number, nodes) states of all nodes, drawn from the tree."""
+        found = np.empty((number, len(self.tables)), dtype=np.int64)
+        for node, (parent, table) in enumerate(zip(self.parents, self.tables, strict=True)):
+            before = np.zeros(number, dtype=np.int64) if parent < 0 else found[:, parent]
+            ends = np.cumsum(table, axis=1)[before]
+            drawn = (rng.random(number)[:, None] > ends).sum(axis=1)
+            found[:, node] = np.minimum(drawn, table.shape[1] - 1)
+        return found
 
     def joints(self) -> list[list[NDArray[np.float64]]]:
         """Joint distributions of all pairs of columns, V by V."""

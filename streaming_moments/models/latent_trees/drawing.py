@@ -15,7 +15,11 @@ def as_json(model: Any) -> list[dict[str, Any]]:
     found = []
     for place, (node, parent) in enumerate(zip(model.order, model.tree.parents, strict=True)):
         hidden = model.tree.columns[place] < 0
-        states = list(range(model.states)) if hidden else list(model.table.categories[node])
+        states = (
+            list(range(model.tree.tables[place].shape[1]))
+            if hidden
+            else list(model.table.categories[node])
+        )
         found.append(
             {
                 "node": names[node],

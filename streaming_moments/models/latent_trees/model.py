@@ -12,16 +12,19 @@ from numpy.typing import NDArray
 from streaming_moments.columns import Column, Columns
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
 from streaming_moments.models.base import Arrays, Attributes, Description, FitOptions, option
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.latent_trees import drawing
 from streaming_moments.models.latent_trees.bars import TreeBars, score_bars, table_bars
 from streaming_moments.models.latent_trees.chow_liu import chow_liu
 from streaming_moments.models.latent_trees.directed import DirectedTree
-from streaming_moments.models.latent_trees.pair_tables import PairTables, require_states
-from streaming_moments.models.latent_trees.parameters import (
-    Triple,
-    hidden_states,
-    tree_of,
-    views_of,
+from streaming_moments.models.latent_trees.pair_tables import PairTables
+from streaming_moments.models.latent_trees.parameters import Triple, views_of
+from streaming_moments.models.latent_trees.shapes import (
+    AUTO,
+    SHAPES,
+    Measured,
+    fitted_shapes,
+    taken_of,
 )
 from streaming_moments.models.latent_trees.structure import (
     Structure,
@@ -34,6 +37,13 @@ from streaming_moments.models.latent_trees.sweeps import (
     pair_rows,
     triple_rows,
 )
+from streaming_moments.models.latent_trees.triple_rounds import OWN_ROWS
+from streaming_moments.models.latent_trees.triples import (
+    halves_of,
+    nearest_triples,
+    ring_triples,
+)
+from streaming_moments.models.numbers.number_search import Trial
 from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, stored_as
@@ -45,6 +55,12 @@ from streaming_moments.statistics.row_block import interleaved
 _CONTRACT = 0.15
 _SMOOTHING = 1e-3
 _LEAST_STATES = 2
+_SAID = {
+    "latent_tree": "latent tree",
+    "mixed_tree": "tree of hidden nodes and columns",
+    "chow_liu": "Chow-Liu's tree",
+    "latent_classes": "latent classes",
+}
 
 
 def _require_contract(shortest: float) -> None:
@@ -59,7 +75,11 @@ def _require_smoothing(share: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class LatentTreeOptions(FitOptions):
-    """Options of a fit of a latent tree; `topics` is the number of states of each hidden node."""
+    """Options of a fit of a latent tree.
+
+    `topics` is the number of states of each hidden node; nodes between columns that separate fewer
+    have fewer.
+    """
 
     contract: float = option(
         "Merge hidden nodes closer than this distance.", _CONTRACT, _require_contract
@@ -70,8 +90,17 @@ class LatentTreeOptions(FitOptions):
         _require_smoothing,
     )
 
+    shape: str = option(
+        "Hidden nodes between the columns (latent_tree), some of them columns (mixed_tree), none "
+        "(chow_liu), or one (latent_classes); auto: what predicts columns held out best.",
+        AUTO,
+        choices=(AUTO, *SHAPES),
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.shape not in (AUTO, *SHAPES):
+            raise InvalidInput(f"shape is {self.shape!r}; give {', '.join((AUTO, *SHAPES))}")
         if self.method != "joint":
             raise InvalidInput(
                 f'latent trees are fitted by "joint" only, not by "{self.method}"; leave the '
@@ -87,14 +116,15 @@ class LatentTreeOptions(FitOptions):
     def label(self) -> str:
         """Label from which a model gets its name."""
         how = "" if self.contract == _CONTRACT else f"-c{self.contract:g}"
-        return f"k{self.topics}{how}"
+        return f"k{self.topics}{how}" + ("" if self.shape == AUTO else f"-{self.shape}")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LatentTree(StoredModel):
-    """Tree whose leaves are the columns of a table and whose inner nodes are hidden states.
+    """Tree that joins the columns of a table, mostly by inner nodes with hidden states.
 
-    Given the state of a node, the subtrees beyond its edges are independent.
+    Given the state of a node, the subtrees beyond its edges are independent. A fit compares several
+    shapes of trees and keeps the one that predicts best.
 
     Parameters
     ----------
@@ -107,10 +137,19 @@ class LatentTree(StoredModel):
     tree, dependence : DirectedTree
         The latent tree with its tables, and Chow-Liu's tree of the same pairs.
     scores : mapping
-        Mean log-likelihood of a pair of columns in nats: of this model, of Chow-Liu's tree, of
-        independent columns, and of the pairs themselves, which is the upper bound.
+        Mean log-likelihood of a pair of columns in nats: of each shape that was fitted, of
+        Chow-Liu's tree, of independent columns, and of the pairs themselves, which is the upper
+        bound.
     states : int
-        Number of states k of each hidden node.
+        Largest number of states k of a hidden node.
+    shape : str
+        "latent_tree": all inner nodes are hidden; "mixed_tree": some are columns; "chow_liu": all
+        are; "latent_classes": one hidden node is between all columns.
+    shape_scores : mapping
+        Mean log-probability, in nats, of a column given the two that tell most of it, in one half
+        of the rows under a tree of the other half, of each shape.
+    held_out : HeldOut, optional
+        That of the chosen shape; None if the statistics have no halves.
     vocabulary, basis : str
         Fingerprints of the vocabulary and the basis.
     bars : TreeBars, optional
@@ -140,6 +179,7 @@ class LatentTree(StoredModel):
     kind: ClassVar[str] = "counts"
     Options: ClassVar[type[FitOptions]] = LatentTreeOptions
     compares_halves: ClassVar[bool] = True
+    holds_out: ClassVar[str] = "triples"
     nulls: ClassVar[tuple[str, ...]] = ()
 
     table: TableColumns = field(metadata=stored_as(own=True))
@@ -152,6 +192,9 @@ class LatentTree(StoredModel):
     vocabulary: str = ""
     basis: str = ""
     bars: TreeBars | None = field(default=None, metadata=stored_as(own=True))
+    shape: str = "latent_tree"
+    shape_scores: Mapping[str, float] = field(default_factory=dict)
+    held_out: HeldOut | None = None
     polishing: Polishing | None = None
 
     @classmethod
@@ -170,9 +213,8 @@ class LatentTree(StoredModel):
         InvalidInput
             The statistics are of documents, not of a table.
         NotIdentifiable
-            There are fewer than three columns, a column has fewer categories than states, two
-            columns never occur in one row, or three columns do not separate hidden states; the
-            message names them.
+            There are fewer than three columns, two columns never occur in one row, or no tree of
+            the shape asked for can be fitted; the message names the columns.
         """
         table = rows.basis.table
         if table is None:
@@ -187,17 +229,20 @@ class LatentTree(StoredModel):
             )
         if options.topics < _LEAST_STATES:
             raise InvalidInput("a single state explains nothing; ask for 2 or more")
-        require_states(table, options.topics)
         pairs = rows.each("reading row blocks", pair_rows, table.n_words)
         planned = rows.once("structure", _structured, pairs, table, options)
-        structure = rows.value(planned)[1]
-        wanted = sorted({views for tried in views_of(structure).values() for views in tried})
+        tables, *structures = rows.value(planned)
+        read = ring_triples(table, options.seed), nearest_triples(tables)
+        around = [views_of(structure).values() for structure in structures]
+        wanted = sorted(
+            {*read[0], *read[1], *(view for own in around for by in own for view in by)}
+        )
         triples = rows.each("triples of columns", triple_rows, table, tuple(wanted))
         even = None
         if rows.halves:
             halves = rows.prepared("pairs of halves", even_pairs, halves=True)
             even = halves.each("pairs of halves", even_rows, table.n_words)
-        made = rows.once("parameters", cls._finished, planned, triples, wanted, even, options)
+        made = rows.once("parameters", cls._finished, planned, triples, wanted, read, even, options)
         found: Self = rows.value(made)
         return found._fitted_on(rows)
 
@@ -209,34 +254,45 @@ class LatentTree(StoredModel):
     @classmethod
     def _finished(
         cls,
-        planned: tuple[PairTables, Structure],
+        planned: tuple[PairTables, Structure, Structure],
         parts: Sequence[Mapping[Triple, NDArray[np.float64]]],
         wanted: Sequence[Triple],
+        read: tuple[Sequence[Triple], Sequence[Triple]],
         even: Sequence[NDArray[np.float64]] | None,
         options: Any,
     ) -> Self:
-        tables, structure = planned
+        tables, latent, mixed = planned
         counts: dict[Triple, NDArray[np.float64]] = {}
         for views in wanted:
             counts[views] = np.zeros([tables.table.sizes[view] for view in views])
             for part in parts:
                 places, rows = part[views]
                 counts[views][places] = rows
-        triples = {
-            node: {views: counts[views] / max(counts[views].sum(), 1.0) for views in tried}
-            for node, tried in views_of(structure).items()
-        }
-        states, smoothing = options.topics, options.smoothing
-        known = hidden_states(structure, tables, triples, states)
-        tree, order = tree_of(structure, tables, known, smoothing)
-        dependence = chow_liu(tables, smoothing)
+        both: tuple[PairTables, ...] = ()
+        if even is not None:
+            half = interleaved(even)
+            both = replace(tables, counts=half), replace(tables, counts=tables.counts - half)
+        drawn = halves_of(counts, both, options.seed)
+        measured = Measured(
+            tables,
+            counts,
+            chow_liu(tables, options.smoothing, OWN_ROWS),
+            latent,
+            mixed,
+            *read,
+            tuple(zip(both, drawn, strict=False)),
+        )
+        found = fitted_shapes(measured, options)
+        scored = {name: one.held_out(measured) for name, one in found.items()}
+        held_out = {name: one for name, one in scored.items() if one and np.isfinite(one.mean)}
+        taken = taken_of(held_out, found)
+        one = found[taken]
         own = [tables.marginal(column) for column in range(tables.table.number)]
-        joints = {
-            "latent_tree": tree.joints(),
-            "chow_liu": dependence.joints(),
+        joints = {name: shaped.tree.joints() for name, shaped in found.items()} | {
+            "chow_liu": measured.dependence.joints(),
             "independent": [[np.outer(x, y) for y in own] for x in own],
         }
-        scores = {name: tables.mean_log(one) for name, one in joints.items()}
+        scores = {name: tables.mean_log(q) for name, q in joints.items()}
         scores["pairs"] = tables.mean_log(
             [
                 [tables.joint(x, y) if x != y else np.diag(own[x]) for y in range(len(own))]
@@ -244,23 +300,30 @@ class LatentTree(StoredModel):
             ]
         )
         bars = None
-        if even is not None:
-            half = interleaved(even)
-            both = replace(tables, counts=half), replace(tables, counts=tables.counts - half)
-            found = table_bars(structure, both, counts, known, smoothing, options.seed)
-            if found is not None:
-                every = [{name: one.mean_log(q) for name, q in joints.items()} for one in both]
-                bars = TreeBars(found, score_bars((every[0], every[1])))
+        errors = table_bars(one.alike, one.tree)
+        if errors is not None:
+            every = [{name: half.mean_log(q) for name, q in joints.items()} for half in both]
+            bars = TreeBars(errors, score_bars((every[0], every[1]), taken))
         return cls(
             table=tables.table,
-            structure=structure,
-            order=order,
-            tree=tree,
-            dependence=dependence,
+            structure=one.structure,
+            order=one.order,
+            tree=one.tree,
+            dependence=measured.dependence,
             scores=scores,
-            states=states,
+            states=options.topics,
             bars=bars,
+            shape=taken,
+            shape_scores={name: score.mean for name, score in held_out.items()},
+            held_out=held_out.get(taken),
         )
+
+    @classmethod
+    def trial(cls, rows: Rows, options: Any) -> Trial | None:
+        """Score of columns held out; raises as `fit`, and NotIdentifiable for a single state."""
+        if options.topics < _LEAST_STATES:
+            raise NotIdentifiable("a single state explains nothing; ask for 2 or more")
+        return super().trial(rows, options)
 
     def _fitted_on(self, rows: Rows) -> Self:
         basis: Basis = rows.basis
@@ -310,17 +373,23 @@ class LatentTree(StoredModel):
             chow_liu_log_likelihood=self.dependence.log_probabilities(codes),
         )
 
+    def sample(self, number: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(number, V) categories drawn from the tree, and (number, H) states of hidden nodes."""
+        states = self.tree.sample(number, np.random.default_rng(seed))
+        hidden = [place for place, column in enumerate(self.tree.columns) if column < 0]
+        return states[:, self.tree.node_of], states[:, hidden]
+
     @property
     def behind(self) -> float:
         """Nats by which Chow-Liu's tree is better per pair; negative if it is worse."""
-        return self.scores["chow_liu"] - self.scores["latent_tree"]
+        return self.scores["chow_liu"] - self.scores[self.shape]
 
     def summary(self) -> dict[str, Any]:
         """States of each hidden node, and the scores of the tree."""
         return {
             "model": self.name,
             "states": self.states,
-            "held_out": None,
+            "held_out": None if self.held_out is None else self.held_out.mean,
             "scores": dict(self.scores),
         }
 
@@ -332,20 +401,26 @@ class LatentTree(StoredModel):
             "hidden": len(self.structure.hidden),
             "pair_log_likelihood": dict(self.scores),
             "nodes": drawing.as_json(self),
+            "shape": self.shape,
         }
         scores, bars = self.scores, self.bars
-        told = "" if bars is None else f" (error {bars.scores['latent_tree']:.1g})"
+        told = "" if bars is None else f" (error {bars.scores[self.shape]:.1g})"
         sentence = (
-            f"log-likelihood of a pair of columns {scores['latent_tree']:.4f}{told} nats; "
-            f"Chow-Liu's tree {scores['chow_liu']:.4f}, independent {scores['independent']:.4f}, "
-            f"at most {scores['pairs']:.4f}"
+            f"{_SAID[self.shape]}: log-likelihood of a pair of columns "
+            f"{scores[self.shape]:.4f}{told} nats; Chow-Liu's tree {scores['chow_liu']:.4f}, "
+            f"independent {scores['independent']:.4f}, at most {scores['pairs']:.4f}"
         )
         if bars is not None:
             facts["pair_log_likelihood_error"] = dict(bars.scores)
             errors = np.concatenate([table.ravel() for table in bars.tables])
             facts["mean_error"] = float(errors.mean())
             sentence += f"; probabilities of its tables err by {errors.mean():.2g} on average"
-        if self.behind > 0:
+        if self.shape_scores:
+            facts["held_out"] = dict(self.shape_scores)
+            ranked = sorted(self.shape_scores.items(), key=lambda one: -one[1])
+            shown = ", ".join(f"{_SAID[name]} {score:.4f}" for name, score in ranked)
+            sentence += f"; a column held out, given two others: {shown}"
+        if self.behind > 0 and self.shape == "latent_tree":
             sentence += (
                 f"; Chow-Liu's tree without hidden states is {self.behind:.2g} nats better: a "
                 "latent tree is the wrong model of these columns, or it has too few states"
@@ -417,8 +492,9 @@ def _tree_of(flat: NDArray[np.float64], nodes: Sequence[Any]) -> DirectedTree:
 
 def _structured(
     parts: Sequence[NDArray[np.float64]], table: TableColumns, options: Any
-) -> tuple[PairTables, Structure]:
+) -> tuple[PairTables, Structure, Structure]:
     joined = interleaved(parts)
     tables = PairTables(table, joined[:, :-1], joined[:, -1])
     found = neighbour_joining(tables.distances(options.topics))
-    return tables, contracted(found, options.contract)
+    latent, mixed = (contracted(found, options.contract, columns) for columns in (False, True))
+    return tables, latent, mixed

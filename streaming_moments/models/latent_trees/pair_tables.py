@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
-from streaming_moments.statistics.counts.tables.columns import TableColumns
+from streaming_moments.statistics.counts.tables.columns import FEWEST_COLUMNS, TableColumns
 
 # Singular values below this show no dependence of two columns.
 _LEAST_CORRELATION = 1e-6
@@ -55,6 +55,10 @@ class PairTables:
             )
         return np.asarray(block / total)
 
+    def rows(self, one: int, other: int) -> float:
+        """Number of rows that have both values."""
+        return float(self.counts[self.table.words(one), self.table.words(other)].sum())
+
     def marginal(self, column: int) -> NDArray[np.float64]:
         """(c,) probabilities of the values of a column, over rows that have one."""
         own = self.word_counts[self.table.words(column)]
@@ -65,13 +69,7 @@ class PairTables:
 
         With as many categories as states it is the log-determinant distance.
         """
-        joint = self.joint(one, other)
-        left, right = joint.sum(axis=1, keepdims=True), joint.sum(axis=0)
-        # a category without rows gives a row of zeros
-        scaled = joint / np.sqrt(np.where(left > 0, left, 1.0))
-        scaled /= np.sqrt(np.where(right > 0, right, 1.0))
-        values = np.linalg.svd(scaled, compute_uv=False)[1:states]
-        return float(-np.log(np.maximum(values, _LEAST_CORRELATION)).sum())
+        return length_of(self.joint(one, other), states)
 
     def distances(self, states: int) -> NDArray[np.float64]:
         """(V, V) distances between all columns."""
@@ -107,12 +105,27 @@ class PairTables:
         return total / len(every)
 
 
+def length_of(joint: NDArray[np.float64], states: int = 0) -> float:
+    """Distance of two variables from their joint probabilities, as `PairTables.distance`.
+
+    Without `states` they have as many as the smaller side of the table.
+    """
+    states = states or min(joint.shape)
+    left, right = joint.sum(axis=1, keepdims=True), joint.sum(axis=0)
+    # a category without rows gives a row of zeros
+    scaled = joint / np.sqrt(np.where(left > 0, left, 1.0))
+    scaled /= np.sqrt(np.where(right > 0, right, 1.0))
+    values = np.linalg.svd(scaled, compute_uv=False)[1:states]
+    # columns of fewer categories have fewer values, of which each stands for several
+    return float(-np.log(np.maximum(values, _LEAST_CORRELATION)).mean() * (states - 1))
+
+
 def require_states(table: TableColumns, states: int) -> None:
-    """Raise NotIdentifiable if a column has fewer categories than states."""
+    """Raise NotIdentifiable if fewer than three columns have as many categories as states."""
     few = [
         name for name, own in zip(table.names, table.categories, strict=True) if len(own) < states
     ]
-    if few:
+    if table.number - len(few) < FEWEST_COLUMNS:
         raise NotIdentifiable(
             f"{states} states asked for, but columns {', '.join(map(repr, few[:5]))} have fewer "
             "categories; ask for fewer states, or leave these columns out"

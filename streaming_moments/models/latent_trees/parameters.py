@@ -52,6 +52,23 @@ def views_of(structure: Structure) -> dict[int, tuple[Triple, ...]]:
     return found
 
 
+def counts_around(
+    structure: Structure, counts: Mapping[Triple, NDArray[np.float64]]
+) -> dict[Triple, NDArray[np.float64]]:
+    """Counts of the triples of `views_of`."""
+    return {views: counts[views] for own in views_of(structure).values() for views in own}
+
+
+def around_nodes(
+    structure: Structure, counts: Mapping[Triple, NDArray[np.float64]]
+) -> dict[int, dict[Triple, NDArray[np.float64]]]:
+    """Joint probabilities of the triples of `views_of`, by node."""
+    return {
+        node: {views: counts[views] / max(counts[views].sum(), 1.0) for views in own}
+        for node, own in views_of(structure).items()
+    }
+
+
 def node_states(
     structure: Structure,
     node: int,
@@ -119,7 +136,7 @@ def transition(
     states: Mapping[int, NodeStates],
     tables: PairTables,
 ) -> NDArray[np.float64]:
-    """(k, k) joint distribution of the states of two adjacent hidden nodes.
+    """(k, l) joint distribution of the states of two adjacent hidden nodes.
 
     `J >= 0` with sum 1, by non-negative least squares of `O_x J O_y' = P_xy` over leaves x on one
     side and y on the other.
@@ -127,17 +144,17 @@ def transition(
     from scipy.optimize import nnls
 
     one, other = edge
-    k = states[one].weights.size
+    shape = states[one].weights.size, states[other].weights.size
     near, far = structure.beyond(other, one)[:_ENDS], structure.beyond(one, other)[:_ENDS]
     rows, values = [], []
     for x, y in product(near, far):
         rows.append(np.kron(states[one].given[x], states[other].given[y]))
         values.append(tables.joint(x, y).ravel())
     # the row for sum 1 has the weight of all tables together
-    rows.append(np.full((1, k * k), float(len(values))))
+    rows.append(np.full((1, shape[0] * shape[1]), float(len(values))))
     values.append(np.array([float(len(values))]))
     found, _ = nnls(np.vstack(rows), np.concatenate(values))
-    return np.asarray(found / found.sum()).reshape(k, k)
+    return np.asarray(found / found.sum()).reshape(shape)
 
 
 def parametrised(
@@ -162,11 +179,26 @@ def hidden_states(
     triples: Mapping[int, Mapping[Triple, NDArray[np.float64]]],
     states: int,
 ) -> dict[int, NodeStates]:
-    """States of all hidden nodes; arguments and errors as for `parametrised`."""
-    return {
-        node: node_states(structure, node, tables, triples[node], states)
-        for node in structure.hidden
-    }
+    """States of all hidden nodes: `states` of them, or as many as the columns around it separate.
+
+    Arguments and errors as for `parametrised`; at least one node has all `states`.
+    """
+    found: dict[int, NodeStates] = {}
+    refused: dict[int, NotIdentifiable] = {}
+    for number in range(states, 1, -1):
+        for node in structure.hidden:
+            if node in found:
+                continue
+            try:
+                found[node] = node_states(structure, node, tables, triples[node], number)
+            except NotIdentifiable as error:
+                refused.setdefault(node, error)
+        if refused and not found:
+            break
+    for node in structure.hidden:
+        if node not in found:
+            raise refused[node]
+    return found
 
 
 def tree_of(
@@ -176,28 +208,39 @@ def tree_of(
     smoothing: float,
 ) -> tuple[DirectedTree, tuple[int, ...]]:
     """Tree for known states of its hidden nodes; returns as `parametrised`."""
-    states = next(iter(known.values())).weights.size
-    root = max(structure.hidden, key=lambda node: (len(structure.neighbours[node]), -node))
+    among = structure.hidden or range(structure.leaves)
+    root = max(among, key=lambda node: (len(structure.neighbours[node]), -node))
     neighbours = [list(structure.neighbours[node]) for node in range(len(structure.neighbours))]
     order, parents = directed(neighbours, root)
     made = []
     for node, place in zip(order, parents, strict=True):
+        own = tables.marginal(node) if node < structure.leaves else known[node].weights
         if place < 0:
-            made.append(
-                _mixed(known[root].weights[None, :], np.full(states, 1 / states), smoothing)
-            )
+            made.append(_mixed(own[None, :], np.full(own.size, 1 / own.size), smoothing))
             continue
-        parent = order[place]
-        if node < structure.leaves:
-            own = known[parent].given[node].T
-            made.append(_mixed(own, tables.marginal(node), smoothing))
-            continue
-        joint = transition(structure, (parent, node), known, tables)
+        joint = _joint(structure, (order[place], node), known, tables)
         total = joint.sum(axis=1, keepdims=True)
-        given = np.where(total > 0, joint / np.where(total > 0, total, 1.0), known[node].weights)
-        made.append(_mixed(given, known[node].weights, smoothing))
+        given = np.where(total > 0, joint / np.where(total > 0, total, 1.0), own)
+        made.append(_mixed(given, own, smoothing))
     columns = tuple(node if node < structure.leaves else -1 for node in order)
     return DirectedTree(parents, columns, tuple(made)), order
+
+
+def _joint(
+    structure: Structure,
+    edge: tuple[int, int],
+    known: Mapping[int, NodeStates],
+    tables: PairTables,
+) -> NDArray[np.float64]:
+    """Joint distribution of two adjacent nodes, columns or hidden ones."""
+    one, other = edge
+    if max(edge) < structure.leaves:
+        return tables.joint(one, other)
+    if min(edge) >= structure.leaves:
+        return transition(structure, edge, known, tables)
+    hidden = known[max(edge)]
+    joint = hidden.given[min(edge)] * hidden.weights
+    return joint if one < structure.leaves else joint.T
 
 
 def _mixed(
@@ -214,7 +257,7 @@ def _length(structure: Structure, node: int, leaf: int) -> float:
         if here == leaf:
             return length
         for after, more in structure.neighbours[here].items():
-            if after != before and (after == leaf or after >= structure.leaves):
+            if after != before:
                 waiting.append((after, here, length + max(more, 0.0)))
     raise AssertionError(f"{leaf} is not a leaf of the tree")
 

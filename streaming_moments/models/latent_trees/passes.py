@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from streaming_moments.models.latent_trees.directed import DirectedTree
 from streaming_moments.models.latent_trees.model import LatentTree
+from streaming_moments.models.latent_trees.triple_rounds import OWN_ROWS, with_tables
 from streaming_moments.models.states import States
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.expected_sums import UNIT, IntegerSums
 
-_SMOOTHING = 1e-3  # share of a node's own distribution in its distribution given its parent
 _ROWS = 4096  # rows at a time
-RULES = (UNIT, _SMOOTHING)  # rules by which rows are read
+RULES = (UNIT, OWN_ROWS)  # rules by which rows are read
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +70,9 @@ class TreeReader:
 
 
 def improved(model: LatentTree, expected: ExpectedTables) -> LatentTree:
-    """Tree after a pass: maximum likelihood, given the expected sums, but for a smoothing of 1e-3.
-
-    A state without rows keeps its row of a table.
-    """
-    made = []
-    for sums, before in zip(expected.tables(model.tree), model.tree.tables, strict=True):
-        rows, own = sums.sum(axis=1, keepdims=True), sums.sum(axis=0)
-        found = np.where(rows > 0, sums / np.where(rows > 0, rows, 1), before)
-        whole = own / own.sum() if own.any() else found.mean(axis=0)
-        made.append((1 - _SMOOTHING) * found + _SMOOTHING * whole)
-    return replace(model, tree=replace(model.tree, tables=tuple(made)))
+    """Tree after a pass: maximum likelihood, with a row of each node's own distribution added."""
+    sums = tuple(one / UNIT for one in expected.tables(model.tree))
+    return replace(model, tree=with_tables(model.tree, sums))
 
 
 def conditionals(model: LatentTree) -> States:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Structure:
-    """Unrooted tree: nodes 0 to V - 1 are its leaves, the columns; nodes from V on are hidden.
+    """Unrooted tree: nodes 0 to V - 1 are the columns, mostly leaves; those from V on are hidden.
 
     leaves : V, at least 3
     edges : nodes and length of each edge
@@ -48,11 +48,11 @@ class Structure:
         return tuple((one, other) for one, other, _ in self.edges if min(one, other) >= self.leaves)
 
     def sides(self, node: int) -> tuple[tuple[int, ...], ...]:
-        """Leaves beyond each edge of a node, nearest first."""
+        """Columns beyond each edge of a node, nearest first."""
         return tuple(self.beyond(node, beside) for beside in self.neighbours[node])
 
     def beyond(self, node: int, beside: int) -> tuple[int, ...]:
-        """Leaves beyond the edge from a node to an adjacent one, nearest first."""
+        """Columns beyond the edge from a node to an adjacent one, nearest first."""
         found = [(length, leaf) for leaf, length in self._walk(node, beside)]
         return tuple(leaf for _, leaf in sorted(found))
 
@@ -62,7 +62,6 @@ class Structure:
             here, before, length = waiting.pop()
             if here < self.leaves:
                 yield here, length
-                continue
             for after, more in self.neighbours[here].items():
                 if after != before:
                     waiting.append((after, here, length + max(more, 0.0)))
@@ -107,8 +106,11 @@ def neighbour_joining(distances: NDArray[np.float64]) -> Structure:
     return Structure(V, tuple(sorted((min(x, y), max(x, y), length) for x, y, length in edges)))
 
 
-def contracted(structure: Structure, shortest: float) -> Structure:
+def contracted(structure: Structure, shortest: float, columns: bool = False) -> Structure:
     """Tree with hidden nodes merged that are closer than `shortest`; hidden nodes are renumbered.
+
+    With `columns` a column also takes the place of a hidden node that is as close (Choi, Tan,
+    Anandkumar, Willsky 2011), the closest one first.
 
     Examples
     --------
@@ -123,16 +125,17 @@ def contracted(structure: Structure, shortest: float) -> Structure:
             node = stands[node]
         return node
 
-    for one, other, length in structure.edges:
-        if min(one, other) >= structure.leaves and length < shortest:
-            low, high = sorted((root(one), root(other)))
+    for one, other, length in sorted(structure.edges, key=lambda edge: edge[2]):
+        low, high = sorted((root(one), root(other)))
+        seen = (low < structure.leaves) + (high < structure.leaves)
+        if length < shortest and seen <= columns:
             stands[high] = low
-    kept = sorted({root(node) for node in structure.hidden})
+    kept = sorted({root(node) for node in structure.hidden} - set(range(structure.leaves)))
     names = {node: structure.leaves + place for place, node in enumerate(kept)}
     edges = []
     for one, other, length in structure.edges:
         if root(one) != root(other):
-            low, high = sorted((names.get(root(one), one), names.get(root(other), other)))
+            low, high = sorted(names.get(end, end) for end in (root(one), root(other)))
             edges.append((low, high, length))
     return Structure(structure.leaves, tuple(sorted(edges)))
 

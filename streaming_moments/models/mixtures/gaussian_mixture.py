@@ -135,6 +135,7 @@ class GaussianMixture(StoredModel):
     kind: ClassVar[str] = VectorsFoundation.kind
     Options: ClassVar[type[FitOptions]] = MixtureOptions
     compares_halves: ClassVar[bool] = True
+    fewest: ClassVar[tuple[int, int]] = (50, 10)
     numbered: ClassVar[str] = "components"
     holds_out: ClassVar[str] = "rows"
     nulls: ClassVar[tuple[str, ...]] = (*StoredModel.nulls, "polishing")

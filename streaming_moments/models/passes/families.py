@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.models.bernoullis import acceleration
 from streaming_moments.models.bernoullis import passes as set_passes
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.chains import passes as chain_passes
@@ -36,9 +37,16 @@ from streaming_moments.models.three_view import passes as view_passes
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
 
+ACCELERATED = 2
+"""Passes that may be accelerated; later ones never make the records less likely."""
+
 
 def _as_it_is(given: Any) -> Any:
     return given
+
+
+def _after(before: Any, after: Any) -> Any:
+    return after
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,8 @@ class Passes:
     cut : `cut(batches)` are the same records in batches that `reader` takes, however they were cut
     begun : `begun(model)` is what the first pass over records reads with, after a fit
     most : passes of "auto" at most
+    accelerated : `accelerated(before, after)` is the model after each of the first `ACCELERATED`
+        passes, from those before and after it
     """
 
     sums: type[Any]
@@ -73,6 +83,7 @@ class Passes:
     cut: Callable[[Iterable[Any]], Iterable[Any]] = _as_it_is
     begun: Callable[[Any], Any] = _as_it_is
     most: int = MOST_PASSES
+    accelerated: Callable[[Any, Any], Any] = _after
 
     def start(self, model: Any) -> Any:
         """Model that the first pass reads with."""
@@ -82,6 +93,11 @@ class Passes:
         """Most passes that are made: `most` for "auto"."""
         return self.most if passes == AUTO else passes
 
+    def after(self, number: int, before: Any, sums: Any, foundation: Any, alpha: bool) -> Any:
+        """Model after a pass of this number, from 1."""
+        found = self.improved(before, sums, foundation, alpha)
+        return self.accelerated(before, found) if number <= ACCELERATED else found
+
     def settled(self, before: Any, after: Any) -> bool:
         """Whether a pass changed a model by little, so that "auto" ends with it."""
         return settled(self.states(before), self.states(after), self.settles)
@@ -90,6 +106,16 @@ class Passes:
 def _refuse_alpha(model: Any, alpha: bool) -> None:
     if alpha:
         raise InvalidInput(f"model {model.name} has no alpha to learn; leave alpha out")
+
+
+def _require_one(model: Any, alpha: bool) -> None:
+    """Refuse models with several states in a record, or communities of a node, too."""
+    _refuse_alpha(model, alpha)
+    if model.alpha0:
+        raise InvalidInput(
+            f"model {model.name} has alpha0 {model.alpha0:g}, so several {model.numbered} at once; "
+            "polish one with alpha0 0"
+        )
 
 
 _OF_DOCUMENTS = Passes(
@@ -120,10 +146,11 @@ _OF_SETS = Passes(
     lambda model, foundation: set_passes.SetReader(model),
     lambda model, expected, foundation, alpha: set_passes.improved(model, expected),
     ("probabilities", "weights"),
-    set_passes.RULES,
+    (*set_passes.RULES, *acceleration.RULES, ACCELERATED),
     lambda model: (model.n_features, model.n_topics),
     _refuse_alpha,
     OF_EM,
+    accelerated=acceleration.accelerated,
 )
 _OF_SEQUENCES = Passes(
     chain_passes.ExpectedStates,
@@ -145,7 +172,7 @@ _OF_VIEWS = Passes(
     ("rows", "left", "right", "weights"),
     view_passes.RULES,
     lambda model: (sum(map(len, model.tables.values())), model.n_topics),
-    view_passes.require_one_state,
+    _require_one,
     OF_EM,
     begun=view_passes.begun,
 )
@@ -167,7 +194,7 @@ _OF_EDGES = Passes(
     ("memberships", "mixing"),
     edge_passes.RULES,
     lambda model: model.memberships.shape,
-    edge_passes.require_one_community,
+    _require_one,
     OF_EM,
 )
 PASSES: Mapping[str, Passes] = MappingProxyType(

@@ -116,7 +116,7 @@ def passes_over(
     for number in range(1, most + 1):
         before, reader = polishing, family.reader(polishing, foundation)
         total = _expected(reader, family.cut(batches), family.sums, threads)
-        polishing = family.improved(before, total, foundation, alpha)
+        polishing = family.after(number, before, total, foundation, alpha)
         note = Polishing("", number, alpha, 0, total.documents, total.tokens)
         polishing = replace(polishing, polishing=note)
         report(f"pass {number} of at most {most}: {total.documents:,} records")

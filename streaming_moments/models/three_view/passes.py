@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import InvalidInput
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.statistics.expected_sums import (
     BESIDE,
@@ -66,15 +65,6 @@ class ViewReader:
         rows, left, right = (view.to_csr().T @ units for view in batch.views)
         found = ExpectedViews(rows, left, right, units.sum(axis=0))
         return total.add(found.counting(int(held.sum()), int(batch.lengths.sum())))
-
-
-def require_one_state(model: MultiViewMixture, alpha: bool) -> None:
-    """Raise InvalidInput if records have several states, or alpha is to be learned."""
-    if alpha or model.alpha0:
-        what = "no alpha to learn" if alpha else f"alpha0 {model.alpha0:g}, so several states"
-        raise InvalidInput(
-            f"model {model.name} has {what} in a record; polish one with alpha0 0, without alpha"
-        )
 
 
 def begun(model: MultiViewMixture) -> MultiViewMixture:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.packing import pack, packed_size, unpack
 from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
@@ -34,6 +35,8 @@ class TensorSums:
     second: NDArray[np.float64]
     sketched: NDArray[np.float64]
     crossed: NDArray[np.float64]
+
+    __sizeof__ = held_bytes
 
     def __add__(self, other: TensorSums) -> TensorSums:
         return TensorSums(
@@ -145,18 +148,21 @@ def _three_orders(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
     return tensor + tensor.transpose(1, 0, 2) + tensor.transpose(1, 2, 0)
 
 
-def unwhitened_rows(statistics: Statistics, whitening: Whitening) -> NDArray[np.float64]:
+def unwhitened_rows(
+    statistics: Statistics, whitening: Whitening, leading: int | None = None
+) -> NDArray[np.float64]:
     """(r, k) rows of `A W = sum_j w_j^1/2 m_j o_j'` for all words of a block.
 
     For exact moments this is, inside the core, the pseudo-inverse of W', which maps whitened
     vectors back to words. `A = M2 - a M1 M1'` also has a row for every other word, from the
-    documents that count it.
+    documents that count it. With `leading` only that many first rows of the block.
     """
-    form, rows = whitening.form, statistics.word_counts.size
+    form = whitening.form
+    rows = statistics.word_counts.size if leading is None else leading
     products = np.empty((rows, whitening.n_topics))
     for start in range(0, rows, _ROWS):
-        part = slice(start, start + _ROWS)
+        part = slice(start, min(start + _ROWS, rows))
         products[part] = statistics.pair_counts[part].astype(np.float64) @ whitening.vectors
-    C1, C2, _ = row_constants(statistics, form)
-    mean = quotients(statistics.moment_counts[:, None].astype(np.float64), C1)
+    C1, C2, _ = (constant[:rows] for constant in row_constants(statistics, form))
+    mean = quotients(statistics.moment_counts[:rows, None].astype(np.float64), C1)
     return quotients(products, C2) - form.mean_share * mean * whitening.first

@@ -186,7 +186,7 @@ def positive_eigenvalues(core: AnyCoreMoments, basis: Basis, form: Form = Mixtur
     >>> positive_eigenvalues(core, Basis(np.eye(3, dtype=np.int8), 3))
     2
     """
-    return _positive(seen_through(core, basis, form).eigenpairs(form)[0])
+    return positive(seen_through(core, basis, form).eigenpairs(form)[0])
 
 
 def require_columns(n_topics: int, basis: Basis) -> None:
@@ -246,7 +246,7 @@ class SeenMoments:
         from scipy.linalg import solve_triangular
 
         values, vectors = self.eigenpairs(form)
-        require_eigenvalues(n_topics, _positive(values), form)
+        require_eigenvalues(n_topics, positive(values), form)
         spectrum = values[:n_topics]
         scaled = vectors[:, :n_topics] / np.sqrt(spectrum)
         coefficients = solve_triangular(self.triangle, scaled)
@@ -261,7 +261,8 @@ class SeenMoments:
         )
 
 
-def _positive(values: NDArray[np.float64]) -> int:
+def positive(values: NDArray[np.float64]) -> int:
+    """Number of eigenvalues above rounding."""
     # a direction below the rounding of the largest eigenvalue is noise, not a topic
     rounding = values.max() * values.size * np.finfo(float).eps
     return int((values > max(rounding, 0.0)).sum())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import comb
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import InvalidInput
 from streaming_moments.numerics.packing import packed_size
 from streaming_moments.printing.short_repr import short_repr
-from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.base import Arrays, IntegerTotals
 from streaming_moments.statistics.row_block import RowBlock, interleaved
 from streaming_moments.statistics.views.statistics import EVEN, AdditiveStatistics
 
@@ -22,12 +21,11 @@ FIRST, SECOND = "first", "second"
 SKETCHED_FIRST, SKETCHED_SECOND = "sketched_first", "sketched_second"
 NORMS, THIRD = "norms", "third"
 SQUARES, FOURTH = "squares", "fourth"
-_TABLE = "vector_totals"
 _SLACK = 1e-9  # relative tolerance in float64 for products of sums
 
 
 @dataclass(frozen=True)
-class VectorTotals:
+class VectorTotals(IntegerTotals):
     """Sums that all row blocks of the same records share.
 
     n_documents : records read, including those without a row of numbers
@@ -44,6 +42,7 @@ class VectorTotals:
     (3, 100, VectorTotals(n_documents=3, n_tokens=2, clipped=0, even_documents=1, largest=70))
     """
 
+    table: ClassVar[str] = "vector_totals"
     n_documents: int = 0
     n_tokens: int = 0
     clipped: int = 0
@@ -60,37 +59,10 @@ class VectorTotals:
         """Records that are not numeric and were skipped."""
         return self.n_documents - self.n_tokens
 
-    @property
-    def below_zero(self) -> list[str]:
-        """Totals that are negative, as more was subtracted than added."""
-        return [name for name, number in vars(self).items() if number < 0]
-
-    def tables(self) -> dict[str, NDArray[np.int64]]:
-        """All numbers, in the order of the fields."""
-        return {_TABLE: np.array(self._numbers, dtype=np.int64)}
-
-    @classmethod
-    def of_tables(cls, tables: Arrays) -> Self:
-        """Restore totals from `tables`; zero if empty."""
-        return cls(*tables[_TABLE].tolist()) if tables else cls()
-
     def half(self, odd: bool) -> VectorTotals:
         """Totals of one half; the number of clipped rows is only known for both together."""
         held = self.n_tokens - self.even_documents if odd else self.even_documents
         return VectorTotals(held, held, 0, 0, self.largest)
-
-    def __add__(self, other: Self) -> Self:
-        return self._with(operator.add, other)
-
-    def __sub__(self, other: Self) -> Self:
-        return self._with(operator.sub, other)
-
-    @property
-    def _numbers(self) -> list[int]:
-        return [getattr(self, one.name) for one in fields(self)]
-
-    def _with(self, combine: Callable[[int, int], int], other: Self) -> Self:
-        return type(self)(*map(combine, self._numbers, other._numbers))
 
 
 @dataclass(frozen=True, eq=False)

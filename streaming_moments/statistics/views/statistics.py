@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, SumExceeded, short
 from streaming_moments.printing.short_repr import short_repr
-from streaming_moments.statistics.base import Arrays
+from streaming_moments.statistics.base import Arrays, IntegerTotals
 from streaming_moments.statistics.row_block import RowBlock
 
 TRIPLES = "triple_sketch"
@@ -23,11 +22,10 @@ PEAK = 127 * 127
 LARGEST_SUM = 2**62
 # Whole numbers up to here are exact in float64; batches below it are added four times as fast.
 LARGEST_FLOAT_SUM = 2.0**53
-_TABLE = "view_totals"
 
 
 @dataclass(frozen=True)
-class ViewTotals:
+class ViewTotals(IntegerTotals):
     """Sums that all row blocks of the same records share.
 
     n_documents : records, or sequences
@@ -43,6 +41,7 @@ class ViewTotals:
     (5, True)
     """
 
+    table: ClassVar[str] = "view_totals"
     n_documents: int = 0
     n_tokens: int = 0
     triples: int = 0
@@ -55,21 +54,6 @@ class ViewTotals:
         """Upper bound of the entries of a sum."""
         return PEAK * self.triples
 
-    def tables(self) -> dict[str, NDArray[np.int64]]:
-        """All numbers, in the order of the fields."""
-        return {_TABLE: np.array(self._numbers, dtype=np.int64)}
-
-    @classmethod
-    def of_tables(cls, tables: Arrays) -> Self:
-        """Restore totals from `tables`; zero if empty."""
-        return cls(*tables[_TABLE].tolist()) if tables else cls()
-
-    @property
-    def below_zero(self) -> list[str]:
-        """Totals that are negative, as more was subtracted than added."""
-        numbers = zip(fields(self), self._numbers, strict=False)
-        return [one.name for one, number in numbers if number < 0]
-
     def half(self, odd: bool) -> ViewTotals:
         """Of one half of the records."""
         even = ViewTotals(self.even_documents, 0, self.even_triples)
@@ -77,19 +61,6 @@ class ViewTotals:
             return even
         documents = self.n_documents - self.even_documents
         return ViewTotals(documents, 0, self.triples - self.even_triples)
-
-    def __add__(self, other: Self) -> Self:
-        return self._with(operator.add, other)
-
-    def __sub__(self, other: Self) -> Self:
-        return self._with(operator.sub, other)
-
-    @property
-    def _numbers(self) -> list[int]:
-        return [getattr(self, one.name) for one in fields(self)]
-
-    def _with(self, combine: Callable[[int, int], int], other: Self) -> Self:
-        return type(self)(*map(combine, self._numbers, other._numbers))
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,6 +85,9 @@ class Held:
     def load_block(self, index, halves=True):
         return self.blocks[index]
 
+    def load_blocks(self, indices, halves=True):
+        return [self.blocks[index] for index in indices]
+
 
 def blocks_of(number, weighted, basis=BASIS):
     parts = [MomentStatistics.of(BATCH, basis, RowBlock(index, number)) for index in range(number)]

@@ -13,6 +13,7 @@ from streaming_moments.models.chains import HiddenMarkovModel
 from streaming_moments.models.factors import IndependentFactors
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.poissons.poisson_mixture import PoissonMixture
 from streaming_moments.models.three_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines import PilotOptions
@@ -98,7 +99,7 @@ def test_a_model_of_sequences_is_fitted_kept_and_read(empty, tmp_path):
         (lambda: store.refit_as(HiddenMarkovModel, topics="some"), "topics"),
         (lambda: store.refit_as(HiddenMarkovModel, topics="auto"), "has no halves"),
         (lambda: store.select([2]), "select_as(HiddenMarkovModel"),
-        (lambda: store.refit_as(TopicModel, topics=2), "give --model hmm"),
+        (lambda: store.refit_as(TopicModel, topics=2), "class of model hmm to store.refit_as"),
         (lambda: store.refit_as(HiddenMarkovModel), "no value for 'topics'"),
         (lambda: store.refit_as(HiddenMarkovModel, topics=2, alpha0=1.0), "no option 'alpha0'"),
         (lambda: store.select_as(HiddenMarkovModel, [2]), "has no halves"),
@@ -146,10 +147,12 @@ def test_tables_of_a_frame_are_counted_and_completed(tmp_path):
     assert store.snapshot.vocabulary.terms[-2:] == ("n=0", "n=1")
     model = store.refit_as(LatentTree, topics=2, name="tree")
     assert model.documents == 400
+    compared = store.select_as(LatentTree, [2, 3])
+    assert [one.n_topics for one in compared.candidates if one.held_out is not None] == [2, 3]
     with pytest.raises(
-        InvalidInput, match="blockmodel and bernoulli_mixture, not for latent_tree; for topics"
+        InvalidInput, match="blockmodel and bernoulli_mixture, not for poisson; for topics"
     ):
-        store.select_as(LatentTree, [2, 3])
+        store.select_as(PoissonMixture, [2, 3])
     written = store.transform(frame, str(tmp_path / "out"), source="frame")
     completed = pq.read_table(written.files[0])
     assert completed["b"].null_count == 0

@@ -4,12 +4,13 @@ from datetime import date
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from matplotlib.figure import Figure
 
 from streaming_moments import create_store
-from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.cluster.progress import StepLines
+from streaming_moments.errors import InvalidInput, ShardError, StoreError
+from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
 from streaming_moments.pipelines.jobs.candidates import Candidate, HeldOut, Selection
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
 
@@ -62,15 +63,17 @@ def test_jobs_report_their_steps(store, records, capsys):
 
 def test_steps_are_reported_as_they_first_end_and_now_and_then():
     lines = []
-    steps = StepLines(lines.append, every=1e9)
+    steps = ProgressLines(lines.append, every=1e9, ends=True)
     for _ in range(2):
         for done in range(1, 4):
             steps.advance("reading", done, 3)
     steps.advance("writing", 1, 2000)
     assert lines == ["reading: 3 of 3"]
-    often = StepLines(lines.append, every=0.0)
-    often.advance("writing", 1, 2000)
-    assert lines[-1] == "writing: 1 of 2,000"
+    seconds = iter([0.0, 0.0, 10.0])
+    often = ProgressLines(lines.append, every=10.0, clock=lambda: next(seconds), ends=True)
+    for done in (0, 500):
+        often.advance("writing", done, 2000)
+    assert lines[1:] == ["writing: 500 of 2,000 (25%) after 10 s, about 30 s left"]
 
 
 def test_a_selection_prints_a_line_and_is_a_frame(selection):
@@ -129,6 +132,73 @@ def test_topics_are_a_table_and_plots(store, planted):
     shares = said.to_frame().filter(like="proportions").to_numpy()
     assert np.allclose(shares, topics.transform(planted[:5]))
     assert said.to_table().num_rows == 5
+    series = pd.Series(planted[:5], index=list("abcde"))
+    assert topics.read(series).to_frame().index.tolist() == list("abcde")
+    arrow = topics.transform(pa.array(planted[:5]))
+    assert np.array_equal(arrow, topics.transform(planted[:5]))
+
+
+def test_documents_are_cut_by_periods_for_shares_over_time(planted):
+    days = pd.Series(pd.date_range("2026-01-15", periods=900).strftime("%Y-%m-%d"))
+    frame = pd.DataFrame({"text": planted, "day": days})
+    few = PilotOptions(min_documents=2)
+    store = create_store(
+        "memory://by-month", frame, source="f", max_topics=3, counting=COUNTING, pilot=few
+    )
+    spring = frame[frame["day"] < "2026-04-01"]
+    store = store.update(spring.sample(frac=1.0, random_state=1), source="f", by="month")
+    store.refit(3, name="first")
+    assert [str(one.days) for one in store.shares_over_time("month").periods] == [
+        "2026-01-15 to 2026-01-31",
+        "2026-02-01 to 2026-02-28",
+        "2026-03-01 to 2026-03-31",
+    ]
+    more = pd.concat([spring.sample(frac=1.0, random_state=1), frame[76:106]])
+    grown = store.update(more, source="f", by="month")
+    assert grown.documents == 106
+    assert len(grown.shares_over_time("month").periods) == 4
+    left = grown.forget(frame[76:106], source="f", by="month")
+    assert left.documents == store.documents
+    for wrong in (None, "week"):
+        with pytest.raises(InvalidInput, match="'f' was cut by periods, such as 2026-01-01"):
+            grown.update(more, source="f", by=wrong)
+    grown = grown.update(frame[:40], source="whole")
+    with pytest.raises(InvalidInput, match="'whole' was not cut by periods when it was counted"):
+        grown.update(frame[:40], source="whole", by="month")
+    with pytest.raises(InvalidInput, match=r"collections by `update\(by=\"month\"\)`"):
+        grown.shares_over_time("month")
+    with pytest.raises(InvalidInput, match="by is 'year'; give one of day, week, month"):
+        grown.update(frame, source="years", by="year")
+    with pytest.raises(InvalidInput, match="has no date, so it is of no month"):
+        grown.update(frame.assign(day=None), source="none", by="month")
+    with pytest.raises(ShardError, match="'May' does not begin with a date"):
+        grown.update([{"text": "sea", "day": "May"}], source="may", by="month")
+    with pytest.raises(InvalidInput, match="only iterables with a source are cut"):
+        grown.update("shards/*.parquet", by="month")
+    undated = create_store("memory://undated", planted, source="f", max_topics=3, pilot=few)
+    with pytest.raises(InvalidInput, match=r"CountingOptions\(date_column="):
+        undated.update(planted, source="f", by="month")
+
+
+def test_a_model_of_a_collection_is_polished_from_python(store, records, tmp_path):
+    with pytest.raises(InvalidInput, match="give polish the documents and their source"):
+        store.polish()
+    polished = store.polish(records, source="all", name="polished", passes=2)
+    assert polished.model.polishing.documents == 900
+    assert polished.model.polishing.parent == "first"
+    again = store.topics("polished").model
+    assert np.array_equal(again.topics, polished.model.topics)
+    aside = store.polish([one["text"] for one in records[:50]], source="few", model="first")
+    assert aside.model.polishing.documents == 50
+    with pytest.raises(StoreError, match="already a model 'first'"):
+        store.polish(records, source="all", name="first")
+    files = tmp_path / "texts.jsonl"
+    files.write_text("".join(f'{{"text": "{one["text"]}"}}\n' for one in records))
+    few = PilotOptions(min_documents=2)
+    whole = create_store(str(tmp_path / "s"), str(files), max_topics=3, pilot=few)
+    whole = whole.update(str(files))
+    whole.refit(3, name="first")
+    assert whole.polish(passes=1).model.polishing.documents == 900
 
 
 def test_shares_over_time_are_a_frame_and_a_plot(store):

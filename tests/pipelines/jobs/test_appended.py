@@ -242,14 +242,14 @@ def test_what_waits_for_its_end_of_line_is_said(run, tmp_path, store, planted):
         stream.write(f"{planted[3]}\n{planted[4]}")
     code, out, err = run("update", store.url, log)
     assert code == 0
-    assert "counted 1 shards (1 documents" in out
+    assert "counted 1 shard (1 documents" in out
     waiting = f"a.txt: its last {len(planted[4])} bytes are not a whole line yet"
     assert f"{waiting}; a later update counts them" in err
     first = len("".join(f"{text}\n" for text in planted[:3]))
     urls = {record.url for record in store.latest().ledger()}
     assert urls == {str(log), f"{log}#bytes={first}"}
     code, out, err = run("update", store.url, log)
-    assert "counted 0 shards" in out
+    assert "no new shards" in out
     assert "a later update counts them" in err
 
 
@@ -319,7 +319,7 @@ def test_folders_of_texts_take_new_files(run, tmp_path, store, planted, embedded
     assert "counted 5 shards (5 documents" in run("update", store.url, folder)[1]
     (folder / "deep" / "new.md").write_text(planted[5])
     code, out, _ = run("update", store.url, f"{folder}/")
-    assert (code, "counted 1 shards (1 documents" in out) == (0, True)
+    assert (code, "counted 1 shard (1 documents" in out) == (0, True)
     assert "5 were counted before" in out
     whole = sorted(record.url for record in store.latest().ledger())
     assert whole[-1] == f"{folder}/unknown.txt#document"
@@ -370,9 +370,9 @@ def test_standard_input_is_counted_once_by_its_content(run, tmp_path, store, pla
 
     texts = "".join(f"{text}\n" for text in planted[:3]).encode()
     objects = "".join(record("jsonl", text) for text in planted[3:5]).encode()
-    assert "counted 1 shards (3 documents" in piped(texts)[1]
-    assert "counted 0 shards" in piped(texts)[1]
-    assert "counted 1 shards (2 documents" in piped(objects)[1]
+    assert "counted 1 shard (3 documents" in piped(texts)[1]
+    assert "no new shards" in piped(texts)[1]
+    assert "counted 1 shard (2 documents" in piped(objects)[1]
     assert {record.url[:8] for record in store.latest().ledger()} == {"stdin://"}
     assert piped(b"")[0] == 2
     code, _, err = piped(b"", "--scheduler", "tcp://127.0.0.1:1")

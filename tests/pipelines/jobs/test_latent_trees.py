@@ -190,8 +190,13 @@ def test_texts_are_no_tables_and_tables_no_texts(run, store, shards, tmp_path):
         ShardFormat("text", categories=("a",))
     with pytest.raises(InvalidInput, match="token ids or categories"):
         ShardFormat(ids_column="ids", categories=("a",))
-    code, _, err = run("refit", store, "--model", "latent_tree", "--topics", "4")
+    four = "--model", "latent_tree", "--topics", "4"
+    code, _, err = run("refit", store, *four, "--shape", "latent_tree")
     assert (code, "4 states asked for" in err) == (2, True)
+    code, out, _ = run("refit", store, *four, "--json")
+    told = json.loads(out)
+    assert (code, told["shape"]) == (0, max(told["held_out"], key=told["held_out"].get))
+    assert set(told["held_out"]) == {"chow_liu", "latent_classes"}
 
 
 def test_stores_of_documents_say_nothing_of_tables():

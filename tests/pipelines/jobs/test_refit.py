@@ -74,13 +74,13 @@ def test_the_seed_reaches_the_workers(store, embedded):
 
 @pytest.mark.parametrize("method", ["joint", "als"])
 def test_blocks_are_read_again_where_memory_is_short(store, embedded, monkeypatch, method):
-    read, load = [], MomentStore.load_block
+    read, load = [], MomentStore.load_blocks
 
-    def counting(opened, index, halves):
-        read.append(index)
-        return load(opened, index, halves)
+    def counting(opened, indices, halves):
+        read.extend(indices)
+        return load(opened, indices, halves)
 
-    monkeypatch.setattr(MomentStore, "load_block", counting)
+    monkeypatch.setattr(MomentStore, "load_blocks", counting)
     rich = refit(store, 4, 1.0, Run(embedded), method)
     assert len(read) == store.row_blocks
     options = TopicOptions(topics=4, method=method, refine=0)

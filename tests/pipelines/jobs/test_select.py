@@ -113,13 +113,13 @@ def numbers_of(selection):
 
 
 def test_the_state_is_read_once_or_as_often_as_little_memory_needs(store, embedded, monkeypatch):
-    read, load = [], MomentStore.load_block
+    read, load = [], MomentStore.load_blocks
 
-    def counting(opened, index, halves):
-        read.append(index)
-        return load(opened, index, halves)
+    def counting(opened, indices, halves):
+        read.extend(indices)
+        return load(opened, indices, halves)
 
-    monkeypatch.setattr(MomentStore, "load_block", counting)
+    monkeypatch.setattr(MomentStore, "load_blocks", counting)
     asked = (2, 4, 5), [0.0, 0.5]
     rich = select(store, *asked, Run(embedded), refine=2)
     assert sorted(read) == list(range(store.row_blocks))

@@ -80,7 +80,7 @@ def test_shards_of_vectors_are_forgotten_bit_for_bit_and_bad_rows_said(
     zarr.create_array(str(tmp_path / "more.zarr"), data=rows[:100], chunks=(30, 70))
     code, said, err = run("update", store, tmp_path / "more.zarr")
     assert code == 0, err
-    assert "counted 1 shards (100 documents" in said
+    assert "counted 1 shard (100 documents" in said
     assert run("forget", store, folder / "2.parquet", tmp_path / "more.zarr")[0] == 0
     assert run("compact", store)[0] == 0
     found = MomentStore.open(str(store))

@@ -334,7 +334,21 @@ def test_the_log_has_one_object_a_step_and_the_window_is_said(place, capsys, mon
     assert (ended.value.code, printed.out) == (10, "nothing new; 0 shards counted\n")
     steps = [line.split()[0] for line in printed.err.splitlines()]
     assert steps == ["list", "update", "report"]
-    assert "already 2" in printed.err
+    assert "counted before 2" in printed.err
+
+
+def test_a_refusal_names_the_command_that_publishes(place, capsys):
+    text = configured(place, "[gates]\nmin_documents = 1000000\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["nightly", text])
+    printed = capsys.readouterr()
+    assert ended.value.code == 11
+    assert "documents: 200, the bound is 1,000,000; 1 shard counted" in printed.out
+    [command] = re.findall(r"`streaming-moments (tag .*)`", printed.err)
+    with pytest.raises(SystemExit) as ended:
+        main(command.split())
+    assert not ended.value.code
+    assert MomentStore.open(str(place / "store")).load_model("published").documents == 200
 
 
 def test_a_refusal_comes_before_bad_shards_in_the_exit_code(place, capsys):

@@ -129,7 +129,9 @@ def test_nights_make_publish_follow_and_refuse(run, place):
         assert model.polishing.documents == 1200
         assert steps["polish"]["passes"] == model.polishing.passes
     assert ("scores" in steps["refit"]) == (kind == "tables")
-    assert (steps["refit"]["held_out"] is not None) == (kind in ("sequences", "views", "sets"))
+    assert (steps["refit"]["held_out"] is not None) == (
+        kind in ("sequences", "views", "sets", "tables")
+    )
     assert "streaming_moments_shards" in (folder / "night.prom").read_text()
     # nothing new, and then a bound that no model holds
     assert run("nightly", config)[0] == 10
@@ -147,7 +149,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
     [
         ({"refit": {"model": "hmm", "topics": 2, "alpha0": 1.0}}, "alpha0: not an option of model"),
         ({"refit": {"model": "hmm", "topics": 2, "half_life_days": 9}}, "whole numbers"),
-        ({"refit": {"model": "latent_tree", "topics": [2, 3]}}, "a list works only for models"),
+        ({"refit": {"model": "factors", "topics": [2, 3]}}, "a list works only for models"),
         ({"refit": {"model": "independent", "topics": 2, "polish": 1}}, "polish"),
         ({"gates": {"max_coherence_drop": 0.1}}, "[gates] max_coherence_drop: model 'hmm'"),
         ({"gates": {"max_behind": 0.1}}, "[gates] max_behind: model 'hmm'"),

@@ -214,6 +214,7 @@ def test_a_page_leads_to_the_night_before_to_all_and_to_its_data(nights, place, 
     page.locator(".elsewhere a").nth(1).click()
     page.wait_for_selector("h1:text('All nights')")
     examined(page, "nights")
+    assert page.locator('.elsewhere a[aria-current="page"]').text_content() == "All nights"
     assert page.locator("svg .bar").count() == len(nights)
     pages = [link.get_attribute("href") for link in page.locator("tbody a").all()]
     assert pages == [f"{name}{kind}" for name in own[::-1] for kind in (".html", ".json")]

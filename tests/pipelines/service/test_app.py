@@ -118,11 +118,14 @@ def test_two_lengths_alone_are_refused_and_what_is_not_answered_has_no_status(ca
 
 def test_an_address_that_is_not_there_says_where_they_are_listed(caller):
     told = problem(caller("GET", "/v1/none"), 404)
-    assert told["detail"] == "there is no such path; see /docs"
+    assert told["detail"] == "there is no path '/v1/none'; /docs lists all calls"
     answer = caller("PUT", "/v1/documents")
-    assert problem(answer, 405)["detail"] == "the path does not allow this method; see /docs"
+    assert problem(answer, 405)["detail"] == "'/v1/documents' allows only DELETE and POST"
     assert set(answer.headers["allow"].split(", ")) == {"POST", "DELETE"}
-    assert caller("GET", "/v1/models/").status == 404, "no redirect"
+    near = problem(caller("GET", "/v1/models/"), 404)
+    assert near["detail"] == "there is no path '/v1/models/'; did you mean '/v1/models'?"
+    long = problem(caller("GET", "/" + "a" * 30_000), 404)
+    assert long["detail"] == f"there is no path '/{'a' * 99}'; /docs lists all calls"
 
 
 def test_a_fault_is_logged_with_its_last_frames_and_an_error_of_ours_is_not(caller, monkeypatch):

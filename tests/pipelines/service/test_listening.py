@@ -82,7 +82,7 @@ def test_who_is_told_to_end_before_it_listens_ends(place, run, monkeypatch):
 
     monkeypatch.setattr(serving, "server_of", lambda app, config, tell: server)
     monkeypatch.setattr(children, "kept_running", killed)
-    (place / "service.toml").write_text(f'store = "{place}/store"\n')
+    (place / "service.toml").write_text(f'store = "{place}/store"\nlisten = {{ port = 0 }}\n')
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         assert run("serve", place / "service.toml")[0] == 0

@@ -1,6 +1,8 @@
 """serve --init: a folder in which a service runs as it is."""
 
+import errno
 import json
+import os
 import re
 import tomllib
 from datetime import date
@@ -8,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from streaming_moments.pipelines.command_line.service import new_folder
 from streaming_moments.pipelines.command_line.service.new_folder import write_folder
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.service.config import night_of, read_service
 from streaming_moments.pipelines.service.tokens import Role, TokenFile
 from streaming_moments.storage import MomentStore
 
-FILES = ["documents.jsonl", "night.toml", "service.toml", "tokens.json"]
+FILES = ["documents", "night.toml", "service.toml", "tokens.json"]
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def test_from_the_folder_to_a_topic_page_and_the_next_night(run, shop, start):
     commands = re.findall(r"^  streaming-moments (.*?)(?:  +#.*)?$", shop, re.MULTILINE)
     assert commands == ["nightly night.toml", "serve service.toml"]
     code, out, _ = run(*commands[0].split())
-    assert (code, out) == (0, "published; 1 shards counted, model night-v1\n")
+    assert (code, out) == (0, "published; 4 shards counted, model night-v4\n")
     store = MomentStore.open("store")
     assert store.policy.languages == ("english",)
     [report] = Path("reports").glob("night-*.json")
@@ -43,6 +46,9 @@ def test_from_the_folder_to_a_topic_page_and_the_next_night(run, shop, start):
         client.session.headers["Authorization"] = f"Bearer {token}"
         page = client("GET", "/topics/0").text
         assert any(theme in page for theme in ("harbour", "judge", "oven"))
+        # no page of the new service is empty
+        assert 'id="period-panels"' in client("GET", "/time").text
+        assert "Chosen: 3 topics, of 4 numbers from 2 to 6." in client("GET", "/choice").text
         sent = [{"id": str(n), "text": "the ship in the harbour and the storm"} for n in range(9)]
         assert client.send(sent, "first").status_code == 202
         assert client.session.headers.pop("Authorization")
@@ -69,25 +75,51 @@ def test_the_configurations_are_of_each_other(shop):
 
 def test_the_examples_are_of_the_days_before(tmp_path):
     write_folder(tmp_path / "new", date(2026, 3, 1))
-    lines = (tmp_path / "new" / "documents.jsonl").read_text(encoding="utf-8").splitlines()
-    documents = [json.loads(line) for line in lines]
-    assert len({one["id"] for one in documents}) == len(documents)
-    days = {one["date"] for one in documents}
-    assert "2026-01-30" < min(days) <= max(days) <= "2026-03-01"
+    shards = sorted((tmp_path / "new" / "documents").iterdir())
+    documents = [json.loads(line) for shard in shards for line in shard.open(encoding="utf-8")]
+    assert len({one["id"] for one in documents}) == len(documents) == 300
+    days = sorted({one["date"] for one in documents})
+    assert days == ["2026-02-08", "2026-02-15", "2026-02-22", "2026-03-01"]
+    # the store takes the day of a shard from its name
+    assert [shard.name for shard in shards] == [f"{day}.jsonl" for day in days]
+
+
+def contents(folder):
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_current_folder_may_be_that_of_a_service(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("serve", "--init", ".")[0] == 0
+    assert sorted(path.name for path in tmp_path.glob("[!.]*")) == FILES
+    assert read_service("service.toml").tokens == "tokens.json"
 
 
 def test_it_writes_over_nothing(run, tmp_path):
     (tmp_path / "empty").mkdir()
     assert run("serve", "--init", tmp_path / "empty")[0] == 0
-    before = {path.name: path.read_bytes() for path in (tmp_path / "empty").iterdir()}
-    assert sorted(name for name in before if name[0] != ".") == FILES
+    assert sorted(path.name for path in (tmp_path / "empty").glob("[!.]*")) == FILES
+    before = contents(tmp_path / "empty")
     (tmp_path / "file").write_text("mine")
     for taken in ("empty", "file"):
         code, out, err = run("serve", "--init", tmp_path / taken)
         assert (code, out) == (2, "")
         assert "is not an empty folder; give another name" in err
-    assert before == {path.name: path.read_bytes() for path in (tmp_path / "empty").iterdir()}
+    assert before == contents(tmp_path / "empty")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_write_that_fails_leaves_no_file(run, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(new_folder, "add_token", full)  # the last file
+        code, out, err = run("serve", "--init", tmp_path / "new")
+    assert (code, out) == (2, "")
+    assert "new cannot be written (No space left on device)" in err
+    assert [*(tmp_path / "new").iterdir()] == []
+    assert run("serve", "--init", tmp_path / "new")[0] == 0
 
 
 @pytest.mark.parametrize("arguments", [(), ("service.toml", "--init", "new")])

@@ -2,13 +2,20 @@
 
 import asyncio
 import gc
+import socket
 from types import SimpleNamespace
 
 import pytest
 import uvicorn
 
-from streaming_moments.pipelines.service.config import service_of
-from streaming_moments.pipelines.service.http.serving import _Announced, _patient, server_of
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.service.config import ListenSection, service_of
+from streaming_moments.pipelines.service.http.serving import (
+    _Announced,
+    _patient,
+    require_free,
+    server_of,
+)
 
 
 async def nothing(scope, receive, send):
@@ -53,6 +60,28 @@ def test_a_server_says_where_it_listens_once_it_does(monkeypatch, address, secur
         server = _Announced(uvicorn.Config(nothing), lines.append)
         asyncio.run(server.startup())
         assert lines == told
+
+
+def test_a_server_says_that_it_stops(monkeypatch):
+    async def shutdown(self, sockets=None):
+        lines.append("ended")
+
+    monkeypatch.setattr(uvicorn.Server, "shutdown", shutdown)
+    lines = []
+    asyncio.run(_Announced(uvicorn.Config(nothing), lines.append).shutdown())
+    assert lines == ["stopping, once open requests are answered", "ended"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_port_that_is_in_use_is_named_before_anything_starts(host):
+    require_free(ListenSection(port=0))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(InvalidInput, match=rf"port {port} of {host} \(Address already in use"):
+            require_free(ListenSection(host=host, port=port))
+    require_free(ListenSection(host=host, port=port))
+    with pytest.raises(InvalidInput, match=r"cannot use port 80 of no\.invalid"):
+        require_free(ListenSection(host="no.invalid", port=80))
 
 
 class Transport(asyncio.Transport):
@@ -183,6 +212,20 @@ def test_who_takes_no_answer_is_let_go(connected):
     protocol.connection_lost(None)
     assert (timers.waiting(3.0), protocol._stuck) == (0, None)
     assert protocol.connections == set()
+
+
+def test_a_new_connection_closes_the_one_that_was_idle_for_longest(connected):
+    made, timers = connected
+    times = iter(range(100))
+    timers.time = lambda: next(times)
+    several = [made() for _ in range(2)]
+    assert [transport.closed for _, transport in several] == [False, False]
+    several[0][0].data_received(HEAD)
+    for number, closed in enumerate([[1], [1, 2], [1, 2, 3]]):
+        several.append(made())
+        shut = [place for place, (_, transport) in enumerate(several) if transport.closed]
+        assert shut == closed, number
+    assert not several[0][1].closed, "its request is in progress"
 
 
 def test_connections_beyond_twice_as_many_are_closed_at_once(connected):

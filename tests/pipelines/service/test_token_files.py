@@ -86,7 +86,7 @@ def test_names_are_checked_and_each_is_there_once(tmp_path):
         add_token(path, "a b", Role.READER)
     assert not path.exists()
     add_token(path, "a", Role.READER)
-    with pytest.raises(InvalidInput, match=r"there is a token 'a' in .*; remove it"):
+    with pytest.raises(InvalidInput, match=r"there is a token 'a' in .*; remove it by `streaming"):
         add_token(path, "a", Role.ADMIN)
     add_token(path, "b", Role.READER)
     with pytest.raises(InvalidInput, match=f"no token {'x' * 40!r} in"):

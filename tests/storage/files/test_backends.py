@@ -1,5 +1,6 @@
 """Back ends of storage: one row for each, with all names of its client."""
 
+import os
 import uuid
 
 import fsspec
@@ -7,8 +8,10 @@ import pytest
 from s3_server import S3Server, with_bucket
 from s3fs import S3FileSystem
 
+from streaming_moments.errors import ShardError, StoreError
 from streaming_moments.storage.files.backends import BACKENDS, backend_of
 from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.listing import list_shards
 
 PROTOCOLS = [name for one in BACKENDS for name in sorted(one.protocols)]
 
@@ -31,6 +34,33 @@ def test_the_client_of_a_protocol_has_its_row_by_any_of_its_names(protocol):
 
 def test_what_is_not_in_the_table_is_looked_at_before_it_is_created():
     assert backend_of(fsspec.get_filesystem_class("zip")).creates == "look"
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({}, "Unable to locate credentials); set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or"),
+        ({"AWS_PROFILE": "absent"}, "set AWS_PROFILE to a profile of ~/.aws/config, or unset it"),
+        ({"AWS_ENDPOINT_URL": "localhost:9000"}, "begin AWS_ENDPOINT_URL with http:// or https://"),
+    ],
+)
+def test_an_error_of_the_environment_names_the_variable_to_set(
+    monkeypatch, tmp_path, environment, told
+):
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    files = {"AWS_CONFIG_FILE": "config", "AWS_SHARED_CREDENTIALS_FILE": "credentials"}
+    places = {name: str(tmp_path / file) for name, file in files.items()}
+    for name, text in {**environment, **places, "AWS_EC2_METADATA_DISABLED": "true"}.items():
+        monkeypatch.setenv(name, text)
+    S3FileSystem.clear_instance_cache()
+    with pytest.raises(ShardError) as missed:
+        list_shards(["s3://bucket/shards/*.txt"])
+    assert told in str(missed.value)
+    with pytest.raises(StoreError) as missed:
+        Folder.at("s3://bucket/store").find("a.txt")
+    assert told in str(missed.value)
+    S3FileSystem.clear_instance_cache()
 
 
 def test_a_file_on_s3_is_read_in_one_request(monkeypatch):

@@ -140,12 +140,22 @@ BAD = [
         "line 2 is not UTF-8: its byte 4 is 0xe9; convert the shard to UTF-8",
     ),
     ("a.txt", "law".encode("utf-16"), {}, "line 1 is not UTF-8: its byte 0"),
+    (
+        "a.jsonl",
+        gzip.compress(jsonl(["law"])),
+        {},
+        r"compressed as \.gz; rename the shard, so that",
+    ),
+    ("a.txt", lzma.compress(b"law"), {}, r"line 1 is compressed as \.xz"),
+    ("a.txt.gz", b"law and sea", {}, r"is not compressed as \.gz: compress it, or rename it"),
+    ("a.jsonl.zst", jsonl(["law"]), {}, r"is not compressed as \.zst: "),
+    ("a.txt.xz", b"law\n", {}, r"is not compressed as \.xz: "),
     ("a.jsonl", b'{"text": "a"}\n\n{"text": "\xff"}', {}, "line 3 is not UTF-8: its byte 10"),
     (
         "a.jsonl",
         b'{"text": "a"}\n{"text": "b"',
         {},
-        r"line 2 is not JSON \(.*; correct or delete it",
+        r"line 2 is not JSON \(.* at column \d+\); correct or delete it",
     ),
     ("a.jsonl", b"[" * 100_000, {}, "line 1 is not JSON"),
     ("a.jsonl", b'{"text": "a", "n": ' + b"1" * 5000 + b"}", {}, "line 1 is not JSON"),
@@ -204,17 +214,10 @@ BAD = [
     ("a.dat", "1 ٣:2\n".encode(), {}, "expected id:count with a whole number"),
     ("a.dat", b"1 3:3000000000\n", {}, "line 1 counts id 3 3000000000 times"),
     ("a.dat", b"1 3:" + b"9" * 30, {}, "line 1 counts id 3"),
-    ("a.txt.gz", b"law and sea", {}, r"cannot be read \(zlib inflate.*\); check that it is intact"),
     ("a.txt.gz", gzip.compress(os.urandom(999))[:-9], {}, r"cannot be read \(Truncated"),
     ("a.txt.bz2", bz2.compress(b"a\n" * 999)[:-9], {}, r"cannot be read \(Truncated"),
     ("a.txt.zst", COMPRESS[".zst"](b"a\n" * 9)[:-4], {}, r"cannot be read \(Truncated"),
     ("a.txt.xz", lzma.compress(b"a\n" * 999)[:-9], {}, r"cannot be read \(Truncated"),
-    (
-        "a.txt.xz",
-        b"law and sea " * 9,
-        {},
-        r"cannot be read \(xz: .*format.*\); check that it is intact",
-    ),
     ("a.txt.xz", lzma.compress(b"law\n") + b"more " * 9, {}, r"cannot be read \(xz: .*format"),
     ("a.csv.xz", lzma.compress(b"text\nlaw\n")[:20], {}, r"cannot be read \(Truncated"),
     ("a.zip", b"PK no archive", {}, r"is not a zip archive \(.*\); write it again"),
@@ -363,7 +366,7 @@ def test_a_missing_and_a_forbidden_file(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(fsspec.implementations.local.LocalFileSystem, "open", forbidden)
     with pytest.raises(
-        ShardError, match="cannot be read without permission; check permissions and credentials"
+        ShardError, match=r"without permission \(.*denied\); check permissions and credentials"
     ):
         list(read_texts(shard, ShardFormat()))
 

@@ -33,7 +33,7 @@ from streaming_moments.storage.log.manifests import FileRecord, files_from_json,
 from streaming_moments.storage.log.record_files import table_from_parquet, table_to_parquet
 from streaming_moments.storage.segments.blocks import (
     block_of,
-    read_stored_block,
+    read_stored_blocks,
     read_totals,
     sum_block,
 )
@@ -210,9 +210,9 @@ def test_damage_to_any_file_of_a_block_names_it(folder, sealed, tmp_path, name, 
     for _, content in damage_matrix(path, segment / other):
         path.unlink() if content is None else path.write_bytes(content)
         with pytest.raises(StoreError, match=name.replace(".", r"\.")):
-            read_stored_block(folder, reference, layout, 0)
+            read_stored_blocks(folder, reference, layout, [0])
         path.write_bytes(whole)
-    read_stored_block(folder, reference, layout, 0)
+    read_stored_blocks(folder, reference, layout, [0])
 
 
 def test_a_stale_copy_of_a_whole_segment_is_found(folder, sealed, tmp_path):
@@ -223,7 +223,7 @@ def test_a_stale_copy_of_a_whole_segment_is_found(folder, sealed, tmp_path):
     shutil.rmtree(tmp_path / "segments" / SEGMENT)
     shutil.copytree(tmp_path / "segments" / writer.id, tmp_path / "segments" / SEGMENT)
     with pytest.raises(StoreError, match="differs from the committed manifest"):
-        read_stored_block(folder, reference, layout, 0)
+        read_stored_blocks(folder, reference, layout, [0])
 
 
 def test_crc_alone_finds_damage_for_other_readers_of_zarr(sealed, tmp_path):
@@ -246,7 +246,7 @@ def test_paths_that_leave_the_store_are_refused(folder, sealed, tmp_path, path):
     manifest.write_bytes(forged)
     forged_reference = replace(reference, manifest=hashlib.sha256(forged).hexdigest())
     with pytest.raises(StoreError, match="leaves its folder"):
-        read_stored_block(folder, forged_reference, layout, 0)
+        read_stored_blocks(folder, forged_reference, layout, [0])
     with pytest.raises(StoreError, match="no valid list of files"):
         files_from_json({"a": [1]}, "manifest.json")
 

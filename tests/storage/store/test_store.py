@@ -83,6 +83,9 @@ def test_a_bucket_that_is_not_there_is_no_missing_store(s3):
         MomentStore.open("s3://absent/store", storage_options=s3)
     with pytest.raises(StoreError, match="there is no store at s3://bucket/nowhere"):
         MomentStore.open("s3://bucket/nowhere", storage_options=s3)
+    # what `create` asks of a storage first
+    with pytest.raises(StoreError, match=absent):
+        CommitLog(Folder.at("s3://absent/store", s3)).probe()
 
 
 @pytest.mark.parametrize("none_is_fine", [False, True])

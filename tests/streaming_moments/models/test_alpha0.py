@@ -7,18 +7,27 @@ import numpy as np
 import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, fit_by
+from streaming_moments.decompositions.forms import form_of
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.alpha0 import (
-    TOPS_TRIED,
     TRIED,
     Alpha0Search,
+    Alpha0Trial,
+    SharedMoments,
+    leading_rows,
+    widest,
     with_alpha0_search,
 )
+from streaming_moments.models.halves import HeldOut
 from streaming_moments.models.rows import InMemory
+from streaming_moments.models.sweeps import seen_by
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
+from streaming_moments.numerics.simplex import as_columns
+from streaming_moments.statistics.counts.tensor import tensor_sums
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.synthetic import lda_corpus, topic_error
+from streaming_moments.synthetic.corpora import single_topic_corpus
 
 TRUE = 0.1, 0.3, 1.0, 3.0
 
@@ -38,21 +47,44 @@ def planted():
 def test_the_planted_value_is_found_and_costs_no_accuracy(planted, alpha0):
     corpus, statistics = planted[alpha0]
     found, told = fit_by(statistics, 6, "auto"), fit_by(statistics, 6, alpha0)
-    assert abs(math.log(found.alpha0 / alpha0)) < 0.25
+    # a step of the values tried is 2 to 2.5 times; the error is what counts
+    assert abs(math.log(found.alpha0_search.alpha0 / alpha0)) < 0.35
     error = topic_error(found.topics, corpus.topics)
-    assert error < 1.1 * topic_error(told.topics, corpus.topics)
+    assert error < 1.05 * topic_error(told.topics, corpus.topics)
     if alpha0 >= 1:
         assert error < 0.6 * topic_error(fit_by(statistics, 6, 0.1).topics, corpus.topics)
 
 
-def test_documents_of_one_topic_each_have_none():
+def test_documents_of_one_topic_each_have_a_small_one():
     corpus, _ = counted(1.0)
     rng = np.random.default_rng(4)
     of = rng.integers(6, size=3000)
     rows = np.array([rng.multinomial(60, corpus.topics[:, topic]) for topic in of])
     batch = CountBatch.from_csr(rows)
     statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=8))
-    assert fit_by(statistics, 6, "auto").alpha0 <= 0.05
+    model = fit_by(statistics, 6, "auto")
+    assert 0.05 == TRIED[0] <= model.alpha0_search.alpha0 <= 0.1
+    error = topic_error(model.topics, corpus.topics)
+    assert error < 1.1 * topic_error(fit_by(statistics, 6, 0.0).topics, corpus.topics)
+
+
+def test_topics_that_are_alike_or_few_documents_call_for_no_larger_value():
+    # documents of one topic each; the topics are flat, so those of the halves are noisy
+    flat = single_topic_corpus(6000, 2000, 10, seed=1)
+    # a hundred documents of a few topics
+    few = lda_corpus(100, 600, 6, 0.1, 150, seed=1)
+    for corpus, k, most in (flat, 10, 0.3), (few, 6, 0.3):
+        basis = Basis.from_pilot(corpus.batch, max_topics=k)
+        statistics = MomentStatistics.of(corpus.batch, basis, codocuments=False)
+        search = TopicModel.likeliest_alpha0(InMemory((statistics,)), TopicOptions(topics=k))
+        assert search.alpha0 <= most
+
+
+def test_documents_are_read_with_a_larger_alpha_than_topics_are_fitted_with():
+    _, statistics = counted(0.1, documents=300)
+    model = fit_by(statistics, 6)
+    assert model.alpha0 > model.alpha0_search.alpha0
+    assert "documents are read with alpha" in model.described().sentence
 
 
 @pytest.mark.parametrize("number", [4, 9])
@@ -68,11 +100,10 @@ def test_the_model_says_what_was_tried_and_comes_back_with_it(planted):
     model = fit_by(statistics, 6, "auto")
     search = model.alpha0_search
     assert list(search.tried) == sorted(search.tried)
-    assert len(set(search.tried) & set(TRIED)) == 5
-    # the others are where the curve had its maximum
-    tops = set(search.tried) - set(TRIED)
-    assert len(tops) <= TOPS_TRIED
-    assert all(0.2 < top < 0.5 for top in tops)
+    assert len(set(search.tried) & set(TRIED)) == 4
+    # the other is where the curve had its maximum
+    [top] = set(search.tried) - set(TRIED)
+    assert 0.2 < top < 0.5
     assert len(search.tried) == len(search.held_out) == len(search.noise)
     assert 0.2 <= search.tried[search.best] <= 0.5
     assert search.sentence in model.described().sentence
@@ -83,13 +114,29 @@ def test_the_model_says_what_was_tried_and_comes_back_with_it(planted):
 
 
 def test_the_maximum_of_the_curve_is_tried_itself():
-    # of the five values alone the curve has its maximum at .93, where topics err 3% more
+    # beside 1 the values are 0.6 and 1.5
     corpus = lda_corpus(6000, 2000, 10, 1.0, 100, seed=1, spread=0.5)
     basis = Basis.from_pilot(corpus.batch.select(0, 2000), max_topics=10)
     statistics = MomentStatistics.of(corpus.batch, basis, codocuments=False)
     search = TopicModel.likeliest_alpha0(InMemory((statistics,)), TopicOptions(topics=10))
     assert set(search.tried) - set(TRIED)
-    assert search.alpha0 == pytest.approx(1, abs=0.04)
+    assert search.alpha0 == pytest.approx(1, abs=0.1)
+
+
+def test_topics_of_every_alpha0_follow_from_one_reading(planted):
+    corpus, statistics = planted[1.0]
+    whitening = widest(seen_by(InMemory((statistics,))), statistics.basis, 6)
+    assert whitening.n_topics == 7
+    leading = [leading_rows(statistics, whitening, 300)]
+    moments = SharedMoments.of(tensor_sums(statistics, whitening), whitening, leading)
+    assert np.allclose(moments.M1, fit_by(statistics, 6, 1.0, refine=0).word_probabilities[:300])
+
+    def error(topics):
+        return topic_error(as_columns(topics[:300]), as_columns(corpus.topics[:300]))
+
+    errors = {one: error(moments.recovered(form_of(one), 6).topics) for one in (0.1, 1.0, 3.0)}
+    assert errors[1.0] == min(errors.values())
+    assert errors[1.0] < 1.1 * error(fit_by(statistics, 6, 1.0, refine=0).topics)
 
 
 def test_the_same_is_found_each_time_and_from_any_blocks(planted):
@@ -121,7 +168,7 @@ def test_without_halves_it_is_a_tenth_and_the_model_says_why():
 def test_a_given_value_changes_no_bit(planted):
     _, statistics = planted[0.1]
     found = fit_by(statistics, 6, "auto")
-    told = fit_by(statistics, 6, found.alpha0)
+    told = fit_by(statistics, 6, found.alpha0_search.alpha0)
     assert np.array_equal(found.topics, told.topics)
     assert np.array_equal(found.weights, told.weights)
     assert (found.topic_bars >= told.topic_bars).all()
@@ -146,14 +193,15 @@ def test_bars_hold_how_far_topics_move_within_the_noise():
     best = topics[:3] / topics[:3].sum(axis=0)
     moved = best.copy()
     moved[:2, 0] += 0.02, -0.02
-    found = with_alpha0_search(model, search, best, moved[:, ::-1])
+    nearest, other = (Alpha0Trial(HeldOut(-8.0, -8.0), 0.2, one) for one in (best, moved[:, ::-1]))
+    found = with_alpha0_search(model, search, nearest, other)
     assert np.allclose(found.topic_bars, [np.hypot(0.03, 0.04), 0.04])
     assert np.allclose(found.word_bars[:, 1], 0.01)
     mass = topics[:3, 0].sum()
     expected = np.hypot(0.01, [0.02 * mass, 0.02 * mass, 0.0, 0.04 * topics[3, 0]])
     assert np.allclose(found.word_bars[:, 0], expected)
     # nothing is near: bars stay
-    alone = with_alpha0_search(model, search, best)
+    alone = with_alpha0_search(model, search, nearest)
     assert np.array_equal(alone.topic_bars, model.topic_bars)
     assert alone.alpha0_search == search
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentifiable
+from streaming_moments.models.bernoullis.acceleration import accelerated
 from streaming_moments.models.bernoullis.bernoulli_mixture import BernoulliMixture
 from streaming_moments.models.bernoullis.distinct import SetMoments, components_of
 from streaming_moments.models.bernoullis.passes import ExpectedSets, SetReader, improved
@@ -247,3 +248,72 @@ def test_rows_are_assigned_to_what_drew_them():
     order = np.argsort(-drawn.weights)
     assert (order[model.assign(drawn.batch)] == drawn.labels).mean() > 0.95
     np.testing.assert_allclose(model.transform(drawn.batch).sum(axis=1), 1)
+
+
+def codes(seed, n=40, k=3, rows=5000):
+    """Groups of patients that overlap, and codes that become rare."""
+    rng = np.random.default_rng(seed)
+    P = rng.beta(0.5, 1.0, (n, k)) * np.arange(1, n + 1)[:, None] ** -0.8
+    weights = rng.dirichlet(np.full(k, 10.0))
+    labels = rng.choice(k, size=rows, p=weights)
+    return CountBatch.from_csr((rng.random((rows, n)) < P.T[labels]).astype(np.int8)), P, weights
+
+
+def test_two_passes_reach_the_maximum_where_components_overlap():
+    ratios, unaccelerated = [], []
+    for seed in range(3, 9):
+        batch, P, weights = codes(seed)
+        least = probability_error(likeliest_from(batch, P, weights, steps=100), P)
+        model = fitted(statistics_of(batch), 3)
+        ratios.append(probability_error(polished(model, batch, 2).probabilities, P) / least)
+        plain = likeliest_from(batch, model.probabilities, model.weights, steps=2)
+        unaccelerated.append(probability_error(plain, P) / least)
+    assert np.median(ratios) < 1.05
+    assert max(ratios) < 1.1
+    # such draws need it
+    assert np.median(unaccelerated) > 1.1
+    assert max(unaccelerated) > 1.2
+
+
+def expected(model, batch):
+    return SetReader(model).add(batch, ExpectedSets.zero(model))
+
+
+def test_two_passes_are_accelerated_and_later_ones_are_plain():
+    batch, *_ = codes(1)
+    model = fitted(statistics_of(batch), 3)
+    for _ in range(2):
+        plain = improved(model, expected(model, batch))
+        found = polished(model, batch, 1)
+        assert np.abs(found.probabilities - plain.probabilities).max() > 1e-3
+        model = found
+    start = fitted(statistics_of(batch), 3)
+    two, three = polished(start, batch, 2), polished(start, batch, 3)
+    assert np.array_equal(two.probabilities, model.probabilities)
+    assert np.array_equal(three.probabilities, improved(two, expected(two, batch)).probabilities)
+    cut = [batch.select(*ends) for ends in ((0, 1700), (1700, 1701), (1701, 5000))]
+    assert np.array_equal(polished(start, cut, 2, threads=2).probabilities, two.probabilities)
+
+
+def test_clear_components_are_not_accelerated():
+    drawn = feature_sets(2000, 60, 4, seed=8)
+    model = fitted(statistics_of(drawn.batch), 4)
+    after = improved(model, expected(model, drawn.batch))
+    assert accelerated(model, after) is after
+
+
+def test_features_that_tell_components_apart_are_accelerated_first():
+    batch, *_ = codes(1, n=30)
+    model = fitted(statistics_of(batch), 3)
+    # with features that all components have alike, of which 139 are accelerated
+    alike = np.full((200, 3), 0.5)
+    after = improved(model, expected(model, batch))
+    wide, wider = (
+        replace(one, probabilities=np.vstack([alike, one.probabilities])) for one in (model, after)
+    )
+    found = accelerated(wide, wider).probabilities
+    assert np.array_equal(found[139:200], alike[139:])
+    assert np.abs(found[200:] - after.probabilities).max() > 1e-3
+    np.testing.assert_allclose(found[200:], accelerated(model, after).probabilities, atol=0.02)
+    many = BernoulliMixture(np.full((40, 23), 0.5), np.full(23, 1 / 23))
+    assert accelerated(many, many) is many

@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.labels import Blocks, relabelled, settled_labels
-from streaming_moments.models.communities.passes import (
-    ExpectedNeighbours,
-    LabelReader,
-    improved,
-    require_one_community,
-)
+from streaming_moments.models.communities.passes import ExpectedNeighbours, LabelReader, improved
+from streaming_moments.models.passes.families import passes_of
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn import MomentCommunities
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
@@ -167,7 +163,7 @@ def test_what_has_no_labels_is_refused():
         MomentCommunities(2).fit(adjacency)
     shares = np.full((4, 2), 0.5)
     mixed = Blockmodel(shares, np.zeros((2, 2)), np.ones(4, int), shares[0], alpha0=0.5)
-    with pytest.raises(InvalidInput, match="alpha0 0.5, so several communities of a node"):
-        require_one_community(mixed, alpha=False)
+    with pytest.raises(InvalidInput, match="alpha0 0.5, so several communities at once"):
+        passes_of(Blockmodel).require(mixed, alpha=False)
     with pytest.raises(InvalidInput, match="no alpha to learn"):
-        require_one_community(replace(mixed, alpha0=0.0), alpha=True)
+        passes_of(Blockmodel).require(replace(mixed, alpha0=0.0), alpha=True)

@@ -5,7 +5,6 @@ import pytest
 
 from streaming_moments import Basis, CountBatch, MomentStatistics, RowBlock
 from streaming_moments.errors import InvalidInput, NotIdentifiable
-from streaming_moments.models.latent_trees.bars import fitted_to_pairs
 from streaming_moments.models.latent_trees.chow_liu import chow_liu
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.latent_trees.pair_tables import PairTables
@@ -16,6 +15,7 @@ from streaming_moments.models.latent_trees.structure import (
     robinson_foulds,
 )
 from streaming_moments.models.latent_trees.three_views import three_views
+from streaming_moments.models.latent_trees.triples import Triples, fitted_to_pairs
 from streaming_moments.models.rows import InMemory
 from streaming_moments.sklearn import MomentLatentTree
 from streaming_moments.statistics.counts.tables.columns import TableColumns
@@ -156,8 +156,8 @@ def test_half_of_a_triple_has_the_pairs_of_its_half():
     even = X[::2]
     tables = PairTables(planted.table, even.T @ even, even.sum(axis=0))
     own = (X[:, planted.table.words(view)] for view in range(3))
-    counts = np.einsum("ra,rb,rc->abc", *own).astype(int)
-    found = fitted_to_pairs(counts, tables, (0, 1, 2))
+    counts = np.einsum("ra,rb,rc->abc", *own)
+    [found] = fitted_to_pairs(Triples.of([(0, 1, 2)], {(0, 1, 2): counts}), tables) / counts.sum()
     assert found.sum(axis=2) == pytest.approx(tables.joint(0, 1), abs=1e-8)
     assert found.sum(axis=1) == pytest.approx(tables.joint(0, 2), abs=1e-8)
     assert found.sum(axis=0) == pytest.approx(tables.joint(1, 2), abs=1e-8)
@@ -182,11 +182,19 @@ def test_columns_that_depend_on_one_another_are_said_to_be_no_latent_tree():
         turned = rng.random(4000) < 0.1
         codes[:, column] = codes[:, column - 1] ^ turned
     names = tuple("abcdefgh")
-    model = fitted(TableColumns(names, (("0", "1"),) * 8), codes, 2, contract=0.4)
+    table = TableColumns(names, (("0", "1"),) * 8)
+    model = fitted(table, codes, 2, contract=0.4, shape="latent_tree")
     assert model.behind > 0
     assert "wrong model" in model.described().sentence
     ours, theirs = (one.log_probabilities(codes).mean() for one in (model.tree, model.dependence))
     assert theirs > ours
+    taken = fitted(table, codes, 2, contract=0.4)
+    assert taken.shape == "chow_liu"
+    assert taken.behind == 0
+    assert taken.shape_scores["chow_liu"] > taken.shape_scores["latent_classes"]
+    assert taken.described().sentence.startswith("Chow-Liu's tree: ")
+    assert "latent classes -0." in taken.described().sentence
+    assert (taken.tree.log_probabilities(codes) == taken.dependence.log_probabilities(codes)).all()
 
 
 def test_chow_lius_tree_is_the_best_of_all_trees_of_the_columns():
@@ -218,11 +226,11 @@ def test_what_no_tree_can_be_of_is_refused_with_the_columns():
     with pytest.raises(NotIdentifiable, match="2 columns"):
         fitted(two, noise[:, :2] % 2, 2)
     with pytest.raises(NotIdentifiable, match="'sky', 'wind', 'rain' have fewer"):
-        fitted(three, noise, 4)
+        fitted(three, noise, 4, shape="latent_tree")
     # the three are one and the same: pairs of rank 3, but states 1 and 2 always together
     same = np.repeat(rng.integers(2, size=(500, 1)), 3, axis=1)
     with pytest.raises(NotIdentifiable, match="'sky', 'wind', 'rain': the pairs have rank"):
-        fitted(three, same, 3)
+        fitted(three, same, 3, shape="latent_tree")
     apart = noise.copy()
     apart[::2, 0], apart[1::2, 1] = -1, -1
     with pytest.raises(NotIdentifiable, match="no row has a value in both columns 'sky' and"):
@@ -243,7 +251,7 @@ def test_a_column_without_a_probability_given_a_state_is_refused_not_replaced():
     with pytest.raises(
         NotIdentifiable, match="one of 2 states gives every value of 'a' probability 0; ask for"
     ):
-        fitted(table, np.array(rows), 2)
+        fitted(table, np.array(rows), 2, shape="latent_tree")
 
 
 def test_three_views_refuse_a_state_that_two_columns_share():

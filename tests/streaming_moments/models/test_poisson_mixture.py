@@ -92,7 +92,7 @@ def test_the_topics_are_those_of_the_single_topic_model_and_the_parts_make_it_ag
     *_, statistics = planted(4000)
     model = fitted(statistics)
     assert MODELS[model.name].from_parts(*model.parts()).rates.tobytes() == model.rates.tobytes()
-    single = fit(statistics, 3, refine=0).topics
+    single = fit(statistics, 3, 0.0, refine=0).topics
     order = same_columns(single, model.topics)
     np.testing.assert_allclose(single[:, order], model.topics, atol=0.002)
     turned = model.reordered(np.array([2, 0, 1]))

@@ -111,7 +111,7 @@ def test_what_the_fit_told_of_pairs_stays_and_is_marked():
 def test_single_topics_are_polished_by_their_posterior():
     corpus = single_topic_corpus(3000, n_words=60, n_topics=4, lengths=(10, 60), seed=2)
     basis = Basis.from_pilot(corpus.batch, max_topics=6, length_weights="pooled")
-    model = fit(MomentStatistics.of(corpus.batch, basis), 4, refine=0)
+    model = fit(MomentStatistics.of(corpus.batch, basis), 4, 0.0, refine=0)
     after = polished(model, corpus.batch)
     assert topic_error(after.topics, corpus.topics) < 0.8 * topic_error(model.topics, corpus.topics)
     assert after.weights.sum() == pytest.approx(1)

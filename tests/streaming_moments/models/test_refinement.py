@@ -122,7 +122,7 @@ def test_no_plain_round_makes_the_pairs_of_core_words_less_likely(seed, alpha0):
 def test_documents_of_one_topic_keep_a_diagonal():
     corpus = single_topic_corpus(2000, seed=1)
     basis = Basis.from_pilot(corpus.batch, max_topics=5)
-    model = fit(MomentStatistics.of(corpus.batch, basis), 5)
+    model = fit(MomentStatistics.of(corpus.batch, basis), 5, 0.0)
     assert model.refined == 10
     np.testing.assert_array_equal(model.pair_weights, np.diag(model.weights))
     assert model.implied_alpha0 == pytest.approx(0, abs=1e-9)

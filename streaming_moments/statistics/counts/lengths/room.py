@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming_moments.errors import BoundExceeded
 from streaming_moments.numerics.read_only import read_only
 from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.kernels import row_kernels
@@ -23,6 +24,7 @@ _DOCUMENTS, _LENGTH, _SHARE = 10**9, 500, 16
 # Times the longest document of a sample. If weights 1 and 2 meet within the range of lengths,
 # rounding costs 1.5% of the error of topics (planted, Poisson lengths); beyond 2 nothing is gained.
 _FINENESS = 2
+_LONGEST = 1 << 26  # words of a document: the table of weights then has a gigabyte
 # Tokens of a batch, about 32 MB of text, whose products should be exact in float64.
 _BATCH_TOKENS = 1 << 22
 # Tokens of a document whose |y| <= 128 c is sure to fit in int32.
@@ -31,7 +33,13 @@ _LONGEST_NARROW = 2**24
 
 def finest_even(batch: CountBatch) -> LengthWeights:
     """Even weights of at least 3 for the documents of a sample, so that rounding is harmless."""
-    return LengthWeights.even(_FINENESS * int(batch.lengths.max(initial=0)))
+    longest = int(batch.lengths.max(initial=0))
+    if longest > _LONGEST:
+        raise BoundExceeded(
+            f"document {int(batch.lengths.argmax())} has {longest:,} words, above {_LONGEST:,}; "
+            "cut it into passages (`create --passage-words`)"
+        )
+    return LengthWeights.even(_FINENESS * longest)
 
 
 def documents_that_fit(batch: CountBatch, matrix: NDArray[np.int8], weights: LengthWeights) -> int:

@@ -192,7 +192,7 @@ def test_purge_leaves_what_the_others_make_and_nothing_else(run, store, places, 
     assert len([path for path in left if path.startswith("proportions/")]) == 1
     code, out, _ = run("verify", url, gone, "--purged")
     assert code == 0, out
-    assert f"{url} holds nothing of 1 shards" in out
+    assert f"{url} holds nothing of 1 shard" in out
     assert "earlier versions of objects" in out
     assert json.loads(run("verify", url, gone, "--purged", "--json")[1])["purged"] is True
     before = texts(url)

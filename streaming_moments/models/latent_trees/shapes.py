@@ -1,0 +1,184 @@
+"""Shapes: kinds of trees that are fitted to the same pairs and triples, and which predicts best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.halves import HeldOut, likely
+from streaming_moments.models.latent_trees.bars import half_trees, order_like
+from streaming_moments.models.latent_trees.chow_liu import along, chow_liu
+from streaming_moments.models.latent_trees.directed import DirectedTree
+from streaming_moments.models.latent_trees.latent_classes import latent_classes
+from streaming_moments.models.latent_trees.pair_tables import (
+    PairTables,
+    length_of,
+    require_states,
+)
+from streaming_moments.models.latent_trees.parameters import (
+    Triple,
+    around_nodes,
+    counts_around,
+    hidden_states,
+    tree_of,
+)
+from streaming_moments.models.latent_trees.structure import Structure
+from streaming_moments.models.latent_trees.triple_rounds import OWN_ROWS, likelier
+from streaming_moments.models.latent_trees.triples import Triples
+
+AUTO = "auto"
+
+
+Counts = Mapping[Triple, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What trees are fitted to.
+
+    tables, counts : pairs, and the triples that were read
+    dependence : Chow-Liu's tree of the pairs
+    latent, mixed : structures with hidden nodes alone, and with columns in place of some
+    rings, nearest : triples of latent classes, and those by which shapes are scored
+    halves : pairs and triples of each half of the rows; empty if they are not known
+    """
+
+    tables: PairTables
+    counts: Counts
+    dependence: DirectedTree
+    latent: Structure
+    mixed: Structure
+    rings: Sequence[Triple]
+    nearest: Sequence[Triple]
+    halves: tuple[tuple[PairTables, Counts], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Shaped:
+    """A tree of one shape.
+
+    structure, order : as of `LatentTree`
+    tree : the tree of all rows
+    halves : trees of both halves; empty if they are not known
+    alike : trees of both halves with the same nodes, for error bars
+    """
+
+    structure: Structure
+    order: tuple[int, ...]
+    tree: DirectedTree
+    halves: tuple[DirectedTree, ...]
+    alike: tuple[DirectedTree, ...]
+
+    def held_out(self, measured: Measured) -> HeldOut | None:
+        """Score of the columns of each half under the tree of the other half."""
+        if not self.halves:
+            return None
+        even, odd = (Triples.of(measured.nearest, counts) for _, counts in measured.halves)
+        return HeldOut(even.mean_log(self.halves[1]), odd.mean_log(self.halves[0]))
+
+
+def _with_hidden(measured: Measured, structure: Structure, options: Any) -> Shaped:
+    """Tree by the moments of the columns around each hidden node."""
+    if structure.hidden:
+        require_states(measured.tables.table, options.topics)
+    by_node, smoothing = around_nodes(structure, measured.counts), options.smoothing
+    known = hidden_states(structure, measured.tables, by_node, options.topics)
+    tree, order = tree_of(structure, measured.tables, known, smoothing)
+    tree = likelier(tree, counts_around(structure, measured.counts))
+    halves = half_trees(structure, measured.halves, known, smoothing)
+    return Shaped(structure, order, tree, halves, halves)
+
+
+def _latent_tree(measured: Measured, options: Any) -> Shaped:
+    return _with_hidden(measured, measured.latent, options)
+
+
+def _mixed_tree(measured: Measured, options: Any) -> Shaped:
+    if measured.mixed == measured.latent and options.shape == AUTO:
+        raise NotIdentifiable("no column is near enough to a hidden node to take its place")
+    return _with_hidden(measured, measured.mixed, options)
+
+
+def _chow_liu(measured: Measured, options: Any) -> Shaped:
+    """Tree of the columns; each half has edges of its own, but for error bars those of all rows."""
+    tree = measured.dependence
+    both, smoothing = [half for half, _ in measured.halves], options.smoothing
+    halves = tuple(chow_liu(half, smoothing, OWN_ROWS) for half in both)
+    alike = (along(half, tree.columns, tree.parents, smoothing, OWN_ROWS) for half in both)
+    return Shaped(_structure_of(tree, tree.columns), tree.columns, tree, halves, tuple(alike))
+
+
+def _latent_classes(measured: Measured, options: Any) -> Shaped:
+    """One hidden node between all columns; classes of halves are numbered as those of all rows."""
+    every = (measured.tables, measured.counts), *measured.halves
+    tree, *own = (
+        latent_classes(tables, Triples.of(measured.rings, counts), options.topics, options.seed)
+        for tables, counts in every
+    )
+    halves = tuple(_numbered_like(half, tree) for half in own)
+    V = measured.tables.table.number
+    order = (V, *range(V))
+    return Shaped(_structure_of(tree, order), order, tree, halves, halves)
+
+
+SHAPES: Mapping[str, Callable[[Measured, Any], Shaped]] = MappingProxyType(
+    {
+        "latent_tree": _latent_tree,
+        "chow_liu": _chow_liu,
+        "mixed_tree": _mixed_tree,
+        "latent_classes": _latent_classes,
+    }
+)
+
+
+def fitted_shapes(measured: Measured, options: Any) -> dict[str, Shaped]:
+    """Trees of the shape that is asked for, or of all that can be fitted.
+
+    Raises NotIdentifiable if none can.
+    """
+    found: dict[str, Shaped] = {}
+    refused: list[NotIdentifiable] = []
+    for name in SHAPES if options.shape == AUTO else (options.shape,):
+        try:
+            found[name] = SHAPES[name](measured, options)
+        except NotIdentifiable as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return found
+
+
+def taken_of(held_out: Mapping[str, HeldOut], found: Mapping[str, Shaped]) -> str:
+    """Shape that predicts columns held out best; the first of those that differ by noise alone.
+
+    Without halves it is the first that could be fitted.
+    """
+    if not held_out:
+        return next(iter(found))
+    return [*held_out][likely([*held_out.values()])[0]]
+
+
+def _structure_of(tree: DirectedTree, order: tuple[int, ...]) -> Structure:
+    """Structure of a tree, each edge as long as the states at its ends differ."""
+    edges = []
+    marginals = tree.marginals()
+    for place, parent in enumerate(tree.parents):
+        if parent >= 0:
+            joint = marginals[parent][:, None] * tree.tables[place]
+            low, high = sorted((order[parent], order[place]))
+            edges.append((low, high, length_of(joint)))
+    return Structure(len(tree.node_of), tuple(sorted(edges)))
+
+
+def _numbered_like(found: DirectedTree, whole: DirectedTree) -> DirectedTree:
+    """Classes reordered to be nearest to those of all rows."""
+    own, other = (np.hstack(one.tables[1:]).T for one in (found, whole))
+    order = order_like(own, other)
+    leaves = (table[order] for table in found.tables[1:])
+    return DirectedTree(found.parents, found.columns, (found.tables[0][:, order], *leaves))

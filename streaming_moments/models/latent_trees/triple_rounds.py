@@ -1,0 +1,61 @@
+"""Triple rounds: expectation maximisation of a tree over counts of three columns, without rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.models.latent_trees.directed import DirectedTree
+from streaming_moments.models.latent_trees.parameters import Triple
+
+ROUNDS = 20
+OWN_ROWS = 1.0
+"""Rows of a node's own distribution that are added to it given each state of its parent."""
+
+
+def likelier(tree: DirectedTree, counts: Mapping[Triple, NDArray[np.float64]]) -> DirectedTree:
+    """Tree after 20 rounds over the counts of some triples, which stand for all columns."""
+    if not counts:
+        return tree
+    rows, weights = as_rows(counts, len(tree.node_of))
+    # a column is in several triples
+    weights = weights * len(tree.node_of) / (3 * len(counts))
+    for _ in range(ROUNDS):
+        tree = with_tables(tree, tree.expected(rows, weights))
+    return tree
+
+
+def with_tables(tree: DirectedTree, sums: tuple[NDArray[np.float64], ...]) -> DirectedTree:
+    """Tree of maximum likelihood of expected rows, with own rows added to each state.
+
+    A state without rows keeps its row of a table. No probability is 0, as one more row is spread
+    over all states of a node.
+    """
+    made = []
+    for cells, before in zip(sums, tree.tables, strict=True):
+        rows, own = cells.sum(axis=1, keepdims=True), cells.sum(axis=0)
+        own = (own + OWN_ROWS / own.size) / (own.sum() + OWN_ROWS)
+        made.append(np.where(rows > 0, (cells + OWN_ROWS * own) / (rows + OWN_ROWS), before))
+    return DirectedTree(tree.parents, tree.columns, tuple(made))
+
+
+def as_rows(
+    counts: Mapping[Triple, NDArray[np.float64]], n_columns: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Rows with three known values, and how many there are of each.
+
+    Examples
+    --------
+    >>> as_rows({(0, 2, 3): np.array([[[0.0, 5.0]]])}, 4)
+    (array([[ 0, -1,  0,  1]]), array([5.]))
+    """
+    rows, weights = [], []
+    for views, cells in counts.items():
+        values = np.nonzero(cells)
+        own = np.full((values[0].size, n_columns), -1, dtype=np.int64)
+        own[:, views] = np.stack(values, axis=1)
+        rows.append(own)
+        weights.append(cells[values])
+    return np.vstack(rows), np.concatenate(weights)

@@ -1,0 +1,130 @@
+"""Triples: counts of three columns, which ones are read, and those of halves of the rows.
+
+The statistics have the pairs of each half, but only the triples of all rows. This module draws the
+triples of a half and fits them to its pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import NotIdentifiable
+from streaming_moments.models.latent_trees.directed import DirectedTree
+from streaming_moments.models.latent_trees.pair_tables import PairTables
+from streaming_moments.models.latent_trees.parameters import Triple
+from streaming_moments.models.latent_trees.triple_rounds import as_rows
+from streaming_moments.statistics.counts.tables.columns import TableColumns
+
+_CELLS = 10_000  # of all triples of latent classes, if as many cover the columns
+_MOST_ROUNDS = 200
+_FITTED = 1e-9  # largest error of a pair probability after fitting
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """Counts of T triples of columns, padded with zeros to C categories.
+
+    views : (T, 3) int64, columns of each triple
+    counts : (T, C, C, C) float64, rows with each three values
+    """
+
+    views: NDArray[np.int64]
+    counts: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, wanted: Sequence[Triple], counts: Mapping[Triple, NDArray[np.float64]]) -> Triples:
+        """Pad the counts of some triples."""
+        most = max(max(counts[one].shape) for one in wanted)
+        found = np.zeros((len(wanted), most, most, most))
+        for place, one in enumerate(wanted):
+            a, b, c = counts[one].shape
+            found[place, :a, :b, :c] = counts[one]
+        return cls(np.array(wanted), found)
+
+    def mean_log(self, tree: DirectedTree) -> float:
+        """Mean log-probability, in nats, of the first column given the two others."""
+        counts = dict(zip(map(tuple, self.views.tolist()), self.counts, strict=True))
+        rows, weights = as_rows(counts, len(tree.node_of))
+        first = np.repeat(self.views[:, 0], np.count_nonzero(self.counts, axis=(1, 2, 3)))
+        others = rows.copy()
+        others[np.arange(len(rows)), first] = -1
+        logs = tree.log_probabilities(rows) - tree.log_probabilities(others)
+        return float(weights @ logs / weights.sum())
+
+
+def ring_triples(table: TableColumns, seed: int) -> tuple[Triple, ...]:
+    """Neighbours in random rings of all columns, so that classes of all columns are the same."""
+    V, rng = table.number, np.random.default_rng(seed)
+    most = max(V, _CELLS // max(table.sizes) ** 3)
+    every = V * (V - 1) * (V - 2) // 6
+    found: set[Triple] = set()
+    while len(found) < min(most, every):
+        ring = rng.permutation(V)
+        around = np.sort(np.stack([ring, np.roll(ring, 1), np.roll(ring, 2)], axis=1), axis=1)
+        found |= {(a, b, c) for a, b, c in around.tolist()}
+    return tuple(sorted(found))
+
+
+def nearest_triples(tables: PairTables) -> tuple[Triple, ...]:
+    """Each column, and the two others that tell most of it."""
+    told = tables.information()
+    np.fill_diagonal(told, -np.inf)
+    nearest = np.argsort(-told, axis=1, kind="stable")[:, :2].tolist()
+    return tuple((column, one, other) for column, (one, other) in enumerate(nearest))
+
+
+def halves_of(
+    counts: Mapping[Triple, NDArray[np.float64]], halves: Sequence[PairTables], seed: int
+) -> tuple[dict[Triple, NDArray[np.float64]], ...]:
+    """Triples of two halves of the rows: a binomial share, fitted to the pairs of each half.
+
+    A row is in one cell of a triple, so a random half of the rows is a binomial sample of each
+    cell. None without halves, or if two columns never occur together in one.
+    """
+    whole = Triples.of([*counts], counts)
+    rounded = np.rint(whole.counts).astype(np.int64)
+    even = np.random.default_rng(seed).binomial(rounded, 0.5)
+    found = []
+    for tables, drawn in zip(halves, (even, rounded - even), strict=False):
+        try:
+            fitted = fitted_to_pairs(Triples(whole.views, drawn.astype(np.float64)), tables)
+        except NotIdentifiable:
+            return ()
+        shapes = (tuple(slice(size) for size in one.shape) for one in counts.values())
+        found.append(
+            {views: one[shape] for views, one, shape in zip(counts, fitted, shapes, strict=True)}
+        )
+    return tuple(found)
+
+
+def fitted_to_pairs(triples: Triples, tables: PairTables) -> NDArray[np.float64]:
+    """Counts nearest in entropy to given ones, with the pairs of some rows.
+
+    Iterative proportional fitting (Deming, Stephan 1940), until the pairs match, at most 200
+    rounds. Independent samples can give pairs that no triple has; these never match completely.
+    Raises NotIdentifiable if no row has two of the columns.
+    """
+    totals = np.maximum(triples.counts.sum(axis=(1, 2, 3), keepdims=True), 1.0)
+    found = triples.counts / totals
+    T, C = found.shape[:2]
+    wanted = []
+    for axis, ends in ((3, (0, 1)), (2, (0, 2)), (1, (1, 2))):
+        pairs = np.zeros((T, C, C))
+        for place, (one, other) in enumerate(triples.views[:, ends].tolist()):
+            joint = tables.joint(one, other)
+            pairs[place, : joint.shape[0], : joint.shape[1]] = joint
+        wanted.append((axis, pairs))
+    for _ in range(_MOST_ROUNDS):
+        off = 0.0
+        for axis, pairs in wanted:
+            sums = found.sum(axis=axis)
+            off = max(off, float(np.abs(sums - pairs).max()))
+            factors = np.divide(pairs, sums, out=np.zeros_like(sums), where=sums > 0)
+            found = found * np.expand_dims(factors, axis)
+        if off <= _FITTED:
+            break
+    return np.asarray(found / np.maximum(found.sum(axis=(1, 2, 3), keepdims=True), 1e-300) * totals)

@@ -1,0 +1,107 @@
+"""Estimators: the usual mistakes are refused by name, and little data is warned of once."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import streaming_moments
+from streaming_moments import (
+    MomentCommunities,
+    MomentGaussianMixture,
+    MomentHMM,
+    MomentTopics,
+    fit,
+)
+from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.synthetic import lda_corpus
+
+COUNTS = lda_corpus(300, n_words=30, n_topics=3, mean_length=20, seed=1).batch.to_csr()
+ROWS = np.random.default_rng(0).normal(size=(60, 4))
+
+
+def circle(nodes):
+    around = np.eye(nodes, k=1, dtype=int) + np.eye(nodes, k=nodes - 1, dtype=int)
+    return around + around.T
+
+
+def refused_basis():
+    topics = MomentTopics(5, max_components=3)
+    return topics.fit(COUNTS).set_params(n_components=20).partial_fit(COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: MomentTopics(3).fit(None), "X has no records"),
+        (lambda: MomentTopics(3).fit(row for row in [[1, 2]]), r"generator; give list\(X\)"),
+        (lambda: MomentHMM(2).fit(row for row in [[1, 2, 3]]), "generator"),
+        (lambda: MomentHMM(2).fit([]), "no sequences"),
+        (lambda: MomentHMM(2).fit([["a", "b"]]), "texts, such as 'a'; .* pandas.factorize"),
+        (lambda: MomentTopics(2).fit(COUNTS * 10**8), "words, above 67,108,864; cut it"),
+        (lambda: MomentTopics(2).fit(COUNTS * 0), "has two words that are counted"),
+        (refused_basis, "a larger max_components$"),
+        (lambda: MomentGaussianMixture(2).fit(np.ones((9, 3))), "all 9 rows are equal; give"),
+        (lambda: MomentGaussianMixture(covariance_type="full").fit(ROWS), "^covariance_type is"),
+        (lambda: MomentCommunities(9).fit(circle(6)), "is 9, but the graph has 6 nodes"),
+        (lambda: MomentCommunities(2).fit(np.argwhere(circle(6))), "from_edgelist"),
+        (lambda: MomentCommunities(2).fit(2.5 * circle(6)), r"give \(X > 0\)"),
+    ],
+)
+def test_a_usual_mistake_is_refused_with_its_remedy(call, said):
+    with pytest.raises(StreamingMomentsError, match=said):
+        call()
+
+
+def test_other_names_of_arguments_are_refused_with_their_own():
+    with pytest.raises(TypeError, match="MomentTopics has no argument n_topics; give n_components"):
+        MomentTopics(n_topics=3)
+    with pytest.raises(TypeError, match="MomentHMM has no argument seed; give random_state"):
+        MomentHMM(seed=1)
+    with pytest.raises(TypeError, match="fit has no argument topics; give n_topics"):
+        fit(None, topics=3)
+    with pytest.raises(TypeError, match="no argument n_init; give one of n_components, "):
+        MomentGaussianMixture(n_init=5)
+
+
+def test_little_data_gives_one_warning():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        MomentTopics(3).fit(COUNTS[:60])
+        MomentGaussianMixture(3).fit(ROWS[:20] + 9 * np.eye(20, 4))
+        MomentTopics(3).fit(COUNTS)
+    assert [str(one.message).partition(",")[0] for one in said] == [
+        "60 documents are too few for 3 topics",
+        "20 rows are too few for 3 components",
+    ]
+    assert {one.filename for one in said} == {__file__}
+
+
+def test_a_seed_that_is_drawn_is_kept():
+    drawn = MomentTopics(2, random_state=None, method="power").fit(COUNTS)
+    again = MomentTopics(2, random_state=drawn.seed_, method="power").fit(COUNTS)
+    assert np.array_equal(drawn.components_, again.components_)
+    assert drawn.seed_ != MomentTopics(2, random_state=None).fit(COUNTS).seed_
+    assert pickle.loads(pickle.dumps(drawn)).seed_ == drawn.seed_
+    assert clone(drawn).random_state is None
+    state = np.random.RandomState(3)
+    seeds = [MomentTopics(2, random_state=state).fit(COUNTS).seed_ for _ in range(2)]
+    assert seeds[0] != seeds[1]
+    first = MomentTopics(2, random_state=None).partial_fit(COUNTS[:150])
+    assert first.like().seed_ == first.seed_
+    (one, _), (other, _) = (
+        MomentGaussianMixture(1).fit(ROWS).sample(2, random_state=None) for _ in range(2)
+    )
+    assert not np.array_equal(one, other)
+    for wrong in (-1, 1.5, True, "3"):
+        with pytest.raises(StreamingMomentsError, match="random_state is .* a RandomState"):
+            MomentTopics(2, random_state=wrong).fit(COUNTS)
+
+
+def test_the_package_lists_what_it_exports():
+    assert not {"os", "attach", "guard", "startup", "errors", "TYPE_CHECKING"} & {
+        *dir(streaming_moments)
+    }
+    assert {"MomentTopics", "create_store", "__version__"} <= {*dir(streaming_moments)}
