@@ -193,7 +193,7 @@ def fits_of(halves: HalfRows, whole: Any, rounds: int) -> list[Any] | None:
     dual = rows.once(STEP, dual_topics, whole)
     for half in (0, 1):
         pairs = halves[half]
-        parts = pairs.each(STEP, own_rows, dual, whole)
+        parts = pairs.each(STEP, own_rows, dual)
         if not rows.value(rows.once(STEP, any_pairs, parts)):
             return None
         state = rows.once(STEP, own_start, parts, whole)
@@ -248,9 +248,9 @@ def dual_topics(whole: PairTopics) -> NDArray[np.float64]:
     return np.asarray(scaled @ inverses[0] @ inverses[1])
 
 
-def own_rows(pairs: PairRows, dual: NDArray[np.float64], whole: PairTopics) -> NDArray[np.float64]:
+def own_rows(pairs: PairRows, dual: NDArray[np.float64]) -> NDArray[np.float64]:
     """(r, k) rows of the topics from the pairs of one half only."""
-    return pairs.products(dual, whole.expected)
+    return pairs.products(dual)
 
 
 def any_pairs(parts: Sequence[NDArray[np.float64]]) -> bool:

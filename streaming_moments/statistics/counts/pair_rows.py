@@ -36,7 +36,7 @@ class PairRows:
     block : which words' rows; r of them
     scales : (r,) float64, pairs of all documents for one of those that count the word: above 1 for
         a word that came later, 0 where no document counts it
-    dense : (rows, core) float32 or float64, rows of which a third or more is above 0
+    dense : (rows, core) float32 or float64, rows of which a third or more is above 0 in the whole
     dense_places, sparse_places : (rows,) int64, places of those rows in the block, and of the
         others
     starts, words, counts : (rows + 1,) int64, (entries,) int32, (entries,) float32 or float64, the
@@ -83,17 +83,25 @@ array([3], dtype=int32), array([1.], dtype=float32))
         if leading is not None:
             rows, core = statistics.block.size(leading), leading
         pairs, taken = _pairs(statistics, half)
-        least, room = _least(core), _Room.of(rows, core, dtype)
-        likelihood_kernels.copy_rows(
-            pairs, taken, least, room.entries, room.dense, room.words, room.counts
-        )
-        return room.filled(statistics, least)
+        whole, least = read_only(statistics.pair_counts), max(math.ceil(_DENSE * core), 1)
+        entries, size = np.empty(rows, dtype=np.int64), rows * (least - 1) + 1
+        # what is not filled takes no memory
+        dense = np.empty((rows, core), dtype=dtype)
+        words, counts = np.empty(size, dtype=np.int32), np.empty(size, dtype=dtype)
+        likelihood_kernels.copy_rows(whole, pairs, taken, least, entries, dense, words, counts)
+        full = entries < 0
+        dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
+        dense.resize((dense_places.size, core), refcheck=False)
+        _, C2, _ = row_constants(statistics, Mixture())
+        every = np.full(rows, statistics.row_lengths.whole.C2, dtype=np.float64)
+        scales, kept = quotients(every, C2[:rows]), _kept(entries[~full], words, counts)
+        return cls(statistics.block, scales, dense, dense_places, sparse_places, *kept)
 
     @classmethod
     def with_halves(cls, statistics: Statistics) -> tuple[PairRows, PairRows, PairRows]:
         """Pair counts of all documents, of the even half and of the odd half, as `of` gives them.
 
-        All three are read together, in two thirds of the time that one after another takes.
+        All three are read together, in half of the time that one after another takes.
 
         Examples
         --------
@@ -101,34 +109,35 @@ array([3], dtype=int32), array([1.], dtype=float32))
         >>> batch = CountBatch.from_csr([[2, 0], [1, 1], [1, 2]])
         >>> statistics = MomentStatistics.of(batch, Basis(np.eye(2, 1, dtype=np.int8), 2))
         >>> [part.dense.tolist() for part in PairRows.with_halves(statistics)]
-        [[[2.0, 3.0], [3.0, 2.0]], [[2.0, 0.0]], [[0.0, 3.0], [3.0, 2.0]]]
+        [[[2.0, 3.0], [3.0, 2.0]], [[2.0, 0.0], [0.0, 0.0]], [[0.0, 3.0], [3.0, 2.0]]]
         """
         even, whole = _even(statistics), cls.of(statistics)
         largest = max(held.max(initial=0) for held in (whole.dense, whole.counts))
         if even.dtype.kind == "f" or largest > _LARGEST_EXACT:
             # the odd half is what is left of numbers that are not rounded
             return whole, cls.of(statistics, half=0), cls.of(statistics, half=1)
-        (rows, core), full = even.shape, np.ones(len(even), dtype=np.bool_)
-        full[whole.sparse_places] = False
-        least, parts = _least(core), [_Room.of(rows, core, np.float32) for _ in range(2)]
+        size, rows = whole.words.size + 1, whole.sparse_places.size
+        dense = [np.empty_like(whole.dense) for _ in range(2)]
+        entries = [np.empty(rows, dtype=np.int64) for _ in range(2)]
+        words = [np.empty(size, dtype=np.int32) for _ in range(2)]
+        counts = [np.empty(size, dtype=np.float32) for _ in range(2)]
         likelihood_kernels.split_rows(
-            full,
+            whole.dense_places,
             whole.dense,
+            whole.sparse_places,
             whole.starts,
             whole.words,
             whole.counts,
             read_only(even),
-            least,
-            parts[0].entries,
-            parts[1].entries,
-            parts[0].dense,
-            parts[1].dense,
-            parts[0].words,
-            parts[1].words,
-            parts[0].counts,
-            parts[1].counts,
+            *dense,
+            *entries,
+            *words,
+            *counts,
         )
-        halves = [part.filled(statistics, least) for part in parts]
+        halves = [
+            cls(whole.block, whole.scales, one, whole.dense_places, whole.sparse_places, *kept)
+            for one, kept in zip(dense, map(_kept, entries, words, counts), strict=True)
+        ]
         return whole, halves[0], halves[1]
 
     def ratios(
@@ -158,28 +167,39 @@ array([3], dtype=int32), array([1.], dtype=float32))
         >>> (statistics.pair_counts / (left @ right.T) @ right).ravel()
         array([64., 32.])
         """
-        own = expected[self.block.rows]
-        lefts, rights, columns = self._sides(left, right, expected)
-        sums = np.zeros((len(left), right.shape[1]))
+        own, core = expected[self.block.rows], expected[: len(right)]
+        lefts, least = self._filled(quotients(left, own)), likelihood_kernels.LEAST
+        sums = self._summed(lefts, left.shape[1], quotients(right, core), least)
+        return quotients(sums, own)
+
+    def products(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(r, k) `P right`; the argument as of `ratios`."""
+        lefts = np.zeros((self.scales.size, 0), dtype=self.counts.dtype)
+        return self._summed(lefts, 0, right, 1.0)
+
+    def _summed(
+        self, lefts: NDArray[Any], topics: int, right: NDArray[np.float64], least: float
+    ) -> NDArray[np.float64]:
+        """(r, k) sums of `ratios` of divided sides, the left one of so many topics."""
+        rights, columns, wide = *self._both_ways(right), right.shape[1]
+        sums = np.zeros((len(lefts), wide))
         room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), self.counts.dtype)
-        dense, found = self._dense_rows(lefts, left.shape[1], len(columns))
-        likelihood_kernels.add_dense_ratios(self.dense, dense, columns, room, found)
-        sums[self.dense_places] = found[: self.dense_places.size, : right.shape[1]]
+        dense, found = self._dense_rows(lefts, topics, len(columns))
+        likelihood_kernels.add_dense_ratios(self.dense, dense, columns, least, room, found)
+        sums[self.dense_places] = found[: self.dense_places.size, :wide]
         gathered = np.empty(rights.shape[1], dtype=self.counts.dtype)
         likelihood_kernels.add_sparse_ratios(
-            self.starts, self.words, self.counts, lefts, rights, self.sparse_places, gathered, sums
+            self.starts,
+            self.words,
+            self.counts,
+            lefts,
+            rights,
+            least,
+            self.sparse_places,
+            gathered,
+            sums,
         )
-        return quotients(sums * self.scales[:, None], own)
-
-    def products(
-        self, right: NDArray[np.float64], expected: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """(r, k) `P right`, of core words that are expected to occur; arguments as of `ratios`.
-
-        For a model of independent words these are the sums of `ratios`.
-        """
-        own, core = expected[self.block.rows, None], expected[: len(right), None]
-        return self.ratios(own, np.hstack([core, core * right]), expected)[:, 1:] * own
+        return np.asarray(sums * self.scales[:, None])
 
     def logarithms(
         self,
@@ -189,16 +209,14 @@ array([3], dtype=int32), array([1.], dtype=float32))
     ) -> NDArray[np.float64]:
         """(r, 2): the sum of `P log(left right')` over each row, and of P; as of `ratios`."""
         own = expected[self.block.rows]
-        lefts, rights, columns = self._sides(left, right, expected)
+        lefts = self._filled(quotients(left, own))
+        rights, columns = self._both_ways(quotients(right, expected[: len(right)]))
         offsets, known = np.log(np.where(expected > 0, expected, 1.0)), own > 0
         sums = np.zeros((len(left), 2))
-        core = offsets[: len(right)]
+        core = offsets[: len(right)].astype(np.float32)
         room = np.empty((likelihood_kernels.GROUP, likelihood_kernels.TILE), np.float32)
-        bits, exponents = room.view(np.int32), np.empty(likelihood_kernels.TILE, np.float32)
         dense, found = self._dense_rows(lefts, left.shape[1], 2)
-        likelihood_kernels.add_dense_logarithms(
-            self.dense, dense, columns, core, room, bits, exponents, found
-        )
+        likelihood_kernels.add_dense_logarithms(self.dense, dense, columns, core, room, found)
         sums[self.dense_places] = found[: self.dense_places.size]
         likelihood_kernels.add_sparse_logarithms(
             self.starts,
@@ -209,8 +227,6 @@ array([3], dtype=int32), array([1.], dtype=float32))
             core,
             self.sparse_places,
             room[0],
-            bits[0],
-            exponents,
             sums,
         )
         sums[:, 0] += sums[:, 1] * offsets[self.block.rows]
@@ -225,68 +241,28 @@ array([3], dtype=int32), array([1.], dtype=float32))
         dense[:number] = lefts[self.dense_places, :k]
         return dense, np.zeros((len(dense), columns))
 
-    def _sides(
-        self,
-        left: NDArray[np.float64],
-        right: NDArray[np.float64],
-        expected: NDArray[np.float64],
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Both sides by the frequencies, in whole registers, and the right one by topics."""
-        lefts, rights = (
-            np.zeros((len(side), _filled_up(side.shape[1], _LANES)), dtype=self.counts.dtype)
-            for side in (left, right)
-        )
-        lefts[:, : left.shape[1]] = quotients(left, expected[self.block.rows])
-        rights[:, : right.shape[1]] = quotients(right, expected[: len(right)])
+    def _both_ways(self, right: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The right side by core words, in whole registers, and by topics."""
+        rights = self._filled(right)
         columns = rights[:, : _filled_up(right.shape[1], _TOPICS)]
-        return lefts, rights, np.ascontiguousarray(columns.T)
+        return rights, np.ascontiguousarray(columns.T)
+
+    def _filled(self, side: NDArray[np.float64]) -> NDArray[Any]:
+        """A side of the type of the counts, its columns filled up to whole registers."""
+        filled = np.zeros((len(side), _filled_up(side.shape[1], _LANES)), self.counts.dtype)
+        filled[:, : side.shape[1]] = side
+        return filled
 
 
-@dataclass(frozen=True, eq=False)
-class _Room:
-    """Room for the rows of a block, which a kernel fills: what is not filled takes no memory."""
-
-    entries: NDArray[np.int64]
-    dense: NDArray[Any]
-    words: NDArray[np.int32]
-    counts: NDArray[Any]
-
-    @classmethod
-    def of(cls, rows: int, core: int, dtype: type[np.floating[Any]]) -> _Room:
-        size = rows * (_least(core) - 1) + 1
-        return cls(
-            np.empty(rows, dtype=np.int64),
-            np.empty((rows, core), dtype=dtype),
-            np.empty(size, dtype=np.int32),
-            np.empty(size, dtype=dtype),
-        )
-
-    def filled(self, statistics: Statistics, least: int) -> PairRows:
-        full = self.entries >= least
-        dense_places, sparse_places = np.flatnonzero(full), np.flatnonzero(~full)
-        starts = np.concatenate([[0], np.cumsum(self.entries[sparse_places])])
-        # what was not filled goes back, and nothing is copied
-        self.dense.resize((dense_places.size, self.dense.shape[1]), refcheck=False)
-        for array in (self.words, self.counts):
-            array.resize(int(starts[-1]), refcheck=False)
-        _, C2, _ = row_constants(statistics, Mixture())
-        whole = statistics.row_lengths.whole.C2
-        scales = quotients(np.full(full.size, whole, dtype=np.float64), C2[: full.size])
-        return PairRows(
-            statistics.block,
-            scales,
-            self.dense,
-            dense_places,
-            sparse_places,
-            starts,
-            self.words,
-            self.counts,
-        )
-
-
-def _least(core: int) -> int:
-    """Entries above zero from which on all of a row is held."""
-    return max(math.ceil(_DENSE * core), 1)
+def _kept(
+    entries: NDArray[np.int64], words: NDArray[np.int32], counts: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+    """Starts of rows with so many entries, and these; the room beyond them is given back."""
+    starts = np.concatenate([[0], np.cumsum(entries)])
+    for array in (words, counts):
+        # nothing is copied
+        array.resize(int(starts[-1]), refcheck=False)
+    return starts, words, counts
 
 
 def _filled_up(number: int, size: int) -> int:

@@ -20,7 +20,7 @@ TILE = 512
 GROUP = 4  # rows that dense kernels work out together
 STRETCH = 16  # numbers of a row that are looked at together
 # Below it a likelihood is rounded to nothing, and nothing may be divided by it.
-_LEAST = 1e-30
+LEAST = 1e-30
 # Sums may be taken in any order, which lets them be taken eight or sixteen at a time.
 _MATH = {"contract", "reassoc", "nsz"}
 _NONE, _ONE, _TWO, _THREE, _FOUR = (np.uint64(number) for number in range(5))
@@ -61,9 +61,9 @@ def _likelihoods(
             fourth[h] += a3 * a + b3 * b + c3 * c + d3 * d
 
 
-@kernel(fastmath=_MATH)
+@kernel(fastmath=_MATH, error_model="numpy")
 def add_dense_ratios(
-    counts: Real, left: Real, right: Real, ratios: Real, sums: NDArray[np.float64]
+    counts: Real, left: Real, right: Real, least: float, ratios: Real, sums: NDArray[np.float64]
 ) -> None:
     """`sums_i += (P_i / (left_i right)) right'` of rows with every column, `GROUP` at a time.
 
@@ -71,11 +71,12 @@ def add_dense_ratios(
     left : (whole groups, k), topics filled up with zeros to a multiple of four, as those of right;
         rows beyond those of P of any numbers, and fewer columns where further ones are nothing
     right : (wide, core); a tile of it stays in cache
+    least : likelihood of pairs with a smaller one; of all of them without columns of `left`
     ratios : (GROUP, TILE), room
     sums : (whole groups, wide) float64, added to; what is added to rows beyond means nothing
     """
     core, last = right.shape[1], counts.shape[0] - 1
-    least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
+    floor, nothing = counts.dtype.type(least), counts.dtype.type(0)
     first, second, third, fourth = ratios[0], ratios[1], ratios[2], ratios[3]
     for group in range(0, left.shape[0], GROUP):
         row = np.uint64(group)
@@ -85,7 +86,7 @@ def add_dense_ratios(
             for place in range(GROUP):
                 own, of = ratios[place], counts[min(group + place, last)]
                 for h in range(size):
-                    own[h] = of[start + h] / max(own[h], least)
+                    own[h] = of[start + h] / max(own[h], floor)
             for j in range(_NONE, np.uint64(right.shape[0]), _TWO):
                 a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = nothing
                 for h in range(size):
@@ -109,13 +110,14 @@ def add_dense_ratios(
                 sums[row + _THREE, j + _ONE] += b3
 
 
-@kernel(fastmath=_MATH)
+@kernel(fastmath=_MATH, error_model="numpy")
 def add_sparse_ratios(
     starts: NDArray[np.int64],
     words: NDArray[np.int32],
     counts: Real,
     left: Real,
     right: Real,
+    least: float,
     places: NDArray[np.int64],
     gathered: Real,
     sums: NDArray[np.float64],
@@ -129,7 +131,7 @@ def add_sparse_ratios(
     gathered : (wide,), room
     """
     wide, k = np.uint64(right.shape[1]), np.uint64(sums.shape[1])
-    least, nothing = counts.dtype.type(_LEAST), counts.dtype.type(0)
+    floor, nothing = counts.dtype.type(least), counts.dtype.type(0)
     for row in range(np.uint64(places.size)):
         place, end = np.uint64(places[row]), starts[row + _ONE]
         for start in range(starts[row], end, TILE):
@@ -139,38 +141,29 @@ def add_sparse_ratios(
                 word, likelihood = np.uint64(words[entry]), nothing
                 for j in range(np.uint64(left.shape[1])):
                     likelihood += left[place, j] * right[word, j]
-                ratio = counts[entry] / max(likelihood, least)
+                ratio = counts[entry] / max(likelihood, floor)
                 for j in range(wide):
                     gathered[j] += ratio * right[word, j]
             for j in range(k):
                 sums[place, j] += gathered[j]
 
 
-@kernel(fastmath=_MATH)
-def _logarithms(
-    numbers: NDArray[np.float32],
-    bits: NDArray[np.int32],
-    exponents: NDArray[np.float32],
-    size: np.uint64,
-) -> None:
+@kernel(fastmath=_MATH, error_model="numpy")
+def _logarithms(numbers: NDArray[np.float32], size: np.uint64) -> None:
     """The first `size` numbers become their logarithms, to some 1e-7.
 
-    `bits` are the same memory, `exponents` is room. Eight or sixteen at a time, which takes a tenth
-    of the time of a function that takes one.
+    Eight or sixteen at a time, which takes a tenth of the time of a function that takes one.
     """
     one, two = _SINGLE(1), _SINGLE(2)
     for h in range(size):
-        numbers[h] = max(numbers[h], _SINGLE(_LEAST))
-    for h in range(size):
+        bits = np.float32(max(numbers[h], _SINGLE(LEAST))).view(np.int32)
         # the mantissa from two thirds on, so that it is near 1
-        moved = np.int32(bits[h] - _TWO_THIRDS)
-        exponents[h] = _SINGLE(np.int32(moved >> _MANTISSA))
-        bits[h] = np.int32(np.int32(moved & _MANTISSA_BITS) + _TWO_THIRDS)
-    for h in range(size):
-        # numba would look for a divisor that is 0
-        s = (numbers[h] - one) / max(numbers[h] + one, one)
+        moved = np.int32(bits - _TWO_THIRDS)
+        exponent = _SINGLE(np.int32(moved >> _MANTISSA))
+        mantissa = np.int32((moved & _MANTISSA_BITS) + _TWO_THIRDS).view(np.float32)
+        s = (mantissa - one) / (mantissa + one)
         q = s * s
-        numbers[h] = exponents[h] * _LOG_2 + s * (two + q * (_THIRD + q * (_FIFTH + q * _SEVENTH)))
+        numbers[h] = exponent * _LOG_2 + s * (two + q * (_THIRD + q * (_FIFTH + q * _SEVENTH)))
 
 
 @kernel(fastmath=_MATH)
@@ -178,17 +171,14 @@ def add_dense_logarithms(
     counts: Real,
     left: Real,
     right: Real,
-    offsets: NDArray[np.float64],
+    offsets: NDArray[np.float32],
     likelihoods: NDArray[np.float32],
-    bits: NDArray[np.int32],
-    exponents: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
     """`sums_i += (P_i . log(left_i right), P_i . 1)` of rows with every column.
 
-    Arguments are as of `add_dense_ratios`, but room is (GROUP, TILE) float32, the same memory as
-    int32, and (TILE,) float32, and `sums` has two columns. `offsets`, (core,) float64, are added to
-    the logarithm of each column.
+    Arguments are as of `add_dense_ratios`, but `sums` has two columns. `offsets`, (core,) float32,
+    are added to the logarithm of each column.
     """
     core = right.shape[1]
     for group in range(0, left.shape[0], GROUP):
@@ -197,10 +187,10 @@ def add_dense_logarithms(
             _likelihoods(left, right, np.uint64(group), start, size, likelihoods)
             for place in range(min(GROUP, counts.shape[0] - group)):
                 own, of = likelihoods[place], counts[group + place]
-                _logarithms(own, bits[place], exponents, size)
-                told, pairs = 0.0, 0.0
+                _logarithms(own, size)
+                told = pairs = counts.dtype.type(0)
                 for h in range(size):
-                    count = np.float64(of[start + h])
+                    count = of[start + h]
                     told += count * (own[h] + offsets[start + h])
                     pairs += count
                 sums[group + place, 0] += told
@@ -214,11 +204,9 @@ def add_sparse_logarithms(
     counts: Real,
     left: Real,
     right: Real,
-    offsets: NDArray[np.float64],
+    offsets: NDArray[np.float32],
     places: NDArray[np.int64],
     likelihoods: NDArray[np.float32],
-    bits: NDArray[np.int32],
-    exponents: NDArray[np.float32],
     sums: NDArray[np.float64],
 ) -> None:
     """As `add_dense_logarithms`, of rows as `add_sparse_ratios` has them; room is (TILE,)."""
@@ -232,15 +220,19 @@ def add_sparse_logarithms(
                 for j in range(wide):
                     likelihood += left[place, j] * right[word, j]
                 likelihoods[h] = likelihood
-            _logarithms(likelihoods, bits, exponents, size)
+            _logarithms(likelihoods, size)
+            told = pairs = nothing
             for h in range(size):
-                count = np.float64(counts[start + h])
-                sums[place, _NONE] += count * (likelihoods[h] + offsets[words[start + h]])
-                sums[place, _ONE] += count
+                count = counts[start + h]
+                told += count * (likelihoods[h] + offsets[np.uint64(words[start + h])])
+                pairs += count
+            sums[place, _NONE] += told
+            sums[place, _ONE] += pairs
 
 
 @kernel()
 def copy_rows(
+    whole: Real,
     pairs: Real,
     taken: Real,
     least: int,
@@ -251,8 +243,9 @@ def copy_rows(
 ) -> None:
     """Rows of `pairs - taken`, as many columns as `dense` has: whole, or the entries above 0.
 
-    Those with `least` entries or more are copied into `dense`, others into `words` and `counts`,
-    one after another: each is read once, while it is in cache. The kernel fills `entries`, (rows,).
+    Those of which `whole` has `least` entries or more are copied into `dense`, others into `words`
+    and `counts`, one after another: each is read once, while it is in cache. The kernel fills
+    `entries`, (rows,), -1 for a row in `dense`.
 
     taken : as many rows as of pairs, or one for all of them
     dense, words, counts : room for all rows, and for one entry more
@@ -262,15 +255,16 @@ def copy_rows(
     several, core, stretch = taken.shape[0] > 1, np.uint64(dense.shape[1]), np.uint64(STRETCH)
     free, entry = 0, 0
     for row in range(entries.size):
-        own, less, number = pairs[row], taken[row if several else 0], 0
+        own, less, known, number = pairs[row], taken[row if several else 0], whole[row], 0
         for h in range(core):
-            number += own[h] > less[h]
-        entries[row] = number
+            number += known[h] > 0
         if number >= least:
             for h in range(core):
                 dense[free, h] = own[h] - less[h]
             free += 1
+            entries[row] = -1
             continue
+        before = entry
         end = core if number else _NONE
         for begin in range(_NONE, end, stretch):
             size = min(stretch, core - begin)
@@ -286,21 +280,22 @@ def copy_rows(
                 words[entry] = h
                 counts[entry] = more
                 entry += more > 0
+        entries[row] = entry - before
 
 
 @kernel()
 def split_rows(
-    full: NDArray[np.bool_],
+    dense_places: NDArray[np.int64],
     dense: Real,
+    sparse_places: NDArray[np.int64],
     starts: NDArray[np.int64],
     words: NDArray[np.int32],
     counts: Real,
     even: Real,
-    least: int,
-    even_entries: NDArray[np.int64],
-    odd_entries: NDArray[np.int64],
     even_dense: Real,
     odd_dense: Real,
+    even_entries: NDArray[np.int64],
+    odd_entries: NDArray[np.int64],
     even_words: NDArray[np.int32],
     odd_words: NDArray[np.int32],
     even_counts: Real,
@@ -308,52 +303,27 @@ def split_rows(
 ) -> None:
     """Rows of each half, as `copy_rows` gives them, from those of the whole that it gave.
 
-    full : (rows,) whether a row of the whole is in `dense`; the others are in `words` and `counts`
     even : (rows, core) pair counts of the even half, read where the whole has any
-    even_entries, odd_entries, even_dense, odd_dense, ... : room of each half, as of `copy_rows`
+    even_dense, odd_dense : as `dense`
+    even_entries, odd_entries : (sparse rows,), entries of each, which are in `even_words`, ...
     """
-    core = np.uint64(dense.shape[1])
     kind = dense.dtype.type
-    nothing = kind(0)
-    row_of_dense, row_of_sparse, even_free, odd_free = 0, 0, 0, 0
-    e = o = 0
-    for row in range(full.size):
-        own = even[row]
-        if not full[row]:
-            evens, odds = e, o
-            for entry in range(starts[row_of_sparse], starts[row_of_sparse + 1]):
-                word = words[entry]
-                part = kind(own[word])
-                rest = counts[entry] - part
-                # without a branch, which would be guessed wrong
-                even_words[e] = odd_words[o] = word
-                even_counts[e], odd_counts[o] = part, rest
-                e += part > nothing
-                o += rest > nothing
-            even_entries[row], odd_entries[row] = e - evens, o - odds
-            row_of_sparse += 1
-            continue
-        line, evens, odds = dense[row_of_dense], 0, 0
-        row_of_dense += 1
-        for h in range(core):
+    for row in range(dense_places.size):
+        own = even[dense_places[row]]
+        for h in range(np.uint64(dense.shape[1])):
             part = kind(own[h])
-            evens += part > nothing
-            odds += line[h] - part > nothing
-        even_entries[row], odd_entries[row] = evens, odds
-        if evens >= least:
-            for h in range(core):
-                even_dense[even_free, h] = own[h]
-            even_free += 1
-        else:
-            for h in range(core):
-                even_words[e], even_counts[e] = h, own[h]
-                e += own[h] > 0
-        if odds >= least:
-            for h in range(core):
-                odd_dense[odd_free, h] = line[h] - kind(own[h])
-            odd_free += 1
-        else:
-            for h in range(core):
-                rest = line[h] - kind(own[h])
-                odd_words[o], odd_counts[o] = h, rest
-                o += rest > nothing
+            even_dense[row, h] = part
+            odd_dense[row, h] = dense[row, h] - part
+    e = o = 0
+    for row in range(sparse_places.size):
+        own, evens, odds = even[sparse_places[row]], e, o
+        for entry in range(starts[row], starts[row + 1]):
+            word = words[entry]
+            part = kind(own[word])
+            rest = counts[entry] - part
+            # without a branch, which would be guessed wrong
+            even_words[e] = odd_words[o] = word
+            even_counts[e], odd_counts[o] = part, rest
+            e += part > 0
+            o += rest > 0
+        even_entries[row], odd_entries[row] = e - evens, o - odds
