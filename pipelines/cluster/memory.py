@@ -327,7 +327,7 @@ def blocks_at_once(
     >>> basis = Basis(np.eye(1000, 9, dtype=np.int8), 1000)
     >>> layout = SegmentLayout(CountsFoundation(basis, codocuments=True), 8)
     >>> blocks_at_once(layout, copies=2)
-    (range(0, 8),)
+    (range(0, 5), range(5, 8))
     """
     each = max(1, min(AT_ONCE_BYTES, room) // (copies * layout.block_bytes))
     starts = range(0, layout.row_blocks, each)

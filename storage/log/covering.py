@@ -109,10 +109,10 @@ def sums_among(
     segments: Iterable[SegmentReference], sums: Iterable[SegmentSum]
 ) -> tuple[Summed, ...]:
     """Return all sums of some segments, including sums that are parts of other sums."""
-    given = tuple(segments), tuple(sums)
+    segments, sums = tuple(segments), tuple(sums)
     found: dict[tuple[str, int], Summed] = {}
     # a sum of all days hides the sums that were made after it
-    waiting = [*covered(*given), *covered(given[0], without_whole(given[1]))]
+    waiting = [*covered(segments, sums), *covered(segments, without_whole(sums))]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Summed):

@@ -31,6 +31,9 @@ class Planted:
     def layout(self):
         return SegmentLayout(CountsFoundation(self.basis, False, halves=False), self.row_blocks)
 
+    def load_blocks(self, indices, halves=False):
+        return [self.load_block(index, halves) for index in indices]
+
     def load_block(self, index, halves=False):
         block, lengths = RowBlock(index, self.row_blocks), self.row_lengths().whole
         rng = np.random.default_rng(1)
