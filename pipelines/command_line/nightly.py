@@ -55,12 +55,8 @@ def nightly(config: str, json_output: bool) -> int:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
         model = f", model {report.model}" if report.model else ""
         say(f"{report.outcome}{reasons}; {of_shards(report.counted)} counted{model}")
-        if report.reasons and report.model:
-            tell(
-                f"the published model stays{f': {report.published}' if report.published else ''}; "
-                "to publish the new one anyway, run `streaming-moments tag "
-                f"{wanted.store} {wanted.tag} {report.model}`"
-            )
+        if remedy := report.publish_anyway():
+            tell(remedy)
         if report.growth:
             say(report.growth)
     for url, reason in report.bad:

@@ -107,7 +107,7 @@ def forget(
         if counted is not None:
             require_counted(ledger, replace(counted, fingerprint=mark))
     again = f", {len(allowed)} already forgotten may be counted again" if allowed else ""
-    text = message or f"forget: {len(shards)} shards{again}"
+    text = message or f"forget: {len(shards)} shard{'' if len(shards) == 1 else 's'}{again}"
     recount = Recount("forget", text, lists=not allow_again, allowed=tuple(allowed))
     if not shards:
         return commit_recount(store, recount)
@@ -147,7 +147,7 @@ def replace_changed(
     newly, _ = with_days(gathering, new)
     recount = Recount(
         "replace",
-        f"replace: {len(changed)} shards",
+        f"replace: {len(changed)} shard{'' if len(changed) == 1 else 's'}",
         added=(*gather_all(newly, new), *taken.again),
         removed=taken.removed,
         dropped=taken.dropped,
@@ -177,7 +177,7 @@ def forget_counted(
     copies = dict(zip(_fingerprints(run, old), old, strict=True))
     with gathering_on(store, run) as gathering:
         gathering, taken = _taken(gathering, records, copies, others_again)
-        text = message or f"forget: {len(urls)} shards"
+        text = message or f"forget: {len(urls)} shard{'' if len(urls) == 1 else 's'}"
         recount = Recount("forget", text, taken.again, taken.removed, taken.dropped)
         return _checked(gathering, recount)
 

@@ -323,7 +323,7 @@ def _committed(
     ]
     message = f"update: {', '.join(told)}"
     if bad:
-        message += f", {len(bad)} bad shards left out"
+        message += f", {len(bad)} bad shard{'' if len(bad) == 1 else 's'} left out"
     skipped = [(error.url, error.reason) for error in bad]
     store = result.store.append(segment, message, skipped, unique, again)
     return replace(

@@ -78,7 +78,8 @@ def nightly(
     """
     if config.metrics is not None:
         require_collected(config.metrics.textfile)
-    begun = NightReport(config.store, datetime.now(UTC).isoformat(timespec="microseconds"))
+    started = datetime.now(UTC).isoformat(timespec="microseconds")
+    begun = NightReport(config.store, started, tag=config.tag)
     options, history = config.storage_options, NightHistory()
     output, folder = Folder.at(config.output, options), Folder.at(config.store, options)
     for place in (folder, output):

@@ -149,6 +149,7 @@ def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
     status = _status(report)
     return (
         *report.reasons,
+        *((remedy,) if (remedy := report.publish_anyway()) else ()),
         *(f"new words and basis: {reason}" for reason in report.rebase_reasons),
         *((report.growth,) if report.growth else ()),
         *(() if status is None else status.get("advice", ())),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -66,6 +67,8 @@ class NightReport:
         Why the model was rejected; empty if it was not.
     model, published, published_before : str, optional
         Names of the night's model, and of those published after and before it.
+    tag : str
+        Tag of the published model; empty in reports of earlier releases.
     last_published : str, optional
         When this run or an earlier one last published a model, ISO 8601.
     topics : tuple of TopicReport
@@ -101,6 +104,7 @@ class NightReport:
     model: str | None = None
     published: str | None = None
     published_before: str | None = None
+    tag: str = ""
     last_published: str | None = None
     topics: tuple[TopicReport, ...] = ()
     matching: TopicMatching | None = None
@@ -112,6 +116,15 @@ class NightReport:
     def file_name(self, suffix: str) -> str:
         """Name of its file with a suffix."""
         return file_name(self.filed or self.started, suffix)
+
+    def publish_anyway(self) -> str:
+        """Return what to do about a rejected model; empty without one, or without its tag."""
+        if not (self.reasons and self.model and self.tag):
+            return ""
+        stays = f"the published model stays: {self.published}"
+        now = stays if self.published else "no model is published yet"
+        command = shlex.join(["streaming-moments", "tag", self.store, self.tag, self.model])
+        return f"{now}; to publish the new one anyway, run `{command}`"
 
 
 def report_as_json(report: NightReport) -> dict[str, Any]:

@@ -184,7 +184,7 @@ def commit_purge(
     """
     if any(name in message for name in names):
         raise InvalidInput("the message names a shard to purge; write another message")
-    text = message or f"purge: {len(names)} shards"
+    text = message or f"purge: {len(names)} shard{'' if len(names) == 1 else 's'}"
     added = [segment for one in replaced for segment in one.segments]
     sources = {(part.id, part.sign) for one in replaced for part in one.sources}
     done: list[Purge] = []

@@ -345,6 +345,9 @@ def test_a_refusal_names_the_command_that_publishes(place, capsys):
     assert ended.value.code == 11
     assert "documents: 200, the bound is 1,000,000; 1 shard counted" in printed.out
     [command] = re.findall(r"`streaming-moments (tag .*)`", printed.err)
+    [page] = (place / "reports").glob("night-*.html")
+    remedy = f"to publish the new one anyway, run `streaming-moments {command}`"
+    assert f"no model is published yet; {remedy}" in page.read_text()
     with pytest.raises(SystemExit) as ended:
         main(command.split())
     assert not ended.value.code

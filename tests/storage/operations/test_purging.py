@@ -163,7 +163,7 @@ def test_a_message_that_names_the_shard_is_refused(store):
 
 def test_a_commit_of_a_purge_names_no_shard_and_lists_what_went(store):
     left = purge(store, {"b"})
-    assert (left.commit.operation, left.commit.message) == ("purge", "purge: 1 shards")
+    assert (left.commit.operation, left.commit.message) == ("purge", "purge: 1 shard")
     assert left.commit.forgotten.has_purged("b")
     assert not left.commit.forgotten.has_purged("a")
     assert left.commit.kept == ((0, 2), (5, 5))
