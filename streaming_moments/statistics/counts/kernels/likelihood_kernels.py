@@ -243,7 +243,7 @@ def copy_rows(
 ) -> None:
     """Rows of `pairs - taken`, as many columns as `dense` has: whole, or the entries above 0.
 
-    Those of which `whole` has `least` entries or more are copied into `dense`, others into `words`
+    Rows with `least` entries of `whole` or more are copied into `dense`, others into `words`
     and `counts`, one after another: each is read once, while it is in cache. The kernel fills
     `entries`, (rows,), -1 for a row in `dense`.
 
