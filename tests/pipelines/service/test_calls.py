@@ -4,6 +4,7 @@ import contextlib
 import errno
 import gzip
 import json
+import select
 import socket
 import threading
 import time
@@ -446,12 +447,15 @@ def test_connections_are_bounded(serve):
             stack.enter_context(socket.create_connection(("127.0.0.1", client.port), timeout=10))
             for _ in range(6)
         ]
-        closed = 0
-        for one in several[4:]:
-            with contextlib.suppress(ConnectionError):
-                assert one.recv(1) == b""
-            closed += 1
-        assert closed == 2
+        # idle ones give way to later ones; those that come all at once are closed themselves
+        still = several[:]
+        while len(still) > 4:
+            ended, _, _ = select.select(still, [], [], 10)
+            assert ended
+            for one in ended:
+                with contextlib.suppress(ConnectionError):
+                    assert one.recv(1) == b""
+                still.remove(one)
         assert len(client.server.server_state.connections) <= 4
 
 
