@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streaming_moments.errors import printable
+from streaming_moments.printing.plural import plural
 from streaming_moments.storage.files.urls import without_secrets
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def shown(line: str) -> str:
 
 def of_shards(number: int) -> str:
     """Return a number of shards in words, such as "1 shard" and "1,200 shards"."""
-    return f"{number:,} shard{'' if number == 1 else 's'}"
+    return f"{number:,} {plural(number, 'shard')}"
 
 
 def say(*lines: str, err: bool = False) -> None:

@@ -14,6 +14,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import replaced_by_sum
 from streaming_moments.pipelines.jobs.rebase import looked_for
 from streaming_moments.pipelines.jobs.recovered import recovered
+from streaming_moments.printing.plural import plural
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.covering import covered
 from streaming_moments.storage.log.ledger import ShardRecord
@@ -107,7 +108,7 @@ def forget(
         if counted is not None:
             require_counted(ledger, replace(counted, fingerprint=mark))
     again = f", {len(allowed)} already forgotten may be counted again" if allowed else ""
-    text = message or f"forget: {len(shards)} shard{'' if len(shards) == 1 else 's'}{again}"
+    text = message or f"forget: {len(shards)} {plural(len(shards), 'shard')}{again}"
     recount = Recount("forget", text, lists=not allow_again, allowed=tuple(allowed))
     if not shards:
         return commit_recount(store, recount)
@@ -147,7 +148,7 @@ def replace_changed(
     newly, _ = with_days(gathering, new)
     recount = Recount(
         "replace",
-        f"replace: {len(changed)} shard{'' if len(changed) == 1 else 's'}",
+        f"replace: {len(changed)} {plural(len(changed), 'shard')}",
         added=(*gather_all(newly, new), *taken.again),
         removed=taken.removed,
         dropped=taken.dropped,
@@ -177,7 +178,7 @@ def forget_counted(
     copies = dict(zip(_fingerprints(run, old), old, strict=True))
     with gathering_on(store, run) as gathering:
         gathering, taken = _taken(gathering, records, copies, others_again)
-        text = message or f"forget: {len(urls)} shard{'' if len(urls) == 1 else 's'}"
+        text = message or f"forget: {len(urls)} {plural(len(urls), 'shard')}"
         recount = Recount("forget", text, taken.again, taken.removed, taken.dropped)
         return _checked(gathering, recount)
 

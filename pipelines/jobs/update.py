@@ -19,6 +19,7 @@ from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compare import Compared, compare
 from streaming_moments.pipelines.jobs.forgotten import Reasons, tell_forgotten, without_forgotten
+from streaming_moments.printing.plural import plural
 from streaming_moments.storage.files.parts import first_byte
 from streaming_moments.storage.kinds.registry import may_grow
 from streaming_moments.storage.log.forgotten import ShardsForgotten
@@ -317,13 +318,10 @@ def _committed(
         return result
     records = segment.shards if segment is not None else ()
     documents = sum(record.documents for record in records)
-    told = [
-        f"{number} {what}{'' if number == 1 else 's'}"
-        for number, what in ((len(records), "shard"), (documents, "document"))
-    ]
-    message = f"update: {', '.join(told)}"
+    shards = f"{len(records)} {plural(len(records), 'shard')}"
+    message = f"update: {shards}, {documents} {plural(documents, 'document')}"
     if bad:
-        message += f", {len(bad)} bad shard{'' if len(bad) == 1 else 's'} left out"
+        message += f", {len(bad)} bad {plural(len(bad), 'shard')} left out"
     skipped = [(error.url, error.reason) for error in bad]
     store = result.store.append(segment, message, skipped, unique, again)
     return replace(

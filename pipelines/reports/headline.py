@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from streaming_moments.pipelines.reports.page import ReportPage, TopicChange
 from streaming_moments.pipelines.reports.topic_reports import topic_names
+from streaming_moments.printing.plural import plural
 from streaming_moments.quality.differences import largest_change
 
 _POINT = 0.001  # a smaller difference of a share is no change
@@ -39,8 +40,7 @@ def headline_of(page: ReportPage) -> str:
     if page.outcome == "nothing new" and not page.topics:
         return f"Nothing new{', ' * bool(of)}{of.removeprefix(' of ')}"
     parts = len(page.topics) or len(next(iter(page.states.values()), ()))
-    plural = "" if parts == 1 else "s"
-    counted = f"{parts} {page.what}{plural}{of}" if parts else f"A model{of}"
+    counted = f"{parts} {plural(parts, page.what)}{of}" if parts else f"A model{of}"
     return _LEADS.get(page.outcome, "") + counted + _news(page)
 
 

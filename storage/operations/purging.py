@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming_moments.errors import InvalidInput, StoreError
+from streaming_moments.printing.plural import plural
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.log.commits import Commit, SegmentReference
@@ -184,7 +185,7 @@ def commit_purge(
     """
     if any(name in message for name in names):
         raise InvalidInput("the message names a shard to purge; write another message")
-    text = message or f"purge: {len(names)} shard{'' if len(names) == 1 else 's'}"
+    text = message or f"purge: {len(names)} {plural(len(names), 'shard')}"
     added = [segment for one in replaced for segment in one.segments]
     sources = {(part.id, part.sign) for one in replaced for part in one.sources}
     done: list[Purge] = []
