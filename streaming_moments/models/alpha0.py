@@ -28,6 +28,7 @@ from streaming_moments.models.refinement import PairTopics, dirichlet_pair_weigh
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.sweeps import seen_by
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.numerics.symmetric import three_orders
 from streaming_moments.numerics.unimodal import highest_place
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.pair_rows import PairRows
@@ -282,8 +283,7 @@ class SharedMoments:
         raw = np.tensordot(np.tensordot(raw, B, axes=(0, 0)), B, axes=(0, 0))
 
         def crossed() -> NDArray[np.float64]:
-            one: NDArray[np.float64] = np.multiply.outer(u, second)
-            return np.asarray(one + one.transpose(1, 0, 2) + one.transpose(1, 2, 0))
+            return three_orders(np.multiply.outer(u, second))
 
         tensor = form.third(
             raw, crossed, lambda times: times * np.multiply.outer(u, np.outer(u, u))

@@ -16,6 +16,7 @@ from streaming_moments.decompositions.vectors.central_moments import (
 )
 from streaming_moments.decompositions.vectors.signal import Signal
 from streaming_moments.errors import InvalidInput, NotIdentifiable
+from streaming_moments.numerics.symmetric import three_orders
 
 Covariance = Literal["spherical", "tied-spherical", "diag", "tied-diag"]
 COVARIANCES: tuple[Covariance, ...] = ("spherical", "tied-spherical", "diag", "tied-diag")
@@ -181,8 +182,7 @@ def _diagonal_spread(
 
     def rotation_of(spread: NDArray[np.float64]) -> NDArray[np.float64]:
         turned = np.einsum("ah,hb,hc->abc", spread, W, W, optimize=True)
-        total = turned + turned.transpose(1, 0, 2) + turned.transpose(1, 2, 0)
-        return lifted_rotation(third - total)
+        return lifted_rotation(third - three_orders(turned))
 
     def left(rotation: NDArray[np.float64]) -> NDArray[np.float64]:
         centred = signal.loadings @ _whitened_means(rotation)

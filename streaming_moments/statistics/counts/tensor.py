@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.packing import pack, packed_size, unpack
+from streaming_moments.numerics.symmetric import three_orders
 from streaming_moments.statistics.counts.lengths.row_lengths import quotients
 from streaming_moments.statistics.counts.weighted import Statistics, row_constants
 from streaming_moments.statistics.counts.whitening import Whitening
@@ -68,7 +69,7 @@ class TensorSums:
         """
         k, B, form, u = self.n_topics, whitening.coefficients, whitening.form, whitening.first
         C1, C2, C3 = self.totals
-        tensor = -_three_orders(unpack(self.crossed, k))
+        tensor = -three_orders(unpack(self.crossed, k))
         for start in range(0, k, _DIRECTIONS):
             part = slice(start, start + _DIRECTIONS)
             tensor[part] += np.matmul(B.T, unpack(self.sketched[part], B.shape[0]) @ B)
@@ -141,11 +142,6 @@ def whitened_tensor(statistics: Statistics, whitening: Whitening) -> NDArray[np.
     `tensor_sums`.
     """
     return tensor_sums(statistics, whitening).tensor(whitening)
-
-
-def _three_orders(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum over the places of the first index; the tensor is symmetric in the other two."""
-    return tensor + tensor.transpose(1, 0, 2) + tensor.transpose(1, 2, 0)
 
 
 def unwhitened_rows(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.numerics.packing import tensor_places, unpack
+from streaming_moments.numerics.symmetric import three_orders
 from streaming_moments.statistics.vectors.grid import Grid
 from streaming_moments.statistics.vectors.statistics import (
     FIRST,
@@ -109,7 +110,7 @@ class VectorMoments:
         own, pairs = mean_of(SKETCHED_FIRST), unpack(mean_of(SKETCHED_SECOND), columns)
         sketched = pairs - np.outer(own, own)
         raw = mean_of(THIRD)[tensor_places(columns, 3)]
-        third = raw - _with_each(own, pairs) + 2 * _outer(own, own, own)
+        third = raw - three_orders(_outer(own, pairs)) + 2 * _outer(own, own, own)
         norms = mean_of(NORMS) - own * np.trace(second) - 2 * foundation.basis.T @ (spread @ mean)
         squares = fourth = None
         if foundation.squares:
@@ -152,12 +153,6 @@ def _outer(*vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     for vector in vectors[1:]:
         product = np.multiply.outer(product, vector)
     return np.asarray(product)
-
-
-def _with_each(vector: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(s, s, s) sum of the three products of a vector and a symmetric matrix."""
-    product = np.multiply.outer(vector, matrix)
-    return np.asarray(product + product.transpose(1, 0, 2) + product.transpose(1, 2, 0))
 
 
 def _central_squares(
