@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streaming_moments.errors import printable
-from streaming_moments.printing.plural import plural
 from streaming_moments.storage.files.urls import without_secrets
 
 if TYPE_CHECKING:
@@ -31,11 +30,6 @@ def shown(line: str) -> str:
     left out http://host/a\x1b[2J.txt?sig=*** is empty
     """
     return printable(without_secrets(line))
-
-
-def of_shards(number: int) -> str:
-    """Return a number of shards in words, such as "1 shard" and "1,200 shards"."""
-    return f"{number:,} {plural(number, 'shard')}"
 
 
 def say(*lines: str, err: bool = False) -> None:

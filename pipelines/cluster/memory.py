@@ -343,4 +343,6 @@ def mebibytes(nbytes: float) -> str:
     ('3 MiB', '4.9 GiB')
     """
     number = nbytes / MEBIBYTE
+    if 0 < number < 1:
+        return f"{nbytes / 1024:.0f} KiB"
     return f"{number:.0f} MiB" if number < 1024 else f"{number / 1024:.1f} GiB"

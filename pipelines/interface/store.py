@@ -52,6 +52,7 @@ from streaming_moments.pipelines.model_options import finds_number
 from streaming_moments.pipelines.reports.kinds.registry import advice_on
 from streaming_moments.pipelines.reports.outside_words import share_outside
 from streaming_moments.printing.html_table import html_table
+from streaming_moments.printing.plural import of_number
 from streaming_moments.progress import reporter
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.kinds.registry import columns_of
@@ -193,7 +194,7 @@ class Store:
                     at = dataclasses.replace(at, snapshot=done.store)
             merged = compact_when_many(at.snapshot, compact_after, run)
             at = dataclasses.replace(at, snapshot=merged)
-            run.tell(f"version {at.version} holds {at.documents:,} documents")
+            run.tell(f"version {at.version} holds {of_number(at.documents, 'document')}")
         if source is not None:
             require_all_there(source, there, at.snapshot.ledger())
         return at
@@ -629,7 +630,9 @@ class Store:
         return dataclasses.replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
 
     def __repr__(self) -> str:
-        return f"Store({self.url!r}, version {self.version}, {self.documents:,} documents)"
+        return (
+            f"Store({self.url!r}, version {self.version}, {of_number(self.documents, 'document')})"
+        )
 
     def _repr_html_(self) -> str:
         rows = [

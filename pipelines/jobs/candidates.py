@@ -22,6 +22,7 @@ from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.jobs.refit import WordPairs
 from streaming_moments.plots import LOG_LIKELIHOOD, Axes, plot_numbers
 from streaming_moments.printing.html_table import html_table
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
@@ -256,7 +257,10 @@ pair; no other is within the noise of 0.062)
         first, *others = self.likely
         held_out = first.held_out.mean if first.held_out is not None else 0.0
         scored = sum(one.held_out is not None for one in self.candidates)
-        reason, rest = f"best held-out log-likelihood of {scored} candidates", "no other is"
+        reason, rest = (
+            f"best held-out log-likelihood of {of_number(scored, 'candidate')}",
+            "no other is",
+        )
         if others:
             listed = ", ".join(str(number) for number in sorted({one.n_topics for one in others}))
             reason, rest = "the fewest of the best held-out log-likelihood", f"{listed} are"

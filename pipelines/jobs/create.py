@@ -20,6 +20,7 @@ from streaming_moments.pipelines.cluster.memory import (
 )
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed, about
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
 from streaming_moments.statistics.counts.lengths.room import documents_that_fit
 from streaming_moments.statistics.counts.lengths.weights import WEIGHTINGS, Weighting
@@ -230,11 +231,11 @@ class Pilot:
         if self.basis.table is not None:
             rare = f"; {self.rare} rarer ones count as missing" if self.rare else ""
             return (
-                f"a sample of {self.documents} rows in {self.shards} shards: "
+                f"a sample of {self.documents} rows in {of_number(self.shards, 'shard')}: "
                 f"{self.basis.table.n_words} categories of {self.basis.table.number} columns{rare}"
             )
         return (
-            f"a sample of {self.documents} passages in {self.shards} shards"
+            f"a sample of {self.documents} passages in {of_number(self.shards, 'shard')}"
             f"{f' ({self.stopped})' if self.stopped else ''}; "
             f"{self.basis.weights.sentence}; capacity: about {about(self.room)} such documents"
         )

@@ -14,7 +14,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import replaced_by_sum
 from streaming_moments.pipelines.jobs.rebase import looked_for
 from streaming_moments.pipelines.jobs.recovered import recovered
-from streaming_moments.printing.plural import plural
+from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.covering import covered
 from streaming_moments.storage.log.ledger import ShardRecord
@@ -209,7 +209,8 @@ def _taken(
     again: tuple[Segment, ...] = ()
     if missing and not others_again:
         raise InvalidInput(
-            f"the old content of {len(missing)} changed shards is needed, because no segment "
+            f"the old content of {of_number(len(missing), 'changed shard')} is needed, because no "
+            "segment "
             f"holds it alone: {_as_counted(missing)}; give copies of it with --old URL"
         )
     if missing:

@@ -20,6 +20,7 @@ from streaming_moments.pipelines.cluster.model_memory import plan_polish
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.pipelines.jobs.refit import with_coherence
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.contents import changed, content_of
 from streaming_moments.storage.formats import START
 from streaming_moments.storage.operations.lineages import store_for
@@ -179,7 +180,8 @@ def polish(
         total = work.summed(number, [_SUM])
         if not total.expected.documents:
             raise InvalidInput(
-                f"no records to polish with in {total.shards} shards that were read and "
+                f"no records to polish with in {of_number(total.shards, 'shard')} that could be "
+                "read and "
                 f"{len(total.bad)} that could not be; give shards with records like those of the "
                 "store"
             )
@@ -342,7 +344,7 @@ def _marked(
         else:
             raise mark
     if not found:
-        raise InvalidInput(f"none of {len(shards)} shards can be read; give some readable shards")
+        raise InvalidInput(f"none of {len(shards)} SHARDS can be read; give some that can")
     return found, bad
 
 

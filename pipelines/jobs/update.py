@@ -19,7 +19,7 @@ from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compare import Compared, compare
 from streaming_moments.pipelines.jobs.forgotten import Reasons, tell_forgotten, without_forgotten
-from streaming_moments.printing.plural import plural
+from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.storage.files.parts import first_byte
 from streaming_moments.storage.kinds.registry import may_grow
 from streaming_moments.storage.log.forgotten import ShardsForgotten
@@ -275,7 +275,8 @@ def _stopped(
     error: ShardError | InvalidInput | SumExceeded, counted: int
 ) -> ShardError | InvalidInput | SumExceeded:
     """Return the error with the number of committed shards."""
-    done = f"{counted} shards before it are counted and committed; the same command continues there"
+    are = "is" if counted == 1 else "are"
+    done = f"{of_number(counted, 'shard')} before it {are} committed; the same command continues"
     if isinstance(error, ShardError):
         return ShardError(error.url, f"{error.reason}; {done}")
     kind = SumExceeded if isinstance(error, SumExceeded) else InvalidInput

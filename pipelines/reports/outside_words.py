@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
 
@@ -98,7 +99,7 @@ def language_line(store: MomentStore) -> str:
     names, policy = " and ".join(name.title() for name in drawn["languages"]), store.policy
     removed = 0 if policy is None else len(policy.stop_words)
     return (
-        f"Found {names} in the sample and removed {removed:,} stop words; "
+        f"Found {names} in the sample and removed {of_number(removed, 'stop word')}; "
         "`--language none` keeps them."
     )
 

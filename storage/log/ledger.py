@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.folders import Folder
@@ -61,7 +62,7 @@ class ShardsAlreadyCounted(StoreError):
         shown = ", ".join(self.urls[:_SHOWN])
         more = f" and {len(self.urls) - _SHOWN} more" if len(self.urls) > _SHOWN else ""
         return (
-            f"{len(self.urls)} shards are counted already: {shown}{more}; "
+            f"{of_number(len(self.urls), 'shard')} counted already: {shown}{more}; "
             "count the other shards without them"
         )
 

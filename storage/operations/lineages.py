@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, StoreError, StreamingMomentsError, short
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, States, states_of
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.clusters import compare_clusters
 from streaming_moments.quality.matching import (
     MatchingRule,
@@ -49,7 +50,8 @@ class LineageBehind(StreamingMomentsError):
 
     def __str__(self) -> str:
         return (
-            f"the staged lineage has not counted {len(self.urls)} shards of the store, such as "
+            f"the staged lineage has not counted {of_number(len(self.urls), 'shard')} of the "
+            "store, such as "
             f"{self.urls[0]}; run `streaming-moments rebase` again"
         )
 

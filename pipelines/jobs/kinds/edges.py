@@ -21,6 +21,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     state_text,
 )
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.foundation import WHOLE_NODES, EdgesFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
@@ -93,7 +94,7 @@ def _made(sampling: Sampling) -> Made:
     if sketch is not None:
         twice = "counts twice (lists by `streaming-moments neighbours` hold it once)"
         what = f"{sketch.columns} columns of each part; an edge that two shards hold {twice}"
-    of = f"{len(sampling.shards)} shards: {what}"
+    of = f"{of_number(len(sampling.shards), 'shard')}: {what}"
     origin = f"{nodes.n_words:,} nodes and {drawn.num_rows:,} edges of {of}"
     return Made(foundation, asdict(columns), f"{origin}; {state_text(foundation)}")
 

@@ -27,6 +27,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
 )
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.quantities import about
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import foundation_of, sketching_bytes
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -69,8 +70,9 @@ def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
     )
     totals = foundation.prepared(VectorBatch.of(rows)).totals
     said = [
-        f"a sample of {len(rows):,} rows{most} in {len(samples)} shards: "
-        f"{foundation.dimension:,} numbers each, a sketch of {foundation.columns} columns, "
+        f"a sample of {len(rows):,} rows{most} in {of_number(len(samples), 'shard')}: "
+        f"{foundation.dimension:,} numbers each, a sketch of "
+        f"{of_number(foundation.columns, 'column')}, "
         f"a step of {foundation.grid.step:.3g}",
         f"capacity: about {about(foundation.room(totals))} such rows",
     ]

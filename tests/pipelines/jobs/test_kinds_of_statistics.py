@@ -85,7 +85,7 @@ def test_views_are_created_counted_fitted_and_shown(run, view_store):
     code, out, _ = run("topics", view_store)
     assert code == 0
     assert "class 1" in out
-    assert "records lack a view" in out.replace("\n", " ")
+    assert "without all three views" in out.replace("\n", " ")
     assert "words" in run("status", view_store)[1]
 
 

@@ -231,7 +231,7 @@ def test_numbers_are_found_where_they_are_auto(run, store):
     asked = ("select", store.url, "--topics", "2,3,5", "--alpha0", "0.5")
     code, out, err = run(*asked)
     assert (code, err) == (0, "")
-    taken = next(line for line in out.splitlines() if "taken" in line).split("│")[0].strip()
+    taken = next(line for line in out.splitlines() if "chosen" in line).split("│")[0].strip()
     said = next(line for line in out.splitlines() if line.startswith("Chose "))
     assert f"Chose {taken} topics" in said
     told = json.loads(run(*asked, "--json")[1])

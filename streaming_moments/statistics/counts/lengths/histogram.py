@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
@@ -100,7 +101,7 @@ class LengthHistogram:
         if (documents < 0).any():
             length = int(values[np.argmin(documents)])
             raise InvalidInput(
-                f"taking away {int(-documents.min())} documents of length {length} too many; "
+                f"taking away {of_number(int(-documents.min()), 'document')} of length {length} too many; "
                 "subtract only what was added"
             )
         return LengthHistogram(values[documents > 0], documents[documents > 0], self.weights)
