@@ -54,7 +54,7 @@ _BY_SIGNAL = 128  # plus its number: shells report the signal that ended a proce
 @click.option(
     "--until-closed",
     is_flag=True,
-    help="End with standard input; print heartbeats on standard output.",
+    help="End when standard input closes, and print heartbeats on standard output.",
 )
 @json_option
 @click.pass_context

@@ -48,7 +48,8 @@ from streaming_moments.storage.store.store import MomentStore
     type=Duration(),
     default="90d",
     show_default=True,
-    help="Keep versions that were the latest within this time; below 7d only if no one uses STORE.",
+    help="Keep versions that a newer one replaced less than this ago; below 7d only if no one uses "
+    "STORE.",
 )
 @click.option(
     "--models",
