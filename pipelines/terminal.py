@@ -38,9 +38,9 @@ def say(*lines: str, err: bool = False) -> None:
         click.echo(shown(line), err=err)
 
 
-def tell(line: str) -> None:
+def tell(line: object) -> None:
     """Print a line on standard error."""
-    say(line, err=True)
+    say(str(line), err=True)
 
 
 def asked_for(key: str) -> bool:
@@ -61,7 +61,7 @@ def detail(line: str) -> None:
         tell(line)
 
 
-def unheard(line: str) -> None:
+def unheard(line: object) -> None:
     """Print nothing; replaces `tell`."""
 
 

@@ -199,7 +199,7 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> None:
     form = ShardFormat("parquet", text_column="text")
     with costs.measured("create: vocabulary and basis"):
         store = create(str(place / "store"), early, form, policy, options, run)
-    console.print(language_line(store))
+    console.print(str(language_line(store)))
     for name, some in ((f"to {SPLIT_YEAR}", early), (f"from {SPLIT_YEAR}", late)):
         with costs.measured(f"update: {name}"):
             result = update(store, some, run)

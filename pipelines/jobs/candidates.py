@@ -208,7 +208,7 @@ class Selection:
         curve = {k: one.held_out for k, one in known.items() if one.held_out is not None}
         apart = {k: one.apart for k, one in known.items() if one.apart is not None and k in curve}
         most = max(known, default=0)
-        return NumberSearch(curve, apart, self.number, f"--topics {most}-{2 * most}")
+        return NumberSearch(curve, apart, self.number, f"try {most} to {2 * most}")
 
     @property
     def separable(self) -> Candidate | None:
@@ -226,7 +226,7 @@ class Selection:
         >>> candidates = [Candidate(k, 0.1, held_out=HeldOut(one, one)) for k, one in curve.items()]
         >>> print(Selection(tuple(candidates), 0.0).why_separable)
         chose 3 topics, alpha0 0.1: one more gains less than a quarter of the mean gain in \
-held-out likelihood; 5 predict best, the most tried (try --topics 5-10); gain of each: 2 \
+held-out likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 \
 +0.4, 3 +0.4, 5 +0.025
         """
         apart = self.separable

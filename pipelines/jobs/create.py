@@ -69,7 +69,7 @@ _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
 _WORDS: Mapping[str, None] = MappingProxyType({"Words": None})
 _SAMPLE: Mapping[str, None] = MappingProxyType({"Sample": None})
 _SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
-CHOSEN = "--pilot-documents sets this number"
+CHOSEN = "the number of passages was given"
 
 
 @dataclass(frozen=True)
@@ -392,7 +392,7 @@ def next_draw(
     >>> next_draw(sample, PilotOptions(), 20_000, (1, 1))
     (80000, 1)
     >>> next_draw(sample, PilotOptions(pilot_documents=2), 2, (1, 1))
-    '--pilot-documents sets this number'
+    'the number of passages was given'
     """
     if sample.columns:
         return ""  # all categories of a table that are frequent enough
@@ -401,7 +401,7 @@ def next_draw(
     found = frequencies_of(sample).document_frequencies
     found = np.sort(found[found <= options.max_document_fraction * documents])[::-1]
     if np.count_nonzero(found >= least) >= size:
-        return f"it has all {size:,} words of --vocabulary-size"
+        return f"it has all {size:,} words that were asked for"
     whole = sample.documents_seen <= documents
     if whole and read == there:
         return "there are no more passages"
@@ -409,7 +409,7 @@ def next_draw(
     if options.pilot_documents != PILOT_DOCUMENTS:
         return CHOSEN
     if cut:
-        return "--memory holds no more passages"
+        return "memory holds no more passages"
     if not np.count_nonzero(found < max(least, 2)):
         return "no rarer words appeared, so more passages would add none"
     # until the rarest requested word is frequent enough; a word with no occurrence gives no
@@ -517,8 +517,9 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
         found[term.partition(BETWEEN)[0]].append((term, rows))
     if len(found) < FEWEST_COLUMNS:
         raise InvalidInput(
-            f"the table has {len(found)} categorical columns ({', '.join(found)}), but models need "
-            f"at least {FEWEST_COLUMNS}; name more with --categories"
+            f"the table has {len(found)} categorical columns ({', '.join(found)}), but models "
+            f"need at least {FEWEST_COLUMNS}",
+            "name more with {create.categories}",
         )
     # before rare ones are dropped, because a column of names has only rare ones
     require_countable(found, [len(own) for own in found.values()])
@@ -530,8 +531,8 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
         if len(terms) < 2:
             raise InvalidInput(
                 f"column {name!r} has {len(terms)} categories in {options.min_documents} rows or "
-                f"more of the {sample.batch.documents} sampled; leave it out, or lower "
-                "--min-documents"
+                f"more of the {sample.batch.documents} sampled",
+                "leave it out, or lower {create.min_documents}",
             )
     table = TableColumns.of_terms(term for own in kept.values() for term in own)
     vocabulary = Vocabulary(table.terms, table.n_words, CATEGORIES)
@@ -572,7 +573,7 @@ def cut_to_room(held: int, limits: ReadLimits) -> str:
     """Return a note if memory bounds the pilot, otherwise an empty text."""
     if held <= limits.pilot_bytes // 2:
         return ""
-    return f" (no more fit in {mebibytes(limits.pilot_bytes)}: raise --memory for a larger pilot)"
+    return f" (no more fit in {mebibytes(limits.pilot_bytes)}: more memory allows a larger pilot)"
 
 
 def quotas(
@@ -587,7 +588,7 @@ def quotas(
     if options.seed < 0:
         raise InvalidInput(f"the seed is {options.seed}; give at least 0")
     if options.pilot_documents < 1:
-        raise InvalidInput(f"--pilot-documents is {options.pilot_documents}; give at least 1")
+        raise InvalidInput(f"pilot_documents is {options.pilot_documents}; give at least 1")
     rng = np.random.default_rng(options.seed)
     taken = np.sort(rng.permutation(len(shards))[:most])
     chosen = [shards[i] for i in taken]

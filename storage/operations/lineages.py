@@ -13,6 +13,7 @@ from streaming_moments.errors import ForeignStatistics, StoreError, StreamingMom
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, States, states_of
 from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import Spell
 from streaming_moments.quality.clusters import compare_clusters
 from streaming_moments.quality.matching import (
     MatchingRule,
@@ -48,7 +49,7 @@ class LineageBehind(StreamingMomentsError):
         super().__init__(urls)
         self.urls = urls
 
-    def __str__(self) -> str:
+    def said(self, spell: Spell) -> str:
         return (
             f"the staged lineage has not counted {of_number(len(self.urls), 'shard')} of the "
             "store, such as "

@@ -139,7 +139,8 @@ class Alpha0Search:
                 f"alpha0 is {WITHOUT_HALVES:g} by default: the statistics have no halves with word "
                 "pairs, so a fit cannot choose it"
             )
-        chosen = f"chose alpha0 {self.alpha0:g}: best held-out likelihood of {of_number(len(self.tried), 'value')}"
+        values = of_number(len(self.tried), "value")
+        chosen = f"chose alpha0 {self.alpha0:g}: best held-out likelihood of {values}"
         if self.best == len(self.tried) - 1:
             return f"{chosen}, the largest tried"
         if not self.within_noise:

@@ -31,6 +31,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     advice_on,
     left_out_lines,
     outside_lines,
+    records_text,
 )
 from streaming_moments.pipelines.terminal import note, say, tell
 from streaming_moments.printing.plural import of_number
@@ -144,9 +145,8 @@ def update(
     else:
         parts = ["no new shards"]
         if result.counted:
-            documents = of_number(result.documents, "document")
-            tokens = of_number(result.tokens, "token")
-            parts = [f"counted {of_number(result.counted, 'shard')} ({documents}, {tokens})"]
+            records = records_text(final, result.documents, result.tokens)
+            parts = [f"counted {of_number(result.counted, 'shard')} ({records})"]
         parts += [f"{result.already:,} counted before"] * bool(result.already)
         parts += [f"{result.replaced:,} replaced"] * bool(result.replaced)
         say(f"version {final.version}: {', '.join(parts)}")

@@ -50,8 +50,8 @@ def _form(shape: KindOptions) -> EdgeColumns:
     names = shape.names or ("source", "target")
     if len(names) != 2 or len(set(names)) != 2:
         raise InvalidInput(
-            f"edges need two different columns, got {', '.join(names)}; give them as "
-            "--columns source,target"
+            f"edges need two different columns, got {', '.join(names)}",
+            "give them as {create.columns:source,target}",
         )
     return EdgeColumns(names[0], names[1], shape.directed)
 

@@ -28,6 +28,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.quantities import about
 from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import foundation_of, sketching_bytes
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -98,8 +99,8 @@ def _require_room(rows: NDArray[np.float64], shape: KindOptions, memory: int) ->
         "the pilot": _COPIES * rows.nbytes,
         "how its numbers vary together": sketching_bytes(width, shape.sketch_columns, shape.fourth),
     }
-    remedy = "raise --memory, or give shorter rows"
-    Budget(f"a sketch of rows of {width:,} numbers", items, remedy).require(memory)
+    shorter = remedy("raise {option.memory}, or give shorter rows")
+    Budget(f"a sketch of rows of {width:,} numbers", items, shorter).require(memory)
 
 
 def _known(store: MomentStore) -> Mapping[str, Any]:

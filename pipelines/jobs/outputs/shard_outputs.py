@@ -152,7 +152,7 @@ def write_each(
 def require_seed(method: str, seed: int | None) -> None:
     """Raise InvalidInput for sampling without a seed."""
     if method == "gibbs" and seed is None:
-        raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
+        raise InvalidInput("the Gibbs sampler needs a seed", "give {option.seed}")
 
 
 def drawn(options: OutputOptions) -> tuple[str, ...]:

@@ -68,6 +68,12 @@ def next_step(store: MomentStore, found: Any) -> str:
     return f"Next: streaming-moments {command} {store.url}"
 
 
+def records_text(store: MomentStore, records: int, tokens: int) -> str:
+    """Name numbers of records and tokens, as the kind calls its records; one of vectors is both."""
+    said = of_number(records, KIND_REPORTS[store.kind].holds[1])
+    return said if tokens == records else f"{said}, {of_number(tokens, 'token')}"
+
+
 def left_out_lines(outside: int, store: MomentStore) -> list[str]:
     """Lines on what an update left out, and on content of the store that does not count.
 

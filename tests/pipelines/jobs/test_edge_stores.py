@@ -172,7 +172,7 @@ def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):
         ),
         (
             ("create", tmp_path / "s", ends, "--directed", "--passage-words", "9"),
-            "does not use --directed",
+            "does not use `create --directed`",
         ),
         (("create", tmp_path / "s", ends, "--kind", "edges"), "no column 'source'"),
     ):

@@ -85,7 +85,7 @@ def test_views_are_created_counted_fitted_and_shown(run, view_store):
     code, out, _ = run("topics", view_store)
     assert code == 0
     assert "class 1" in out
-    assert "without all three views" in out.replace("\n", " ")
+    assert "records lack a view" in out.replace("\n", " ")
     assert "words" in run("status", view_store)[1]
 
 
@@ -317,7 +317,7 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         (("create", tmp_path / "s", views, "--columns", "a"), "give `--kind sequences` for"),
         (
             ("create", tmp_path / "s", views, "--kind", "sequences", "--max-topics", "3"),
-            "does not use --max-topics",
+            "does not use `create --max-topics`",
         ),
         (("refit", view_store, "--topics", "2"), "give --model views"),
         (("refit", sequence_store, "--topics", "2"), "give --model hmm"),

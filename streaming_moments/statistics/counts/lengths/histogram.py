@@ -100,9 +100,9 @@ class LengthHistogram:
         np.add.at(documents, inverse[self.lengths.size :], sign * other.documents)
         if (documents < 0).any():
             length = int(values[np.argmin(documents)])
+            many = of_number(int(-documents.min()), "document")
             raise InvalidInput(
-                f"taking away {of_number(int(-documents.min()), 'document')} of length {length} too many; "
-                "subtract only what was added"
+                f"taking away {many} of length {length} too many; subtract only what was added"
             )
         return LengthHistogram(values[documents > 0], documents[documents > 0], self.weights)
 

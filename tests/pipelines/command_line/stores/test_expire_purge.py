@@ -235,7 +235,7 @@ def test_a_purged_shard_may_be_gone(run, store, places):
     gone.unlink()
     code, out, err = run("purge", store.url, gone)
     assert code == 0, err
-    assert "2 other shards were counted again" in out
+    assert "2 other shards counted again" in out
     after = MomentStore.open(store.url)
     assert after.load() == statistics(after, others)
     code, out, _ = run("verify", store.url, gone, "--purged")

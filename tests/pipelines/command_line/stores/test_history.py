@@ -145,8 +145,8 @@ def test_forget_and_replace_ask_for_the_content_that_was_counted(run, tmp_path, 
     version = store.latest().version
     for arguments, said in (
         (("forget", store.url, a), "was counted as sha256:"),
-        (("update", store.url, a, b), "STORE SHARDS --replace`"),
-        (("update", store.url, a, b, "--replace"), "the old content of 1 changed shards is needed"),
+        (("update", store.url, a, b), "by `update --replace`"),
+        (("update", store.url, a, b, "--replace"), "the old content of 1 changed shard is needed"),
         (("update", store.url, a, "--replace", "--old", b), "no segment holds it alone"),
         (("update", store.url, a, "--old", copy), "give both"),
     ):
@@ -204,7 +204,7 @@ def test_old_content_compacted_meanwhile_must_be_given(
     monkeypatch.setattr(forgetting, "gather_all", overtaken)
     code, _, err = run("update", store.url, *places, "--replace")
     assert (code, err.count("\n")) == (2, 1)
-    assert "give copies of the old content by `update --old URL`" in err
+    assert "give copies of the old content by `update --old`" in err
     assert store.latest().version == store.version + 1
     assert store.latest().load() == store.load()
     # versions that hold it alone have expired
