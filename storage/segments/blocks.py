@@ -29,7 +29,8 @@ from streaming_moments.storage.log.manifests import (
 from streaming_moments.storage.segments.segments import Segment
 
 _GROUP = "zarr.json"
-_TOGETHER = 8  # segments that are read at the same time, at most
+# segments that are read at the same time, at most, and their files where row blocks are smaller
+_TOGETHER, _SMALL = 8, 1 << 20
 
 
 def read_stored_blocks(
@@ -237,8 +238,8 @@ class _Wanted:
             (segment_folder(reference.id), manifest.files, self._paths(reference, manifest.files))
             for reference, manifest in zip(known.values(), manifests, strict=True)
         ]
-        sizes = sum(files[path].size for _, files, paths in chosen for path in paths)
-        if len(chosen) > 1 and sizes > max(1, len(self.indices)) * self.layout.block_bytes:
+        size = sum(files[path].size for _, files, paths in chosen for path in paths)
+        if len(chosen) > 1 and size > max(len(self.indices) * self.layout.block_bytes, _SMALL):
             return {}
         groups = zip(chosen, read_folders(folder, chosen), strict=True)
         found = (StoredGroup(files, f"{folder.url}/{name}") for (name, *_), files in groups)
