@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from streaming_moments.pipelines.reports.kinds.base import (
+    Facts,
     KindReports,
     facts_of_triples,
     rows_of_triples,
+    told_by_commit,
 )
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.edges.ends import EdgeTotals
@@ -38,10 +40,21 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     return lines
 
 
+def _told(store: MomentStore) -> Facts:
+    return {**told_by_commit(store), "kind": store.kind}
+
+
+def _counted(told: Facts) -> dict[str, str | int | float]:
+    return {"version": told["version"], "edges": told["documents"], "shards": told["shards"]}
+
+
 EDGES = KindReports(
     EdgesFoundation,
     _facts,
     ("triples", "edge"),
     rows_of_triples("edges read", "edges counted", "of a node to itself, or there already"),
     _left_out,
+    told=_told,
+    counted=_counted,
+    ledger=("edges read", "edges counted", "left out"),
 )
