@@ -69,7 +69,7 @@ _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
 _WORDS: Mapping[str, None] = MappingProxyType({"Words": None})
 _SAMPLE: Mapping[str, None] = MappingProxyType({"Sample": None})
 _SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
-CHOSEN = "the number of passages was given"
+CHOSEN = "--pilot-documents sets this number"
 
 
 @dataclass(frozen=True)
@@ -392,7 +392,7 @@ def next_draw(
     >>> next_draw(sample, PilotOptions(), 20_000, (1, 1))
     (80000, 1)
     >>> next_draw(sample, PilotOptions(pilot_documents=2), 2, (1, 1))
-    'the number of passages was given'
+    '--pilot-documents sets this number'
     """
     if sample.columns:
         return ""  # all categories of a table that are frequent enough
@@ -401,7 +401,7 @@ def next_draw(
     found = frequencies_of(sample).document_frequencies
     found = np.sort(found[found <= options.max_document_fraction * documents])[::-1]
     if np.count_nonzero(found >= least) >= size:
-        return f"it has all {size:,} words that were asked for"
+        return f"it has all {size:,} words of --vocabulary-size"
     whole = sample.documents_seen <= documents
     if whole and read == there:
         return "there are no more passages"
@@ -409,7 +409,7 @@ def next_draw(
     if options.pilot_documents != PILOT_DOCUMENTS:
         return CHOSEN
     if cut:
-        return "memory holds no more passages"
+        return "--memory holds no more passages"
     if not np.count_nonzero(found < max(least, 2)):
         return "no rarer words appeared, so more passages would add none"
     # until the rarest requested word is frequent enough; a word with no occurrence gives no
@@ -573,7 +573,7 @@ def cut_to_room(held: int, limits: ReadLimits) -> str:
     """Return a note if memory bounds the pilot, otherwise an empty text."""
     if held <= limits.pilot_bytes // 2:
         return ""
-    return f" (no more fit in {mebibytes(limits.pilot_bytes)}: more memory allows a larger pilot)"
+    return f" (no more fit in {mebibytes(limits.pilot_bytes)}: raise --memory for a larger pilot)"
 
 
 def quotas(

@@ -145,7 +145,7 @@ def test_forget_and_replace_ask_for_the_content_that_was_counted(run, tmp_path, 
     version = store.latest().version
     for arguments, said in (
         (("forget", store.url, a), "was counted as sha256:"),
-        (("update", store.url, a, b), "by `update --replace`"),
+        (("update", store.url, a, b), "with `update --replace`"),
         (("update", store.url, a, b, "--replace"), "the old content of 1 changed shard is needed"),
         (("update", store.url, a, "--replace", "--old", b), "no segment holds it alone"),
         (("update", store.url, a, "--old", copy), "give both"),
