@@ -16,7 +16,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 
 # Documents that are drawn to compare sums of alpha, at most, and their tokens.
-_DRAWN, _DRAWN_TOKENS = 2000, 10_000
+_DRAWN, _DRAWN_TOKENS = 2000, 5000
 _LEAST_DRAWN = 50
 _RISE = 2**0.5
 _MOST_RISES = 10
