@@ -143,7 +143,7 @@ def completing_alpha(
     def scores(tried: float) -> NDArray[np.float64]:
         read = inferred_proportions(batch, rows, weights, tried, "fixed-point", None, _SWEEPS)
         logarithms = np.log(np.einsum("ej,ej->e", read[second[0]], rows[asked]))
-        return np.bincount(second[0], logarithms, minlength=sizes.size)
+        return np.bincount(second[0], logarithms, sizes.size).astype(np.float64)
 
     before, score = alpha, scores(alpha)
     for _ in range(_MOST_RISES):
@@ -167,7 +167,9 @@ def _typical_lengths(lengths: Lengths) -> NDArray[np.int64]:
         return values[:0]
     mean = float(values[order] @ documents[order] / totals[-1])
     number = int(min(max(_DRAWN_TOKENS / mean, _LEAST_DRAWN), _DRAWN))
-    return values[order][np.searchsorted(totals, (np.arange(number) + 0.5) / number * totals[-1])]
+    places = np.searchsorted(totals, (np.arange(number) + 0.5) / number * totals[-1])
+    found: NDArray[np.int64] = values[order][places]
+    return found
 
 
 def _drawn_tokens(
@@ -178,7 +180,7 @@ def _drawn_tokens(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Document and word of each token of documents with these proportions and lengths."""
     k = topics.shape[1]
-    of_topics = np.stack([rng.multinomial(*one) for one in zip(lengths, proportions, strict=True)])
+    of_topics = rng.multinomial(lengths, proportions)
     documents = [np.repeat(np.arange(lengths.size), counts) for counts in of_topics.T]
     words = [
         np.searchsorted(np.cumsum(topics[:, j]), rng.random(documents[j].size) * topics[:, j].sum())
