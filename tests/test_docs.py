@@ -51,7 +51,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 RUN = {name for name, text in PAGES.items() if re.search(r"^```(python|sh)$", text, re.MULTILINE)}
 # tests/pipelines/service/test_readme.py runs the last one
 RUN_ELSEWHERE = {"guides/s3", "guides/service", "operation/service_details"}
-ADDRESSES = 4  # of a decade, so that pages take seconds
+ADDRESSES = 2  # of a decade, so that pages take seconds
 MOST_WORDS = 30
 
 # a link to a term: [shards](../concepts/glossary.md#shard), or in the glossary (#shard)
@@ -173,6 +173,7 @@ def run_block(language, text, names):
         assert language == "text", f"a block of {language} does not run; call it text"
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("name", sorted(RUN - RUN_ELSEWHERE))
 def test_the_blocks_of_a_page_run(name, folder):
     names = {"__name__": "__main__"}

@@ -5,15 +5,12 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import dask
 import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from campaigns import few_row_blocks
-from distributed.utils import get_mp_context
-from forking import forking
 
 from streaming_moments.pipelines.cluster import rows_on_cluster
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -29,12 +26,8 @@ def spelled(word):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def forked_workers():
+def workers_of_this_process(forked_workers):
     """Worker processes of this one are forked: those of a command's process begin as they do."""
-    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context()  # Dask would preload itself only
-        forking()
-        yield
 
 
 @pytest.fixture(scope="module")
