@@ -67,9 +67,8 @@ def neighbours(
     every = f" --vocabulary-size {found.nodes}" if found.nodes > words else ""
     say(
         f"{found.nodes:,} nodes and {of_number(found.edges, 'edge')} in "
-        f"{of_number(len(found.files), 'file')} in {output}; "
-        f"left out {of_number(found.duplicates, 'duplicate edge')} and "
-        f"{of_number(found.loops, 'loop')}",
+        f"{of_number(len(found.files), 'file')} in {output}; left out "
+        f"{of_number(found.duplicates, 'duplicate edge')} and {of_number(found.loops, 'loop')}",
         f"next: streaming-moments create STORE {output.rstrip('/')}/*.parquet --ids-column "
         f"{NEIGHBOURS} --min-documents 1 --max-document-fraction 1{every}",
     )

@@ -192,9 +192,8 @@ def polish(
         if not total.expected.documents:
             raise InvalidInput(
                 f"no records to polish with in {of_number(total.shards, 'shard')} that could be "
-                "read and "
-                f"{len(total.bad)} that could not be; give shards with records like those of the "
-                "store"
+                f"read and {len(total.bad)} that could not be; give shards with records like those "
+                "of the store"
             )
         sums, before = total.expected, model
         model = family.after(number, before, sums, store.foundation, alpha)

@@ -64,9 +64,8 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
     lacking = options.vocabulary_size - words
     if lacking <= 0:
         lines.append(
-            f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words "
-            f"as well: the vocabulary has {words:,} of {options.vocabulary_size:,} requested "
-            "words"
+            f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words as "
+            f"well: the vocabulary has {words:,} of {options.vocabulary_size:,} requested words"
         )
     elif drawn_of(store).get("stopped") == CHOSEN:
         lines.append(

@@ -52,8 +52,7 @@ class LineageBehind(StreamingMomentsError):
     def said(self, spell: Spell) -> str:
         return (
             f"the staged lineage has not counted {of_number(len(self.urls), 'shard')} of the "
-            "store, such as "
-            f"{self.urls[0]}; run `streaming-moments rebase` again"
+            f"store, such as {self.urls[0]}; run `streaming-moments rebase` again"
         )
 
 

@@ -74,8 +74,7 @@ def grow(
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         say(
             f"version {after.version}: {of_number(len(found), 'word')} added "
-            f"({', '.join(found[:_SHOWN])}"
-            f"{more}); later documents count them"
+            f"({', '.join(found[:_SHOWN])}{more}); later documents count them"
         )
     else:
         say(

@@ -76,8 +76,7 @@ def rebase(
     on = redraw_of(result.store).renewed(result.store.foundation)
     say(
         f"version {result.store.version}: {of_number(result.shards, 'shard')} counted on {on}; "
-        "next: "
-        "`streaming-moments refit`"
+        "next: `streaming-moments refit`"
     )
     for url, reason in result.left_out:
         tell(f"left out {url}: {reason}")

@@ -77,8 +77,7 @@ def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
     said = [
         f"a sample of {len(rows):,} rows{most} in {of_number(len(samples), 'shard')}: "
         f"{foundation.dimension:,} numbers each, a sketch of "
-        f"{of_number(foundation.columns, 'column')}, "
-        f"a step of {foundation.grid.step:.3g}",
+        f"{of_number(foundation.columns, 'column')}, a step of {foundation.grid.step:.3g}",
         f"capacity: about {about(foundation.room(totals))} such rows",
     ]
     if bad:

@@ -39,8 +39,7 @@ def complete(job: OutputJob) -> Written:
     better = "" if own >= other else ", which fits these rows better"
     said = (
         f"{of_number(rows, 'row')}; mean log-probability of the known values of a row: {own:.4f} "
-        "nats, by "
-        f"Chow-Liu's tree {other:.4f}{better}"
+        f"nats, by Chow-Liu's tree {other:.4f}{better}"
     )
     return Written({"documents": rows, "files": found.urls, **means}, said)
 

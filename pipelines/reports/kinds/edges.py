@@ -34,8 +34,7 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     if totals.without:
         lines.append(
             f"the store left out {of_number(totals.repeated, 'edge')} that occurred twice in a "
-            "shard, and "
-            f"{of_number(totals.loops, 'loop')}"
+            f"shard, and {of_number(totals.loops, 'loop')}"
         )
     return lines
 

@@ -79,8 +79,7 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     if outside:
         lines.append(
             f"left out {of_number(outside, 'record')}: of another width, or with numbers that are "
-            "missing, "
-            "NaN or infinite"
+            "missing, NaN or infinite"
         )
     share = totals.clipped / max(1, totals.n_tokens)
     if share > _CLIPPED:

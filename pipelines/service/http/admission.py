@@ -191,9 +191,8 @@ async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
     written.add_done_callback(asyncio.Future.exception)  # no one else asks for its error
     raise Problem(
         503,
-        f"the storage did not answer in {seconds:g} seconds and may still store these "
-        "documents. Send them again under the same Idempotency-Key; without it they may be "
-        "counted twice",
+        f"the storage did not answer in {seconds:g} seconds and may still store these documents. "
+        "Send them again under the same Idempotency-Key; without it they may be counted twice",
         retry_after=_AGAIN,
     )
 

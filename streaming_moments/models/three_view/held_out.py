@@ -78,8 +78,7 @@ def require_told_apart(foundation: Any) -> None:
         raise InvalidInput(
             "the statistics have only sketches of words, without triples",
             "count with a {create.vocabulary_size} of 128 or less and without "
-            "{create.sketch_columns}, or compare what models say of records that were not "
-            "counted",
+            "{create.sketch_columns}, or compare what models say of records that were not counted",
         )
 
 
