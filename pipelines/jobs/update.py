@@ -280,7 +280,8 @@ def _stopped(
 ) -> ShardError | InvalidInput | SumExceeded:
     """Return the error with the number of committed shards."""
     are = "is" if counted == 1 else "are"
-    done = f"{of_number(counted, 'shard')} before it {are} committed; the same command continues"
+    done = f"{of_number(counted, 'shard')} before it {are} counted and committed; "
+    done += "the same command continues there"
     if isinstance(error, ShardError):
         return ShardError(*error.args, done)
     kind = SumExceeded if isinstance(error, SumExceeded) else InvalidInput

@@ -258,10 +258,10 @@ def test_a_file_whose_old_part_changed_is_refused(tmp_path, store, planted, embe
     log.write_text("".join(f"{text}\n" for text in planted[:3]))
     store = updated(store, log, embedded).store
     log.write_text("".join(f"{text}\n" for text in planted[1:6]))
-    with pytest.raises(InvalidInput, match=r"1 counted shards have new content: .*a\.txt was"):
+    with pytest.raises(InvalidInput, match=r"counted with other content: 1 shard: .*a\.txt was"):
         updated(store, log, embedded)
     log.write_text("".join(f"{text}\n" for text in planted[:2]))
-    with pytest.raises(InvalidInput, match="1 counted shards have new content"):
+    with pytest.raises(InvalidInput, match="counted with other content: 1 shard"):
         updated(store, log, embedded)
 
 
@@ -274,7 +274,7 @@ def test_a_last_record_that_goes_on_is_refused_and_replaced(tmp_path, store, pla
     store = update(store, both, Run(embedded)).store
     for path in (log, twin):
         path.write_text(f"{planted[0]}\n{planted[1]}\n{planted[2]}\n")
-    with pytest.raises(InvalidInput, match="have new content"):
+    with pytest.raises(InvalidInput, match="counted with other content"):
         updated(store, log, embedded)
     # the file still holds what is to be taken away
     store = updated(store, log, embedded, old=[]).store
@@ -301,7 +301,7 @@ def test_a_file_that_grew_is_forgotten_and_replaced_with_all_its_parts(
     assert forget(store, list_shards([str(log)]), Run(embedded)).load() == before
     # each part is alone in a segment, so its content need not be there
     log.write_text(record("jsonl", planted[20]))
-    with pytest.raises(InvalidInput, match="have new content"):
+    with pytest.raises(InvalidInput, match="counted with other content"):
         updated(other, log, embedded)
     replaced = updated(other, log, embedded, old=[]).store
     assert len(replaced.ledger()) == 2
@@ -347,7 +347,7 @@ def test_a_folder_that_an_earlier_version_counted_as_one_shard_stays_one(
     store = update(store, list_shards([str(folder)]), Run(embedded)).store
     assert updated(store, folder, embedded).already == 1
     (folder / "3.txt").write_text(planted[3])
-    with pytest.raises(InvalidInput, match="1 counted shards have new content"):
+    with pytest.raises(InvalidInput, match="counted with other content: 1 shard"):
         updated(store, folder, embedded)
 
 

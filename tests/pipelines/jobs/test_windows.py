@@ -216,7 +216,8 @@ def test_bad_shards_of_several_days_are_one_commit(counted, dated, tmp_path, emb
     assert len(result.store.commit.skipped) == 3
     # a shard that can be read takes them into its commit
     (tmp_path / "2026-11-27.txt").write_text((dated / "0" / f"{DAYS[0]}.txt").read_text())
-    result = update(result.store, list_shards([str(tmp_path)]), Run(embedded), skip_bad_shards=True)
+    listed = list_shards([str(tmp_path / "*.txt")])
+    result = update(result.store, listed, Run(embedded), skip_bad_shards=True)
     assert (result.store.version, result.counted) == (store.version + 2, 1)
     assert len(result.store.commit.skipped) == 3
 
