@@ -22,7 +22,7 @@ def settled(old: States | Clusters, new: States | Clusters, share: float) -> boo
     """Whether a pass changed states by at most this share of their error bars on average.
 
     Without bars the limit is this share of a tenth, at most a hundredth: of L1 of a distribution,
-    of the spread of a cluster.
+    of the spread of a cluster. Wide bars of a cluster allow no more than that.
 
     Examples
     --------
@@ -38,11 +38,12 @@ def settled(old: States | Clusters, new: States | Clusters, share: float) -> boo
     if isinstance(old, Clusters) and isinstance(new, Clusters):
         moved = np.linalg.norm(new.means - old.means, axis=1)
         unit = np.sqrt(new.variances.mean(axis=1) * new.means.shape[1])
+        most = unit
     else:
         assert isinstance(old, States)
         assert isinstance(new, States)
         moved = np.abs(new.columns - old.columns).sum(axis=0)
-        unit = np.ones(new.number)
-    unknown = min(_MOVED, share * _AS_BARS) * unit
-    bound = unknown if new.bars is None else share * new.bars
+        unit, most = np.ones(new.number), np.inf
+    least = min(_MOVED, share * _AS_BARS)
+    bound = least * unit if new.bars is None else np.minimum(share * new.bars, least * most)
     return bool(moved.mean() <= bound.mean())
