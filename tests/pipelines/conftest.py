@@ -118,14 +118,24 @@ def chromium():
 
 
 @pytest.fixture(scope="session")
-def examined():
-    """Holds a page to its width and the rules of axe, on a desk and on a phone.
+def pictured():
+    """Leaves a picture of a page in the folder SCREENSHOTS, if there is one."""
+    folder = os.environ.get("SCREENSHOTS")
 
-    With SCREENSHOTS, a folder, it leaves a picture of both there.
-    """
+    def call(page, name):
+        if folder:
+            file = f"{name}-{page.viewport_size['width']}.png"
+            page.screenshot(path=Path(folder) / file, full_page=True)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def examined(pictured):
+    """Holds a page to its width and the rules of axe, on a desk and on a phone."""
     from axe_playwright_python.sync_playwright import Axe
 
-    axe, folder = Axe(), os.environ.get("SCREENSHOTS")
+    axe = Axe()
 
     def call(page, name):
         before = page.viewport_size
@@ -136,8 +146,7 @@ def examined():
             told = [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
             assert told == [], (name, width)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-            if folder:
-                page.screenshot(path=Path(folder) / f"{name}-{width}.png", full_page=True)
+            pictured(page, name)
         page.set_viewport_size(before)
 
     return call
