@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -18,8 +19,13 @@ from streaming_moments.statistics.counts.tables.columns import CATEGORIES
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.categories import coded
 from streaming_moments.storage.counting.counting import SpelledTexts
-from streaming_moments.storage.counting.passages import Passages
-from streaming_moments.storage.counting.reading import refuse_policy, required_policy, steadily
+from streaming_moments.storage.counting.passages import Passages, words_in
+from streaming_moments.storage.counting.reading import (
+    of_shard,
+    refuse_policy,
+    required_policy,
+    steadily,
+)
 from streaming_moments.storage.counting.reservoir import draw
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
@@ -47,6 +53,8 @@ class TermSample:
         Fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table.
     columns : tuple of str, optional
         Columns of the table.
+    seconds : tuple of float, optional
+        Time of one thread that the tokeniser took, and all reading with it.
     """
 
     terms: tuple[str, ...]
@@ -55,6 +63,7 @@ class TermSample:
     token_ids: tuple[int, ...] | None = None
     policy: str = ""
     columns: tuple[str, ...] = ()
+    seconds: tuple[float, float] = (0.0, 0.0)
 
 
 def sample_shard(
@@ -95,13 +104,14 @@ def sample_shard(
     InvalidInput
         The quota is below 1; or there is a policy for token ids, or none for texts.
     ShardError
-        The shard cannot be read, or has changed meanwhile.
+        The shard cannot be read, or has changed meanwhile, or the tokeniser fails on it.
     """
     if quota < 1:
         raise InvalidInput(f"the quota is {quota} passages; it must be at least 1")
     read = islice(read_chunks(shard, form, limits, storage_options), chunks)
     steady = steadily((chunk for chunk, _ in read), shard, storage_options)
-    return _SAMPLERS[form.holds(shard.url)](steady, policy, quota, seed, limits.pilot_bytes)
+    with of_shard(shard.url):
+        return _SAMPLERS[form.holds(shard.url)](steady, policy, quota, seed, limits.pilot_bytes)
 
 
 def merge_samples(samples: Sequence[TermSample]) -> TermSample:
@@ -139,8 +149,17 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
         own = sample.batch
         batches.append(CountBatch(own.indptr, mapped[own.words], own.counts, len(terms)))
     seen = sum(sample.documents_seen for sample in samples)
-    first = samples[0]
-    return TermSample(terms, concatenate(batches), seen, ids, first.policy, first.columns)
+    first, times = samples[0], zip(*(sample.seconds for sample in samples), strict=True)
+    cutting, reading = map(sum, times)
+    return TermSample(
+        terms,
+        concatenate(batches),
+        seen,
+        ids,
+        first.policy,
+        first.columns,
+        (cutting, reading),
+    )
 
 
 def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
@@ -158,7 +177,7 @@ def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
     mapped = np.array([places.get(term, -1) for term in sample.terms], dtype=np.int64)
     own = sample.batch
     batch = CountBatch.from_rows(own.indptr, mapped[own.words], own.counts, len(kept))
-    return TermSample(tuple(kept), batch, sample.documents_seen, policy=policy.fingerprint)
+    return replace(sample, terms=tuple(kept), batch=batch, policy=policy.fingerprint)
 
 
 def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
@@ -193,10 +212,19 @@ def _keys(sample: TermSample) -> Sequence[Any]:
 def _sample_texts(
     columns: Iterable[pa.Array], given: TokenPolicy | None, quota: int, seed: int, room: int
 ) -> TermSample:
-    policy = required_policy(given)
-    passages = (Passages.of(SpelledTexts.of(texts), policy.passage_words) for texts in columns)
-    drawn, seen = draw(passages, quota, seed, str, room)
-    return sample_of_passages((passage.split() for passage in drawn), policy, seen)
+    policy, cutting, begun = required_policy(given), 0.0, time.perf_counter()
+
+    def cut() -> Iterator[Passages]:
+        nonlocal cutting
+        for texts in columns:
+            before = time.perf_counter()
+            spelled = SpelledTexts.of(texts, policy)
+            cutting += time.perf_counter() - before
+            yield Passages.of(spelled, policy.passage_words)
+
+    drawn, seen = draw(cut(), quota, seed, str, room)
+    sample = sample_of_passages(map(words_in, drawn), policy, seen)
+    return replace(sample, seconds=(cutting, time.perf_counter() - begun))
 
 
 def sample_of_passages(

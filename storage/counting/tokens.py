@@ -5,19 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.short_repr import short_repr
-from streaming_moments.storage.counting.languages import AUTO, language_names, stop_words_of
+from streaming_moments.storage.counting.languages import AUTO, language_names, listed_stop_words
 from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
+from streaming_moments.storage.counting.tokenisers.base import Splitter, Tokeniser, words_by
+from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
+from streaming_moments.storage.counting.tokenisers.registry import tokeniser_called, tokeniser_of
 
 
 @dataclass(frozen=True)
 class TokenPolicy:
-    """Choice of the words that are tokens, and the length of passages.
+    """Tokeniser, choice of the words that are tokens, and the length of passages.
 
     Stop words are stored in full, so a policy from a store always counts in the same way, even if
     the stop-word lists change.
@@ -32,12 +35,17 @@ class TokenPolicy:
         Number of words in a passage, at least 1; None makes each document one passage.
     languages : tuple of str
         Languages of the stop words; for information, not in the fingerprint.
+    tokeniser : str
+        Name of what cuts texts into words, as `create --tokeniser` takes it.
+    tokeniser_version : str
+        Its version, which must be the same wherever documents are counted; empty for `words`,
+        whose version is that of the package.
 
     Raises
     ------
     InvalidInput
-        A length is below 1, or the stop words are not sorted words as `words` returns them:
-        make the policy with `for_languages`.
+        A length is below 1, the stop words are not sorted words as `words` returns them, or the
+        tokeniser has no version: make the policy with `for_languages`.
 
     Examples
     --------
@@ -50,6 +58,8 @@ class TokenPolicy:
     stop_words: tuple[str, ...] = ()
     passage_words: int | None = None
     languages: tuple[str, ...] = ()
+    tokeniser: str = COMPILED
+    tokeniser_version: str = ""
 
     __repr__ = short_repr
 
@@ -64,7 +74,12 @@ class TokenPolicy:
             raise InvalidInput(
                 "the stop words are not sorted and distinct; make the policy with for_languages"
             )
-        for word in self.stop_words:
+        if self.is_compiled == bool(self.tokeniser_version):
+            raise InvalidInput(
+                f"tokeniser {self.tokeniser} has version {self.tokeniser_version!r}; make the "
+                "policy with for_languages"
+            )
+        for word in self.stop_words if self.is_compiled else ():
             if words(word) != [word]:
                 raise InvalidInput(
                     f"stop word {word!r} is never a token (its words are {words(word)}); "
@@ -78,6 +93,7 @@ class TokenPolicy:
         min_length: int = 2,
         passage_words: int | None = None,
         extra_stop_words: Iterable[str] = (),
+        tokeniser: str = COMPILED,
     ) -> TokenPolicy:
         """Make a policy with the stop words of some languages.
 
@@ -85,18 +101,22 @@ class TokenPolicy:
         ----------
         languages : iterable of str
             English names or ISO 639-1 codes, in any case. `auto` alone means the languages of the
-            documents, which `create` fills in. `none` alone means no language.
+            documents, which `create` fills in, or that of a tokeniser of one language. `none`
+            alone means no language.
         min_length : int
             Smallest length of tokens in characters.
         passage_words : int, optional
             Number of words in a passage.
         extra_stop_words : iterable of str
             Further stop words, in any spelling.
+        tokeniser : str
+            What cuts texts into words, as `create --tokeniser` takes it.
 
         Raises
         ------
         InvalidInput
-            A language has no list of stop words. The error names the languages that have one.
+            A language has no list of stop words; the error names the languages that have one. Or
+            the tokeniser is unknown, or cannot be imported.
 
         Examples
         --------
@@ -106,10 +126,13 @@ class TokenPolicy:
         """
         if isinstance(languages, str) or isinstance(extra_stop_words, str):
             raise InvalidInput("languages or extra stop words are a single text; give a list")
-        names = language_names(languages)
-        pieces = {piece for word in extra_stop_words for piece in words(word)}
-        pieces |= stop_words_of(name for name in names if name != AUTO)
-        return cls(min_length, tuple(sorted(pieces)), passage_words, names)
+        chosen, names = tokeniser_called(tokeniser), language_names(languages)
+        if AUTO in names and chosen.language:
+            names = (chosen.language,)
+        listed = {*listed_stop_words(names), *extra_stop_words}
+        version = "" if chosen.name == COMPILED else chosen.version
+        stopped = tuple(sorted(_as_cut(listed, chosen)))
+        return cls(min_length, stopped, passage_words, names, chosen.name, version)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TokenPolicy:
@@ -125,9 +148,11 @@ class TokenPolicy:
         >>> TokenPolicy.from_json(TokenPolicy(min_length=3).to_json()).min_length
         3
         """
-        if content.get("tokeniser") != TOKENISER:
+        made_by = content.get("tokeniser")
+        named = made_by if isinstance(made_by, Mapping) else {"name": COMPILED, "version": ""}
+        if named is not made_by and made_by != TOKENISER:
             raise InvalidInput(
-                f"the token policy needs tokeniser {content.get('tokeniser')}, and this version "
+                f"the token policy needs tokeniser {made_by}, and this version "
                 f"has {TOKENISER}; use the version of the package that wrote it"
             )
         fields = {name: value for name, value in content.items() if name != "tokeniser"}
@@ -137,7 +162,14 @@ class TokenPolicy:
                 f"a token policy has the fields {sorted(expected)}, got {sorted(fields)}"
             )
         stop_words, languages = tuple(fields["stop_words"]), tuple(fields["languages"])
-        return cls(fields["min_length"], stop_words, fields["passage_words"], languages)
+        return cls(
+            fields["min_length"],
+            stop_words,
+            fields["passage_words"],
+            languages,
+            named["name"],
+            named["version"],
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Convert the policy to an object for JSON.
@@ -147,8 +179,48 @@ class TokenPolicy:
         >>> TokenPolicy(stop_words=("the",)).to_json()["stop_words"]
         ['the']
         """
-        content = {"tokeniser": TOKENISER, **asdict(self)}
-        return {**content, "stop_words": [*self.stop_words], "languages": [*self.languages]}
+        named = {"name": self.tokeniser, "version": self.tokeniser_version}
+        return {
+            "tokeniser": TOKENISER if self.is_compiled else named,
+            "min_length": self.min_length,
+            "stop_words": [*self.stop_words],
+            "passage_words": self.passage_words,
+            "languages": [*self.languages],
+        }
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the kernels find the words, without the reference tokeniser."""
+        return self.tokeniser == COMPILED
+
+    @property
+    def of_whole_texts(self) -> TokenPolicy:
+        """The policy that does not cut texts into passages."""
+        return replace(self, passage_words=None)
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether this process has the tokeniser, and in the version of the policy."""
+        try:
+            self.splitter()
+        except InvalidInput:
+            return False
+        return True
+
+    def splitter(self) -> Splitter:
+        """Make the function that cuts texts into words, for one thread.
+
+        Raises InvalidInput if the tokeniser is missing here or has another version. The function
+        raises TokeniserFailed, see `words_by`.
+        """
+        if self.is_compiled:
+            return words
+        split = tokeniser_of(self.tokeniser, self.tokeniser_version).splitter()
+        return lambda text: words_by(split, self.tokeniser, text)
+
+    def words(self, text: str) -> list[str]:
+        """Cut a text into words, tokens or not, in order; errors as in `splitter`."""
+        return [*self.splitter()(text)]
 
     @property
     def seeks_languages(self) -> bool:
@@ -164,9 +236,9 @@ class TokenPolicy:
         >>> policy.in_languages(["english"]).tokens("The ship and the sea")
         ['sea']
         """
-        return TokenPolicy.for_languages(
-            tuple(found), self.min_length, self.passage_words, self.stop_words
-        )
+        more = TokenPolicy.for_languages(tuple(found), tokeniser=self.tokeniser)
+        stopped = tuple(sorted({*self.stop_words, *more.stop_words}))
+        return replace(self, stop_words=stopped, languages=more.languages)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -183,7 +255,7 @@ class TokenPolicy:
         >>> TokenPolicy(min_length=3).tokens("At sea, 20 ships")
         ['sea', 'ships']
         """
-        return self.filtered(words(text))
+        return self.filtered(self.words(text))
 
     def passages(self, text: str) -> list[list[str]]:
         """Return the tokens of each passage of a text; at least one passage.
@@ -198,7 +270,7 @@ class TokenPolicy:
         >>> TokenPolicy(passage_words=2).passages("")
         [[]]
         """
-        return [self.filtered(passage) for passage in self.cut(words(text))]
+        return [self.filtered(passage) for passage in self.cut(self.words(text))]
 
     def cut(self, found: list[str]) -> list[list[str]]:
         """Split words into passages, before filtering; at least one passage.
@@ -227,3 +299,16 @@ class TokenPolicy:
     @cached_property
     def _stopped(self) -> frozenset[str]:
         return frozenset(self.stop_words)
+
+
+def _as_cut(stop_words: Iterable[str], tokeniser: Tokeniser) -> set[str]:
+    """Stop words as a tokeniser spells them, such as their stems."""
+    if tokeniser.name == COMPILED:
+        return {piece for word in stop_words for piece in words(word)}
+    split, spelled = tokeniser.splitter(), set[str]()
+    for word in stop_words:
+        for piece in {word, *words(word)}:
+            # one that is cut or dropped stays whole, as its parts may be words of other meaning
+            found = words_by(split, tokeniser.name, piece)
+            spelled.add(found[0] if len(found) == 1 else piece)
+    return spelled
