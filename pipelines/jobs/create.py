@@ -36,7 +36,12 @@ from streaming_moments.statistics.counts.vocabulary import (
     select_terms,
     shares_left_out,
 )
-from streaming_moments.storage.counting.languages import AUTO, languages_of
+from streaming_moments.storage.counting.languages import (
+    AUTO,
+    languages_of,
+    tokeniser_advice,
+    unspaced_language,
+)
 from streaming_moments.storage.counting.samples import (
     TermSample,
     merge_samples,
@@ -44,6 +49,8 @@ from streaming_moments.storage.counting.samples import (
     sample_shard,
     without_stop_words,
 )
+from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
+from streaming_moments.storage.counting.tokenisers.registry import spellings, tokeniser_called
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.files.folders import Folder
@@ -116,6 +123,13 @@ class CountingOptions:
         metavar="NAME",
         sections=_WORDS,
     )
+    tokeniser: str = option(
+        f"What cuts texts into words: {spellings()}.",
+        COMPILED,
+        tokeniser_called,
+        metavar="NAME",
+        sections=_WORDS,
+    )
     stop_words: tuple[str, ...] = option(
         "Remove this word as well; repeatable.",
         (),
@@ -146,7 +160,11 @@ class CountingOptions:
     def policy(self) -> TokenPolicy:
         """How a text becomes tokens; a policy that looks for languages has no stop words yet."""
         return TokenPolicy.for_languages(
-            self.languages, self.min_length, self.passage_words, self.stop_words
+            self.languages,
+            self.min_length,
+            self.passage_words,
+            self.stop_words,
+            self.tokeniser,
         )
 
     @property
@@ -200,6 +218,7 @@ class Pilot:
     stopped : reason for no further passages
     policy : how its texts became tokens, with the languages that were found
     sought : whether languages were looked for
+    told : what else the sample shows of its words, see `words_told`
     """
 
     vocabulary: Vocabulary
@@ -212,6 +231,7 @@ class Pilot:
     stopped: str = ""
     policy: TokenPolicy | None = None
     sought: bool = False
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def drawn(self) -> dict[str, Any]:
@@ -222,6 +242,7 @@ class Pilot:
             "stopped": self.stopped,
             **self.outside,
             **({"languages": [*self.policy.languages]} if self.policy and self.sought else {}),
+            **self.told,
         }
 
     @property
@@ -313,11 +334,40 @@ def draw_pilot(
     Raises InvalidInput if the vocabulary would be empty, or without any pair of words.
     """
     drawn = draw_words(shards, form, policy, options, run)
-    pilot = choose([drawn.sample], drawn.policy, options)
+    told = words_told(drawn.sample, drawn.policy)
+    try:
+        pilot = choose([drawn.sample], drawn.policy, options)
+    except InvalidInput as error:
+        if "better_tokeniser" not in told:
+            raise
+        # sentences as words repeat too rarely
+        raise InvalidInput(
+            f"{tokeniser_advice(told['better_tokeniser'])}. As is, {error}"
+        ) from None
     sought = policy is not None and policy.seeks_languages
     return replace(
-        pilot, shards=drawn.shards, stopped=drawn.stopped, policy=drawn.policy, sought=sought
+        pilot,
+        shards=drawn.shards,
+        stopped=drawn.stopped,
+        policy=drawn.policy,
+        sought=sought,
+        told=told,
     )
+
+
+def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
+    """Which tokeniser would find the words of a sample, and the share of time that one takes.
+
+    Empty if the default tokeniser finds them.
+    """
+    if policy is None:
+        return {}
+    if not policy.is_compiled:
+        cutting, reading = sample.seconds
+        return {"tokeniser_share": round(cutting / reading, 3)} if reading else {}
+    counts = frequencies_of(sample).word_counts
+    better = unspaced_language(sample.terms, counts)
+    return {"better_tokeniser": better} if better else {}
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streaming_moments.quality.drift import outside_share
+from streaming_moments.storage.counting.languages import tokeniser_advice
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.create import PilotOptions
 
 MANY = 0.05  # below this share a remedy is not worth another pass
+SLOW = 0.1  # share of the time from which a tokeniser is named
 
 
 def share_outside(store: MomentStore) -> float | None:
@@ -86,8 +88,23 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
 
 
 def language_line(store: MomentStore) -> str:
-    """Which languages the pilot found, and what to do if that is wrong; empty if it sought none."""
+    """What the pilot found of languages and tokeniser, and what to do; empty without a finding."""
     drawn = drawn_of(store)
+    return " ".join(filter(None, (_stop_words_told(store, drawn), _tokeniser_told(store, drawn))))
+
+
+def _tokeniser_told(store: MomentStore, drawn: Mapping[str, Any]) -> str:
+    if better := drawn.get("better_tokeniser"):
+        return f"{tokeniser_advice(better)}."
+    if drawn.get("tokeniser_share", 0.0) < SLOW or store.policy is None:
+        return ""
+    return (
+        f"Tokeniser {store.policy.tokeniser} took {drawn['tokeniser_share']:.0%} of the time that "
+        "reading the sample took."
+    )
+
+
+def _stop_words_told(store: MomentStore, drawn: Mapping[str, Any]) -> str:
     if "languages" not in drawn:
         return ""
     if not drawn["languages"]:

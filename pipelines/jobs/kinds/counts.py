@@ -78,10 +78,11 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
     if holds == "texts":
         return counting.policy
     named = counting.languages not in ((AUTO,), (NONE,), ())
-    if counting.passage_words or named or counting.stop_words:
+    cut = counting.passage_words or counting.tokeniser != CountingOptions.tokeniser
+    if cut or named or counting.stop_words:
         raise InvalidInput(
             "token ids and categories have no order and no spelling: leave out --passage-words, "
-            "--language and --stop-word"
+            "--language, --tokeniser and --stop-word"
         )
     return None
 

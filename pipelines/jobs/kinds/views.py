@@ -27,7 +27,6 @@ from streaming_moments.statistics.counts.vocabulary import Vocabulary, select_te
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
 from streaming_moments.storage.counting.samples import sample_of_passages
-from streaming_moments.storage.counting.tokeniser.words import words
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.counting.views import (
     ViewReader,
@@ -90,7 +89,9 @@ def _policy_found(table: Any, form: ViewsForm, policy: TokenPolicy) -> TokenPoli
     texts = [text for name in named for text in table[name].to_pylist() if isinstance(text, str)]
     if not texts:
         return policy.in_languages(())
-    return policy_found(sample_of_passages(map(words, texts), policy, len(texts)), policy)
+    split = policy.splitter()
+    sample = sample_of_passages(([*split(text)] for text in texts), policy, len(texts))
+    return policy_found(sample, policy)
 
 
 def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple[Any, str]:
