@@ -218,7 +218,7 @@ class Pilot:
     stopped : reason for no further passages
     policy : how its texts became tokens, with the languages that were found
     sought : whether languages were looked for
-    told : what else the sample shows of its words, see `words_told`
+    told : further findings about the words of the sample, see `words_told`
     """
 
     vocabulary: Vocabulary

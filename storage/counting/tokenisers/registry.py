@@ -19,7 +19,7 @@ class Family:
     """Tokenisers of a name.
 
     file : its module in this folder, with `opened(argument)`
-    argument : what follows the name and a colon, as in help; empty if nothing does
+    argument : the part after the name and a colon, as in help; empty without one
     also : another name
     """
 

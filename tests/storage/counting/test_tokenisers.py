@@ -102,7 +102,7 @@ def test_a_pattern_of_one_group_gives_the_group():
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("regex:[a-", "no pattern of Python: unterminated character set"),
+        ("regex:[a-", "cannot be compiled: unterminated character set"),
         ("regex:(a)(b)", "2 groups"),
         ("regex:", "lacks its pattern"),
         ("regex", "no tokeniser 'regex'; choose among words, regex:PATTERN"),
