@@ -48,28 +48,37 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     >>> words_by(str.split, "blanks", "law  sea")
     ['law', 'sea']
     """
-    document = f"the document that begins with {text[:_SHOWN]!r}"
     try:
         found: object = split(text)
         several = isinstance(found, Iterable) and not isinstance(found, str | bytes)
-        listed = [*found] if several else []  # type: ignore[misc]
+        listed = [*found] if several else [found]  # type: ignore[misc]
     except Exception as error:
         raise TokeniserFailed(
-            f"tokeniser {name} failed on {document}: {type(error).__name__}: {error}"
+            f"tokeniser {name} failed on {_named(text)}: {type(error).__name__}: {error}"
         ) from error
-    other = [one for one in listed if not isinstance(one, str)] if several else [found]
-    if other:
+    if not several or not {*map(type, listed)} <= {str}:
+        other = [one for one in listed if not several or not isinstance(one, str)]
+        _require_none(other, "a list with " if several else "", name, text)
+    # joined, as a look at each word takes longer
+    whole = "".join(listed)
+    if "\0" in whole or not _is_valid(whole):
         raise TokeniserFailed(
-            f"tokeniser {name} returned {'a list with ' if several else ''}"
-            f"{type(other[0]).__name__} for {document}; it must return a list of str"
+            f"tokeniser {name} returned a word with NUL or a lone surrogate for {_named(text)}; "
+            "words are valid Unicode without NUL"
         )
-    for word in listed:
-        if "\0" in word or not _is_valid(word):
-            raise TokeniserFailed(
-                f"tokeniser {name} returned the word {word!r} for {document}; words are valid "
-                "Unicode without NUL"
-            )
-    return [word for word in listed if word]
+    return [*filter(None, listed)]
+
+
+def _require_none(other: list[object], within: str, name: str, text: str) -> None:
+    for one in other:
+        raise TokeniserFailed(
+            f"tokeniser {name} returned {within}{type(one).__name__} for {_named(text)}; it must "
+            "return a list of str"
+        )
+
+
+def _named(text: str) -> str:
+    return f"the document that begins with {text[:_SHOWN]!r}"
 
 
 def _is_valid(word: str) -> bool:

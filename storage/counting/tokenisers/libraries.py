@@ -44,5 +44,5 @@ def letters_of(pieces: Iterable[str]) -> Iterator[str]:
     for piece in pieces:
         if piece.isalpha():
             yield piece
-        else:
+        elif len(piece) > 1:  # a single sign or mark is no word
             yield from words(piece)

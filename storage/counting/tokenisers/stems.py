@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 from stop_words import LANGUAGE_MAPPING
 
@@ -13,6 +13,7 @@ from streaming_moments.storage.counting.tokenisers.base import Splitter
 from streaming_moments.storage.counting.tokenisers.libraries import library, versions
 
 _RULES = 1
+_KNOWN = 1 << 16  # words whose stems a thread keeps at hand
 _NAME = "stems"
 
 
@@ -31,8 +32,10 @@ class Stems:
         return versions(_RULES, "snowballstemmer")
 
     def splitter(self) -> Splitter:
-        stem: Any = library("snowballstemmer", _NAME).stemmer(self.language).stemWords
-        return lambda text: stem(words(text))
+        stem = library("snowballstemmer", _NAME).stemmer(self.language).stemWord
+        # the stemmer is in Python, and a text repeats its words
+        known = lru_cache(maxsize=_KNOWN)(stem)
+        return lambda text: map(known, words(text))
 
 
 def opened(language: str) -> Stems:

@@ -81,10 +81,10 @@ def test_a_function_counts_the_words_of_a_store(counted):
 def test_models_services_and_outputs_cut_texts_alike(counted, shard, embedded, run, tmp_path):
     topics = counted.topics()
     read = topics.read(["c++ 1492 unknown"])
-    assert read.to_frame()["words"].tolist() == [2]
+    assert read.to_frame()["length"].tolist() == [2]
     published = Published.of(counted.snapshot, "published")
     (answer,) = published.infer(["c++ 1492 unknown"])
-    assert (answer.words, answer.length) == (2, 3)
+    assert (answer.words, answer.length) == (3, 2)
     out = tmp_path / "out"
     code, _, err = run("transform", counted.snapshot.url, shard, "--output", out)
     assert (code, err) == (0, err)
