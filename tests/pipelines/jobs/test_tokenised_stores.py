@@ -84,7 +84,7 @@ def test_models_services_and_outputs_cut_texts_alike(counted, shard, embedded, r
     assert read.to_frame()["length"].tolist() == [2]
     published = Published.of(counted.snapshot, "published")
     (answer,) = published.infer(["c++ 1492 unknown"])
-    assert (answer.words, answer.length) == (3, 2)
+    assert (answer.words, answer.known) == (3, 2)
     out = tmp_path / "out"
     code, _, err = run("transform", counted.snapshot.url, shard, "--output", out)
     assert (code, err) == (0, err)
