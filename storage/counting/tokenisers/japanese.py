@@ -37,7 +37,8 @@ class Japanese:
         def split(text: str) -> Iterator[str]:
             for part in _parts(folded_text(text)):
                 kept = (one for one in tokenize(part) if one.part_of_speech()[0] not in _DROPPED)
-                yield from letters_of(one.dictionary_form() for one in kept)
+                # the dictionary writes Latin words with capitals
+                yield from letters_of(one.dictionary_form().casefold() for one in kept)
 
         return split
 

@@ -180,7 +180,7 @@ def test_each_name_belongs_to_one_family():
     ("name", "package", "text", "expected"),
     [
         ("zh", "rjieba", "我们在北京大学学习,ABC 2024年。", ["我们", "北京大学", "学习", "abc"]),
-        ("ja", "sudachidict_small", "東京で言語を学んでいます。", ["東京", "言語", "学ぶ"]),
+        ("ja", "sudachidict_small", "東京でLinuxを学んでいます。", ["東京", "linux", "学ぶ"]),
         ("ko", "kiwipiepy", "저는 한국어를 공부했습니다.", ["한국어", "공부"]),
         ("th", "pythainlp", "ผมรักประเทศไทย 3", ["รัก", "ประเทศ", "ไทย"]),
         ("lemmas:de", "simplemma", "Die Häuser gingen unter", ["haus", "gehen"]),
