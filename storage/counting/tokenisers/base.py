@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from streaming_moments.errors import InvalidInput
 
@@ -51,7 +51,7 @@ def words_by(split: Splitter, name: str, text: str) -> list[str]:
     try:
         found: object = split(text)
         several = isinstance(found, Iterable) and not isinstance(found, str | bytes)
-        listed = [*found] if several else [found]  # type: ignore[misc]
+        listed: list[Any] = [*cast("Any", found)] if several else [found]
     except Exception as error:
         raise TokeniserFailed(
             f"tokeniser {name} failed on {_named(text)}: {type(error).__name__}: {error}"
