@@ -47,8 +47,10 @@ from streaming_moments.storage.counting.samples import (
     merge_samples,
     recount,
     sample_shard,
+    with_phrases,
     without_stop_words,
 )
+from streaming_moments.storage.counting.tokeniser.phrases import found_phrases, term_of
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
 from streaming_moments.storage.counting.tokenisers.registry import spellings, tokeniser_called
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -75,6 +77,7 @@ _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
 _WORDS: Mapping[str, None] = MappingProxyType({"Words": None})
 _SAMPLE: Mapping[str, None] = MappingProxyType({"Sample": None})
 _SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
+SHOWN_PHRASES = 5
 CHOSEN = "--pilot-documents sets this number"
 
 
@@ -137,6 +140,14 @@ class CountingOptions:
         metavar="WORD",
         sections=_WORDS,
     )
+    phrases: tuple[str, ...] = option(
+        "2 or 3: find phrases of up to so many words in the sample, and count each in place of its "
+        "words; or a phrase to count, repeatable.",
+        (),
+        lambda given: TokenPolicy.for_languages((), phrases=given),
+        metavar="PHRASE",
+        sections=_WORDS,
+    )
     min_length: Count = option("Shortest word, in characters.", 2, sections=_WORDS)
     passage_words: Count | None = option(
         "Cut documents into passages of this many words.", None, sections=_WORDS
@@ -165,6 +176,7 @@ class CountingOptions:
             self.passage_words,
             self.stop_words,
             self.tokeniser,
+            self.phrases,
         )
 
     @property
@@ -356,18 +368,24 @@ def draw_pilot(
 
 
 def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
-    """Which tokeniser would find the words of a sample, and the share of time that one takes.
+    """What to say of the words of a sample: empty for the default tokeniser, if it finds them.
 
-    Empty if the default tokeniser finds them.
+    Which tokeniser would find them, the share of time that another one takes, and the number of
+    phrases, with the most frequent ones.
     """
     if policy is None:
         return {}
-    if not policy.is_compiled:
-        cutting, reading = sample.seconds
-        return {"tokeniser_share": round(cutting / reading, 3)} if reading else {}
-    counts = frequencies_of(sample).word_counts
-    better = unspaced_language(sample.terms, counts)
-    return {"better_tokeniser": better} if better else {}
+    told, counts = dict[str, Any](), frequencies_of(sample).word_counts
+    cutting, reading = sample.seconds
+    if not policy.is_compiled and reading:
+        told["tokeniser_share"] = round(cutting / reading, 3)
+    if policy.is_compiled and (better := unspaced_language(sample.terms, counts)):
+        told["better_tokeniser"] = better
+    if policy.phrases:
+        often = dict(zip(sample.terms, counts.tolist(), strict=True))
+        terms = sorted(map(term_of, policy.phrases), key=lambda term: -often.get(term, 0))
+        told |= {"phrases": len(terms), "frequent_phrases": terms[:SHOWN_PHRASES]}
+    return told
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,9 +422,13 @@ def draw_words(
         if policy is not None and policy.seeks_languages:
             policy = policy_found(sample, policy)
             sample = without_stop_words(sample, policy)
+        # phrases are sought anew in a larger sample
+        chosen = policy if policy is None else phrases_found(sample, policy, options)
+        if chosen is not None and chosen != policy:
+            sample = with_phrases(sample, chosen)
         following = next_draw(sample, options, asked, (most, len(shards)), cut)
         if isinstance(following, str):
-            return Drawn(sample, len(samples), following, policy)
+            return Drawn(sample, len(samples), following, chosen)
         asked, most = following
         run.tell(
             f"a sample of {sample.batch.documents:,} passages has fewer than "
@@ -420,6 +442,23 @@ def draw_words(
 def policy_found(sample: TermSample, policy: TokenPolicy) -> TokenPolicy:
     """A policy with the stop words of the languages that a sample of it shows."""
     return policy.in_languages(languages_of(sample.terms, sample.batch.to_csr()))
+
+
+def phrases_found(sample: TermSample, policy: TokenPolicy, options: PilotOptions) -> TokenPolicy:
+    """A policy with the phrases that a sample of it shows beside its own, if it seeks any."""
+    if policy.phrase_words is None or sample.order is None:
+        return policy
+    order, least = sample.order, options.min_documents
+    found = found_phrases(sample.terms, order, policy.phrase_words, least)
+    return replace(policy, phrases=tuple(sorted({*policy.phrases, *found})), phrase_words=None)
+
+
+def settled(sample: TermSample, policy: TokenPolicy, options: PilotOptions) -> TokenPolicy:
+    """A policy with the stop words and phrases that a sample of it shows, if it seeks them."""
+    if policy.seeks_languages:
+        policy = policy_found(sample, policy)
+        sample = without_stop_words(sample, policy)
+    return phrases_found(sample, policy, options)
 
 
 def next_draw(

@@ -35,7 +35,7 @@ from streaming_moments.pipelines.jobs.create import (
     Pilot,
     PilotOptions,
     choose,
-    policy_found,
+    settled,
 )
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import (
@@ -162,9 +162,9 @@ def try_out(
 
 
 def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOptions) -> Reading:
-    """The reading with stop words of the languages of the first chunks, if these are sought."""
+    """The reading with the stop words and phrases of the first chunks, if these are sought."""
     policy, more = reading.policy, reading.storage_options
-    if policy is None or not policy.seeks_languages:
+    if policy is None or not (policy.seeks_languages or policy.phrase_words):
         return reading
     quota = max(1, _LANGUAGE_PASSAGES // len(sampled))
     chunk = replace(LIMITS, batch_bytes=BATCH_BYTES // _PIECES_PER_THREAD)
@@ -172,7 +172,7 @@ def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOpti
         sample_shard(shard, reading.form, policy, quota, options.seed, chunk, more, chunks=1)
         for shard in sampled
     ]
-    return replace(reading, policy=policy_found(merge_samples(samples), policy))
+    return replace(reading, policy=settled(merge_samples(samples), policy, options))
 
 
 def spread(shards: Sequence[Shard], threads: int, seed: int) -> list[Shard]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from streaming_moments.printing.plural import plural
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.counting.languages import tokeniser_advice
 from streaming_moments.storage.store.store import MomentStore
@@ -90,7 +91,16 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
 def language_line(store: MomentStore) -> str:
     """What the pilot found of languages and tokeniser, and what to do; empty without a finding."""
     drawn = drawn_of(store)
-    return " ".join(filter(None, (_stop_words_told(store, drawn), _tokeniser_told(store, drawn))))
+    told = _stop_words_told(store, drawn), _tokeniser_told(store, drawn), _phrases_told(drawn)
+    return " ".join(filter(None, told))
+
+
+def _phrases_told(drawn: Mapping[str, Any]) -> str:
+    if "phrases" not in drawn:
+        return ""
+    named = ", ".join(drawn["frequent_phrases"])
+    number = drawn["phrases"]
+    return f"{number:,} {plural(number, 'phrase')} count in place of their words: {named}."
 
 
 def _tokeniser_told(store: MomentStore, drawn: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from streaming_moments.statistics.counts.batch import CountBatch, odd_documents
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokeniser import token_kernels
 from streaming_moments.storage.counting.tokeniser.code_points import symbols_of
+from streaming_moments.storage.counting.tokeniser.phrases import PhraseIndex
 from streaming_moments.storage.counting.tokeniser.words import folded_text
 from streaming_moments.storage.counting.tokenisers.base import Splitter
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -83,7 +84,9 @@ class WordIndex:
 
     slots : (2^b, 2) uint64 hash table, see `token_kernels.index_keys`
     pool : (lanes,) uint64, words in lanes of 8 bytes, terms before stop words
-    starts : (n + stop words + 1,) int64, first lane of each word
+    starts : (keys + 1,) int64, first lane of each word: of n terms, of words of phrases that are no
+        terms, and of stop words
+    phrases : finds the phrases of the policy
     """
 
     holds: ClassVar[Holds] = "texts"
@@ -93,6 +96,7 @@ class WordIndex:
     slots: NDArray[np.uint64]
     pool: NDArray[np.uint64]
     starts: NDArray[np.int64]
+    phrases: PhraseIndex
 
     def count(self, texts: pa.Array | pa.ChunkedArray) -> tuple[CountBatch, int]:
         """Count texts as `count_column`."""
@@ -105,11 +109,14 @@ class WordIndex:
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
         """Make the index; `slots` is a power of two above the number of words, or None."""
+        phrases = PhraseIndex.of(vocabulary.index if policy.phrases else {}, policy.phrases)
         # stop words come last, as the last of equal keys is found
-        data, offsets = buffers(encoded([*vocabulary.terms, *policy.stop_words]))
+        keys = [*vocabulary.terms, *phrases.keys, *policy.stop_words]
+        data, offsets = buffers(encoded(keys))
         chosen = slots or 1 << (2 * offsets.size).bit_length()
         table = np.zeros((chosen, 2), dtype=np.uint64)
-        return cls(vocabulary, policy, table, *token_kernels.index_keys(data, offsets, table))
+        pool, starts = token_kernels.index_keys(data, offsets, table)
+        return cls(vocabulary, policy, table, pool, starts, phrases)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +223,8 @@ def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> Cou
         vocabulary.n_words,
         policy.min_length,
         policy.passage_words or -1,
+        index.phrases.steps,
+        index.phrases.marks,
     )
     batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint)
     counted = CountedPassages(batch, np.diff(outside), passages)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +27,7 @@ from streaming_moments.storage.counting.reading import (
     steadily,
 )
 from streaming_moments.storage.counting.reservoir import draw
+from streaming_moments.storage.counting.tokeniser.phrases import OrderedTerms
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import DEFAULT_LIMITS, Holds, IdChunk, ReadLimits, join_ids
@@ -55,6 +56,8 @@ class TermSample:
         Columns of the table.
     seconds : tuple of float, optional
         Time of one thread that the tokeniser took, and all reading with it.
+    order : OrderedTerms, optional
+        The terms in the order of the texts, if the policy seeks phrases.
     """
 
     terms: tuple[str, ...]
@@ -64,6 +67,7 @@ class TermSample:
     policy: str = ""
     columns: tuple[str, ...] = ()
     seconds: tuple[float, float] = (0.0, 0.0)
+    order: OrderedTerms | None = None
 
 
 def sample_shard(
@@ -142,11 +146,13 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
         ids = tuple(sorted({key for sample in samples for key in _keys(sample)}))
         terms = tuple(map(str, ids))
     places = {key: place for place, key in enumerate(terms if ids is None else ids)}
-    batches = []
+    batches, orders = [], []
     for sample in samples:
         # both orders are sorted, so the columns of a passage remain sorted
         mapped = np.array([places[key] for key in _keys(sample)], dtype=np.int32)
         own = sample.batch
+        if sample.order is not None:
+            orders.append(sample.order.renumbered(mapped))
         batches.append(CountBatch(own.indptr, mapped[own.words], own.counts, len(terms)))
     seen = sum(sample.documents_seen for sample in samples)
     first, times = samples[0], zip(*(sample.seconds for sample in samples), strict=True)
@@ -159,6 +165,7 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
         first.policy,
         first.columns,
         (cutting, reading),
+        OrderedTerms.concatenate(orders) if orders else None,
     )
 
 
@@ -177,7 +184,33 @@ def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
     mapped = np.array([places.get(term, -1) for term in sample.terms], dtype=np.int64)
     own = sample.batch
     batch = CountBatch.from_rows(own.indptr, mapped[own.words], own.counts, len(kept))
-    return replace(sample, terms=tuple(kept), batch=batch, policy=policy.fingerprint)
+    order = None if sample.order is None else sample.order.renumbered(mapped)
+    return replace(sample, terms=tuple(kept), batch=batch, policy=policy.fingerprint, order=order)
+
+
+def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
+    """Count the passages of a sample with order again, with the phrases of a policy.
+
+    Examples
+    --------
+    >>> seeking = TokenPolicy(phrase_words=2)
+    >>> sample = sample_of_passages([["new", "york", "law"]], seeking, 1)
+    >>> with_phrases(sample, TokenPolicy(phrases=(("new", "york"),))).terms
+    ('law', 'new_york')
+    """
+    order = sample.order
+    if order is None:
+        raise InvalidInput(
+            "the sample has no order of words; draw it by a policy with phrase_words"
+        )
+    # an empty word stands for what is no token: no phrase has it
+    names = [*sample.terms, ""]
+    passages = (
+        [names[place] for place in order.terms[start:stop].tolist()]
+        for start, stop in pairwise(order.starts.tolist())
+    )
+    counted = sample_of_passages(passages, policy, sample.documents_seen)
+    return replace(counted, seconds=sample.seconds)
 
 
 def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
@@ -238,18 +271,26 @@ def sample_of_passages(
     ('law',)
     """
     known: dict[str, int] = {}
+
+    def numbered(passage: Sequence[str]) -> NDArray[np.int32]:
+        if policy.phrase_words:
+            kept = {*policy.filtered(passage)}
+            codes = [known.setdefault(one, len(known)) if one in kept else -1 for one in passage]
+        else:
+            codes = [known.setdefault(one, len(known)) for one in policy.tokens_in(passage)]
+        return np.array(codes, dtype=np.int32)
+
     # one passage at a time, as its words take many times its bytes as Python objects
-    numbered = [
-        np.array([known.setdefault(token, len(known)) for token in tokens], dtype=np.int32)
-        for tokens in map(policy.filtered, passages)
-    ]
+    parts = [numbered(passage) for passage in passages]
     terms = tuple(sorted(known))
-    places = np.zeros(len(terms), dtype=np.int64)
+    # the last place is that of words that are no tokens
+    places = np.full(len(terms) + 1, -1, dtype=np.int64)
     places[[known[term] for term in terms]] = np.arange(len(terms))
-    offsets = np.cumsum([0, *map(len, numbered)])
-    found = places[np.concatenate([np.empty(0, np.int32), *numbered])]
+    offsets = np.cumsum([0, *map(len, parts)])
+    found = places[np.concatenate([np.empty(0, np.int32), *parts])]
     batch = CountBatch.from_rows(offsets, found, None, len(terms))
-    return TermSample(terms, batch, seen, policy=policy.fingerprint)
+    order = OrderedTerms(found.astype(np.int32), offsets) if policy.phrase_words else None
+    return TermSample(terms, batch, seen, policy=policy.fingerprint, order=order)
 
 
 def _sample_ids(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,13 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.storage.counting.languages import AUTO, language_names, listed_stop_words
+from streaming_moments.storage.counting.tokeniser.phrases import (
+    LONGEST,
+    Phrase,
+    by_first_word,
+    joined,
+    require_phrase,
+)
 from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
 from streaming_moments.storage.counting.tokenisers.base import Splitter, Tokeniser, words_by
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
@@ -40,12 +47,18 @@ class TokenPolicy:
     tokeniser_version : str
         Its version, which must be the same wherever documents are counted; empty for `words`,
         whose version is that of the package.
+    phrases : tuple of tuple of str
+        Words that are one token where they follow each other, such as `("new", "york")`: two or
+        three tokens each, sorted, distinct.
+    phrase_words : int, optional
+        Find phrases of up to so many words, 2 or 3, in a sample of the texts.
 
     Raises
     ------
     InvalidInput
         A length is below 1, the stop words are not sorted words as `words` returns them, or the
-        tokeniser has no version: make the policy with `for_languages`.
+        tokeniser has no version: make the policy with `for_languages`. Or a phrase is no phrase of
+        tokens.
 
     Examples
     --------
@@ -60,6 +73,8 @@ class TokenPolicy:
     languages: tuple[str, ...] = ()
     tokeniser: str = COMPILED
     tokeniser_version: str = ""
+    phrases: tuple[Phrase, ...] = ()
+    phrase_words: int | None = None
 
     __repr__ = short_repr
 
@@ -79,6 +94,14 @@ class TokenPolicy:
                 f"tokeniser {self.tokeniser} has version {self.tokeniser_version!r}; make the "
                 "policy with for_languages"
             )
+        if self.phrase_words not in (None, *range(2, LONGEST + 1)):
+            raise InvalidInput(
+                f"phrases of up to {self.phrase_words} words are sought; give 2 or {LONGEST}"
+            )
+        if list(self.phrases) != sorted({*self.phrases}):
+            raise InvalidInput("the phrases are not sorted and distinct")
+        for phrase in self.phrases:
+            require_phrase(phrase, self.filtered(phrase))
         for word in self.stop_words if self.is_compiled else ():
             if words(word) != [word]:
                 raise InvalidInput(
@@ -94,6 +117,7 @@ class TokenPolicy:
         passage_words: int | None = None,
         extra_stop_words: Iterable[str] = (),
         tokeniser: str = COMPILED,
+        phrases: Iterable[str] = (),
     ) -> TokenPolicy:
         """Make a policy with the stop words of some languages.
 
@@ -111,6 +135,9 @@ class TokenPolicy:
             Further stop words, in any spelling.
         tokeniser : str
             What cuts texts into words, as `create --tokeniser` takes it.
+        phrases : iterable of str
+            Phrases of two or three tokens, in any spelling. "2" or "3" means those that `create`
+            finds in its sample, of up to so many words.
 
         Raises
         ------
@@ -124,15 +151,21 @@ class TokenPolicy:
         >>> policy.languages, policy.tokens("The ship doesn't sail the sea")
         (('english',), ['sail', 'sea'])
         """
-        if isinstance(languages, str) or isinstance(extra_stop_words, str):
-            raise InvalidInput("languages or extra stop words are a single text; give a list")
+        if any(isinstance(one, str) for one in (languages, extra_stop_words, phrases)):
+            raise InvalidInput(
+                "languages, extra stop words or phrases are a single text; give a list"
+            )
         chosen, names = tokeniser_called(tokeniser), language_names(languages)
         if AUTO in names and chosen.language:
             names = (chosen.language,)
         listed = {*listed_stop_words(names), *extra_stop_words}
         version = "" if chosen.name == COMPILED else chosen.version
         stopped = tuple(sorted(_as_cut(listed, chosen)))
-        return cls(min_length, stopped, passage_words, names, chosen.name, version)
+        made = cls(min_length, stopped, passage_words, names, chosen.name, version)
+        given = [phrase.strip() for phrase in phrases]
+        sought = [int(phrase) for phrase in given if phrase.isdecimal()]
+        named = {tuple(made.words(phrase)) for phrase in given if not phrase.isdecimal()}
+        return replace(made, phrases=tuple(sorted(named)), phrase_words=max(sought, default=None))
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TokenPolicy:
@@ -157,6 +190,7 @@ class TokenPolicy:
             )
         fields = {name: value for name, value in content.items() if name != "tokeniser"}
         expected = {"min_length", "stop_words", "passage_words", "languages"}
+        phrases = tuple(map(tuple, fields.pop("phrases", ())))
         if fields.keys() != expected:
             raise InvalidInput(
                 f"a token policy has the fields {sorted(expected)}, got {sorted(fields)}"
@@ -169,6 +203,7 @@ class TokenPolicy:
             languages,
             named["name"],
             named["version"],
+            phrases,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -186,6 +221,7 @@ class TokenPolicy:
             "stop_words": [*self.stop_words],
             "passage_words": self.passage_words,
             "languages": [*self.languages],
+            **({"phrases": [[*phrase] for phrase in self.phrases]} if self.phrases else {}),
         }
 
     @property
@@ -255,7 +291,7 @@ class TokenPolicy:
         >>> TokenPolicy(min_length=3).tokens("At sea, 20 ships")
         ['sea', 'ships']
         """
-        return self.filtered(self.words(text))
+        return self.tokens_in(self.words(text))
 
     def passages(self, text: str) -> list[list[str]]:
         """Return the tokens of each passage of a text; at least one passage.
@@ -270,7 +306,7 @@ class TokenPolicy:
         >>> TokenPolicy(passage_words=2).passages("")
         [[]]
         """
-        return [self.filtered(passage) for passage in self.cut(self.words(text))]
+        return [self.tokens_in(passage) for passage in self.cut(self.words(text))]
 
     def cut(self, found: list[str]) -> list[list[str]]:
         """Split words into passages, before filtering; at least one passage.
@@ -285,6 +321,24 @@ class TokenPolicy:
         starts = range(0, len(found), self.passage_words)
         return [found[start : start + self.passage_words] for start in starts]
 
+    def tokens_in(self, found: Sequence[str]) -> list[str]:
+        """Return the tokens among the words of a passage: phrases, and words that `filtered` keeps.
+
+        Examples
+        --------
+        >>> policy = TokenPolicy(phrases=(("new", "york"),))
+        >>> policy.tokens_in(["a", "new", "york", "port"])
+        ['new_york', 'port']
+        """
+        if not self.phrases:
+            return self.filtered(found)
+        shortest, stopped = self.min_length, self._stopped
+        return [
+            word
+            for word, is_phrase in joined(found, self._by_first)
+            if is_phrase or (len(word) >= shortest and word not in stopped)
+        ]
+
     def filtered(self, found: Iterable[str]) -> list[str]:
         """Select the words that are tokens.
 
@@ -295,6 +349,10 @@ class TokenPolicy:
         """
         shortest, stopped = self.min_length, self._stopped
         return [word for word in found if len(word) >= shortest and word not in stopped]
+
+    @cached_property
+    def _by_first(self) -> dict[str, list[Phrase]]:
+        return by_first_word(self.phrases)
 
     @cached_property
     def _stopped(self) -> frozenset[str]:

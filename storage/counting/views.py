@@ -234,7 +234,7 @@ def _word_frequencies(passages: Passages, rows: int, policy: TokenPolicy) -> Ter
     counts, documents = np.zeros(0, np.int64), np.zeros(0, np.int64)
     # one text at a time, as its words take many times its bytes as Python objects
     for place in range(rows):
-        words = policy.filtered(words_in(passages[place]))
+        words = policy.tokens_in(words_in(passages[place]))
         codes = np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
         used, often = np.unique(codes, return_counts=True)
         if len(known) > counts.size:

@@ -79,10 +79,10 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
         return counting.policy
     named = counting.languages not in ((AUTO,), (NONE,), ())
     cut = counting.passage_words or counting.tokeniser != CountingOptions.tokeniser
-    if cut or named or counting.stop_words:
+    if cut or named or counting.stop_words or counting.phrases:
         raise InvalidInput(
             "token ids and categories have no order and no spelling: leave out --passage-words, "
-            "--language, --tokeniser and --stop-word"
+            "--language, --tokeniser, --phrases and --stop-word"
         )
     return None
 

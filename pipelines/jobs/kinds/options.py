@@ -25,7 +25,7 @@ _SKETCH = "Columns of the sketch, at least twice the states and 2 more [22; all 
 # Options of `create` for kinds with a vocabulary from a pilot, and for kinds with texts.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
 OF_TEXTS = frozenset(
-    {"languages", "tokeniser", "stop_words", "min_length", "max_document_fraction"}
+    {"languages", "tokeniser", "stop_words", "phrases", "min_length", "max_document_fraction"}
 )
 
 

@@ -149,3 +149,27 @@ def test_options_refuse_what_is_no_tokeniser(tmp_path, shard, run):
     assert (code, "--tokeniser" in err) == (2, True)
     with pytest.raises(InvalidInput, match="cannot import the tokeniser"):
         create_store(str(tmp_path / "s"), TEXTS, source="x", tokeniser=lambda text: text.split())
+
+
+def test_phrases_of_the_sample_are_words_of_the_store(tmp_path, embedded, run):
+    texts = ["the supreme court ruled on trade", "a ship left the north sea port"] * 30
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join([*texts, *(["trade", "court", "sea", "north", "ship", "ruled"] * 8)]))
+    sizes = ("--max-topics", 2, "--max-document-fraction", 1, "--min-documents", 2)
+    given = ("--phrases", 3, "--phrases", "left the")
+    code, _, err = run("create", tmp_path / "s", path, *sizes, *given, "--language", "english")
+    assert (code, "the phrase 'left the' has 'the', which is a stop word" in err) == (2, True)
+    code, out, err = run(
+        "create", tmp_path / "s", path, *sizes, "--phrases", 2, "--language", "english"
+    )
+    assert (code, err) == (0, err)
+    assert "count in place of their words" in out
+    store = MomentStore.open(str(tmp_path / "s"))
+    assert ("supreme", "court") in store.policy.phrases
+    assert {"supreme_court", "north_sea", "court"} <= {*store.vocabulary.terms}
+    assert store.policy.phrase_words is None
+    counted = open_store(str(tmp_path / "s")).update(str(path), client=embedded.client)
+    tokens = [store.policy.tokens(line) for line in path.read_text().splitlines()]
+    assert counted.snapshot.commit.tokens + sum(
+        record.outside for record in counted.snapshot.ledger()
+    ) == sum(map(len, tokens))
