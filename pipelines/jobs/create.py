@@ -31,26 +31,20 @@ from streaming_moments.statistics.counts.tables.columns import (
     require_countable,
 )
 from streaming_moments.statistics.counts.vocabulary import (
-    TermFrequencies,
     Vocabulary,
     select_terms,
     shares_left_out,
 )
-from streaming_moments.storage.counting.languages import (
-    AUTO,
-    languages_of,
-    tokeniser_advice,
-    unspaced_language,
-)
+from streaming_moments.storage.counting.languages import AUTO, tokeniser_advice
 from streaming_moments.storage.counting.samples import (
     TermSample,
+    frequencies_of,
     merge_samples,
     recount,
     sample_shard,
-    with_phrases,
-    without_stop_words,
+    settled,
+    words_told,
 )
-from streaming_moments.storage.counting.tokeniser.phrases import found_phrases, term_of
 from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
 from streaming_moments.storage.counting.tokenisers.registry import spellings, tokeniser_called
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -77,7 +71,6 @@ _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
 _WORDS: Mapping[str, None] = MappingProxyType({"Words": None})
 _SAMPLE: Mapping[str, None] = MappingProxyType({"Sample": None})
 _SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
-SHOWN_PHRASES = 5
 CHOSEN = "--pilot-documents sets this number"
 
 
@@ -367,27 +360,6 @@ def draw_pilot(
     )
 
 
-def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
-    """What to say of the words of a sample: empty for the default tokeniser, if it finds them.
-
-    Which tokeniser would find them, the share of time that another one takes, and the number of
-    phrases, with the most frequent ones.
-    """
-    if policy is None:
-        return {}
-    told, counts = dict[str, Any](), frequencies_of(sample).word_counts
-    cutting, reading = sample.seconds
-    if not policy.is_compiled and reading:
-        told["tokeniser_share"] = round(cutting / reading, 3)
-    if policy.is_compiled and (better := unspaced_language(sample.terms, counts)):
-        told["better_tokeniser"] = better
-    if policy.phrases:
-        often = dict(zip(sample.terms, counts.tolist(), strict=True))
-        terms = sorted(map(term_of, policy.phrases), key=lambda term: -often.get(term, 0))
-        told |= {"phrases": len(terms), "frequent_phrases": terms[:SHOWN_PHRASES]}
-    return told
-
-
 @dataclass(frozen=True, eq=False)
 class Drawn:
     """Passages of a pilot, the number of their shards, and why there are no more.
@@ -419,13 +391,12 @@ def draw_words(
         size = replace(options, pilot_documents=asked)
         samples = sample_pilot(shards, form, policy, size, run, most)
         sample, cut = merge_samples(samples), _is_cut(samples, quotas(shards, size, most))
-        if policy is not None and policy.seeks_languages:
-            policy = policy_found(sample, policy)
-            sample = without_stop_words(sample, policy)
-        # phrases are sought anew in a larger sample
-        chosen = policy if policy is None else phrases_found(sample, policy, options)
-        if chosen is not None and chosen != policy:
-            sample = with_phrases(sample, chosen)
+        chosen = policy
+        if policy is not None:
+            sample, chosen = settled(sample, policy, options.min_documents)
+            # phrases are sought anew in a larger sample
+            sought = policy.phrases, policy.phrase_words
+            policy = replace(chosen, phrases=sought[0], phrase_words=sought[1])
         following = next_draw(sample, options, asked, (most, len(shards)), cut)
         if isinstance(following, str):
             return Drawn(sample, len(samples), following, chosen)
@@ -437,28 +408,6 @@ def draw_words(
             f"{(time.monotonic() - begun) * max(1, most // len(samples)):.0f} s"
         )
         del samples, sample  # free the small arrays before making larger ones
-
-
-def policy_found(sample: TermSample, policy: TokenPolicy) -> TokenPolicy:
-    """A policy with the stop words of the languages that a sample of it shows."""
-    return policy.in_languages(languages_of(sample.terms, sample.batch.to_csr()))
-
-
-def phrases_found(sample: TermSample, policy: TokenPolicy, options: PilotOptions) -> TokenPolicy:
-    """A policy with the phrases that a sample of it shows beside its own, if it seeks any."""
-    if policy.phrase_words is None or sample.order is None:
-        return policy
-    order, least = sample.order, options.min_documents
-    found = found_phrases(sample.terms, order, policy.phrase_words, least)
-    return replace(policy, phrases=tuple(sorted({*policy.phrases, *found})), phrase_words=None)
-
-
-def settled(sample: TermSample, policy: TokenPolicy, options: PilotOptions) -> TokenPolicy:
-    """A policy with the stop words and phrases that a sample of it shows, if it seeks them."""
-    if policy.seeks_languages:
-        policy = policy_found(sample, policy)
-        sample = without_stop_words(sample, policy)
-    return phrases_found(sample, policy, options)
 
 
 def next_draw(
@@ -627,17 +576,6 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
     room = documents_that_fit(recount(sample, vocabulary), basis.matrix, basis.weights)
     rare = len(sample.terms) - table.n_words
     return Pilot(vocabulary, basis, sample.batch.documents, room=room, rare=rare)
-
-
-def frequencies_of(sample: TermSample) -> TermFrequencies:
-    """Return how often, and in how many passages, each term of a sample occurs."""
-    matrix = sample.batch.to_csr()
-    return TermFrequencies(
-        sample.terms,
-        np.asarray(matrix.sum(axis=0), dtype=np.int64).ravel(),
-        np.bincount(sample.batch.words, minlength=len(sample.terms)).astype(np.int64),
-        sample.batch.documents,
-    )
 
 
 def pilot_limits(limits: ReadLimits, plan: ReadingPlan, memory: int) -> ReadLimits:

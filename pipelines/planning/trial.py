@@ -35,7 +35,6 @@ from streaming_moments.pipelines.jobs.create import (
     Pilot,
     PilotOptions,
     choose,
-    settled,
 )
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import (
@@ -55,7 +54,12 @@ from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.counting.samples import TermSample, merge_samples, sample_shard
+from streaming_moments.storage.counting.samples import (
+    TermSample,
+    merge_samples,
+    sample_shard,
+    settled,
+)
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import share_before
 from streaming_moments.storage.files.arrays import StoredGroup, encode_metadata
@@ -172,7 +176,9 @@ def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOpti
         sample_shard(shard, reading.form, policy, quota, options.seed, chunk, more, chunks=1)
         for shard in sampled
     ]
-    return replace(reading, policy=settled(merge_samples(samples), policy, options))
+    return replace(
+        reading, policy=settled(merge_samples(samples), policy, options.min_documents)[1]
+    )
 
 
 def spread(shards: Sequence[Shard], threads: int, seed: int) -> list[Shard]:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch, concatenate
 from streaming_moments.statistics.counts.tables.columns import CATEGORIES
-from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary
 from streaming_moments.storage.counting.categories import coded
 from streaming_moments.storage.counting.counting import SpelledTexts
+from streaming_moments.storage.counting.languages import languages_of, unspaced_language
 from streaming_moments.storage.counting.passages import Passages, words_in
 from streaming_moments.storage.counting.reading import (
     of_shard,
@@ -27,12 +28,17 @@ from streaming_moments.storage.counting.reading import (
     steadily,
 )
 from streaming_moments.storage.counting.reservoir import draw
-from streaming_moments.storage.counting.tokeniser.phrases import OrderedTerms
+from streaming_moments.storage.counting.tokeniser.phrases import (
+    OrderedTerms,
+    found_phrases,
+    term_of,
+)
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import DEFAULT_LIMITS, Holds, IdChunk, ReadLimits, join_ids
 from streaming_moments.storage.shards import Shard, ShardFormat
 
+_SHOWN_PHRASES = 5
 _OBJECT_BYTES = 300  # size of the Python objects for the ids and counts of a document
 
 
@@ -211,6 +217,56 @@ def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
     )
     counted = sample_of_passages(passages, policy, sample.documents_seen)
     return replace(counted, seconds=sample.seconds)
+
+
+def settled(
+    sample: TermSample, policy: TokenPolicy, least_often: int
+) -> tuple[TermSample, TokenPolicy]:
+    """A sample of a policy, and the policy, with the stop words and phrases that it seeks.
+
+    `least_often` is the smallest number of occurrences of a phrase.
+    """
+    if policy.seeks_languages:
+        policy = policy.in_languages(languages_of(sample.terms, sample.batch.to_csr()))
+        sample = without_stop_words(sample, policy)
+    if policy.phrase_words is None or sample.order is None:
+        return sample, policy
+    found = found_phrases(sample.terms, sample.order, policy.phrase_words, least_often)
+    phrases = tuple(sorted({*policy.phrases, *found}))
+    policy = replace(policy, phrases=phrases, phrase_words=None)
+    return with_phrases(sample, policy), policy
+
+
+def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
+    """Findings about the words of a sample, for JSON: empty for a default without findings.
+
+    Which tokeniser would find them, the share of time that another one takes, and the number of
+    phrases, with the most frequent ones.
+    """
+    if policy is None:
+        return {}
+    told, counts = dict[str, Any](), frequencies_of(sample).word_counts
+    cutting, reading = sample.seconds
+    if not policy.is_compiled and reading:
+        told["tokeniser_share"] = round(cutting / reading, 3)
+    if policy.is_compiled and (better := unspaced_language(sample.terms, counts)):
+        told["better_tokeniser"] = better
+    if policy.phrases:
+        often = dict(zip(sample.terms, counts.tolist(), strict=True))
+        terms = sorted(map(term_of, policy.phrases), key=lambda term: -often.get(term, 0))
+        told |= {"phrases": len(terms), "frequent_phrases": terms[:_SHOWN_PHRASES]}
+    return told
+
+
+def frequencies_of(sample: TermSample) -> TermFrequencies:
+    """Return how often, and in how many passages, each term of a sample occurs."""
+    matrix = sample.batch.to_csr()
+    return TermFrequencies(
+        sample.terms,
+        np.asarray(matrix.sum(axis=0), dtype=np.int64).ravel(),
+        np.bincount(sample.batch.words, minlength=len(sample.terms)).astype(np.int64),
+        sample.batch.documents,
+    )
 
 
 def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:

@@ -12,7 +12,6 @@ from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.pipelines.jobs.create import (
     PilotOptions,
     cut_to_room,
-    settled,
 )
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
@@ -26,7 +25,7 @@ from streaming_moments.pipelines.jobs.kinds.options import OF_TEXTS, OF_WORDS, K
 from streaming_moments.statistics.counts.vocabulary import Vocabulary, select_terms
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
-from streaming_moments.storage.counting.samples import sample_of_passages
+from streaming_moments.storage.counting.samples import sample_of_passages, settled
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.counting.views import (
     ViewReader,
@@ -93,7 +92,7 @@ def _policy_found(
         return replace(policy.in_languages(()), phrase_words=None)
     split = policy.splitter()
     sample = sample_of_passages(([*split(text)] for text in texts), policy, len(texts))
-    return settled(sample, policy, options)
+    return settled(sample, policy, options.min_documents)[1]
 
 
 def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple[Any, str]:
