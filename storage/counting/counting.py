@@ -109,9 +109,11 @@ class WordIndex:
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
         """Make the index; `slots` is a power of two above the number of words, or None."""
-        phrases = PhraseIndex.of(vocabulary.index if policy.phrases else {}, policy.phrases)
+        terms = vocabulary.index if policy.phrases else {}
+        phrases = PhraseIndex.of(terms, policy.phrases, {*policy.stop_words})
+        stopped = {*policy.stop_words}.difference(phrases.keys)
         # stop words come last, as the last of equal keys is found
-        keys = [*vocabulary.terms, *phrases.keys, *policy.stop_words]
+        keys = [*vocabulary.terms, *phrases.keys, *sorted(stopped)]
         data, offsets = buffers(encoded(keys))
         chosen = slots or 1 << (2 * offsets.size).bit_length()
         table = np.zeros((chosen, 2), dtype=np.uint64)

@@ -232,7 +232,9 @@ def settled(
     if policy.phrase_words is None or sample.order is None:
         return sample, policy
     found = found_phrases(sample.terms, sample.order, policy.phrase_words, least_often)
-    phrases = tuple(sorted({*policy.phrases, *found}))
+    # phrases that were given are words of the sample, and parts of no other phrase
+    given = {*map(term_of, policy.phrases)}
+    phrases = tuple(sorted({*policy.phrases, *(one for one in found if given.isdisjoint(one))}))
     policy = replace(policy, phrases=phrases, phrase_words=None)
     return with_phrases(sample, policy), policy
 
@@ -329,11 +331,13 @@ def sample_of_passages(
     known: dict[str, int] = {}
 
     def numbered(passage: Sequence[str]) -> NDArray[np.int32]:
+        found = policy.tokens_in(passage)
         if policy.phrase_words:
-            kept = {*policy.filtered(passage)}
-            codes = [known.setdefault(one, len(known)) if one in kept else -1 for one in passage]
+            tokens = {*found}
+            words = (word for word, _ in policy.joined(passage))
+            codes = [known.setdefault(one, len(known)) if one in tokens else -1 for one in words]
         else:
-            codes = [known.setdefault(one, len(known)) for one in policy.tokens_in(passage)]
+            codes = [known.setdefault(one, len(known)) for one in found]
         return np.array(codes, dtype=np.int32)
 
     # one passage at a time, as its words take many times its bytes as Python objects

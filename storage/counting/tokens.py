@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -49,7 +49,7 @@ class TokenPolicy:
         whose version is that of the package.
     phrases : tuple of tuple of str
         Words that are one token where they follow each other, such as `("new", "york")`: two or
-        three tokens each, sorted, distinct.
+        three words each, stop words or not, sorted, distinct.
     phrase_words : int, optional
         Find phrases of up to so many words, 2 or 3, in a sample of the texts.
 
@@ -57,8 +57,8 @@ class TokenPolicy:
     ------
     InvalidInput
         A length is below 1, the stop words are not sorted words as `words` returns them, or the
-        tokeniser has no version: make the policy with `for_languages`. Or a phrase is no phrase of
-        tokens.
+        tokeniser has no version: make the policy with `for_languages`. Or a phrase has another
+        number of words, or a word that is too short.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class TokenPolicy:
         if list(self.phrases) != sorted({*self.phrases}):
             raise InvalidInput("the phrases are not sorted and distinct")
         for phrase in self.phrases:
-            require_phrase(phrase, self.filtered(phrase))
+            require_phrase(phrase, [word for word in phrase if len(word) >= self.min_length])
         for word in self.stop_words if self.is_compiled else ():
             if words(word) != [word]:
                 raise InvalidInput(
@@ -136,7 +136,7 @@ class TokenPolicy:
         tokeniser : str
             What cuts texts into words, as `create --tokeniser` takes it.
         phrases : iterable of str
-            Phrases of two or three tokens, in any spelling. "2" or "3" means those that `create`
+            Phrases of two or three words, in any spelling. "2" or "3" means those that `create`
             finds in its sample, of up to so many words.
 
         Raises
@@ -335,9 +335,13 @@ class TokenPolicy:
         shortest, stopped = self.min_length, self._stopped
         return [
             word
-            for word, is_phrase in joined(found, self._by_first)
+            for word, is_phrase in self.joined(found)
             if is_phrase or (len(word) >= shortest and word not in stopped)
         ]
+
+    def joined(self, found: Sequence[str]) -> Iterator[tuple[str, bool]]:
+        """Words of a passage with phrases in place of their words; whether each is a phrase."""
+        return joined(found, self._by_first)
 
     def filtered(self, found: Iterable[str]) -> list[str]:
         """Select the words that are tokens.

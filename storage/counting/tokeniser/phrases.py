@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,10 @@ def joined(
 
 
 def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
-    """Raise InvalidInput unless a phrase has two or three words, and all of them are `kept`."""
+    """Raise InvalidInput unless a phrase has two or three words, and all of them are `kept`.
+
+    They may be stop words, which only count in phrases.
+    """
     if not 2 <= len(phrase) <= LONGEST:
         raise InvalidInput(
             f"the phrase {' '.join(phrase)!r} has {len(phrase)} words; give phrases of 2 or "
@@ -72,8 +75,8 @@ def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
         )
     if lost := [word for word in phrase if word not in kept]:
         raise InvalidInput(
-            f"the phrase {' '.join(phrase)!r} has {lost[0]!r}, which is a stop word or too short; "
-            "leave the phrase out, or give --language none or a lower --min-length"
+            f"the phrase {' '.join(phrase)!r} has {lost[0]!r}, which is too short for a word; "
+            "leave the phrase out, or give a lower --min-length"
         )
 
 
@@ -171,8 +174,8 @@ class PhraseIndex:
 
     keys : strings of the keys that are no terms, after those of the terms
     steps : (2^b, 2) uint64, the key of a word or of the words before it, and the word: their key
-    marks : (keys,) uint8, whether a phrase continues a key (1), and whether it is a phrase (2);
-        None without phrases
+    marks : (keys,) uint8, whether a phrase continues a key (1), whether it is a phrase (2), and
+        whether it is a stop word (4), which only counts in phrases; None without phrases
     """
 
     keys: tuple[str, ...]
@@ -180,8 +183,10 @@ class PhraseIndex:
     marks: NDArray[np.uint8] | None
 
     @classmethod
-    def of(cls, terms: Mapping[str, int], phrases: Iterable[Phrase]) -> PhraseIndex:
-        """Index phrases beside the row of each term of a vocabulary."""
+    def of(
+        cls, terms: Mapping[str, int], phrases: Iterable[Phrase], stopped: Container[str]
+    ) -> PhraseIndex:
+        """Index phrases beside the row of each term of a vocabulary, and stop words in phrases."""
         places, keys = dict[Phrase, int](), list[str]()
 
         def key_of(part: Phrase) -> int:
@@ -205,6 +210,9 @@ class PhraseIndex:
             marked[after] = marked.get(after, 0) | token_kernels.PHRASE
         marks = np.zeros(len(terms) + len(keys), dtype=np.uint8)
         marks[[*marked]] = [*marked.values()]
+        marks[[places[part] for part in places if part[0] in stopped and len(part) == 1]] |= (
+            token_kernels.STOPS
+        )
         ends = np.array([(*pair, end) for pair, end in steps.items()], dtype=np.uint64)
         table = np.zeros((1 << (2 * len(steps)).bit_length(), 2), dtype=np.uint64)
         token_kernels.index_steps(ends.reshape(-1, 3), table)

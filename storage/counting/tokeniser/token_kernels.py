@@ -36,8 +36,8 @@ _BEGINS, _HARD, _JOINS, _JOINED = (np.uint64(flag) for flag in (BEGINS, HARD, JO
 _NONE, _ONE, _TWO, _THREE, _SIX, _SEVEN, _HALF, _TOP, _TOP_SIX, _LAST = (
     np.uint64(number) for number in (0, 1, 2, 3, 6, 7, 32, 56, 58, 63)
 )
-# Marks of keys: a phrase continues a word or words, and they are a phrase.
-LEADS, PHRASE = 1, 2
+# Marks of keys: a phrase continues a word or words; they are a phrase; the word is a stop word.
+LEADS, PHRASE, STOPS = 1, 2, 4
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 # One in each byte; the top bit of each byte; the number of each byte, highest first.
 _ONES, _TOPS, _NUMBERS = (
@@ -218,6 +218,15 @@ def _step(steps: NDArray[np.uint64], before: np.int64, key: np.int64) -> np.int6
     return np.int64(-1)
 
 
+@kernel(inline="always")
+def _take_back(key: np.int64, tally: NDArray[np.int32], marks: NDArray[np.uint8]) -> np.int64:
+    # Takes back the count of a word, and returns 1 if it was counted as outside.
+    if key < tally.size:
+        tally[key] -= 1
+        return np.int64(0)
+    return np.int64(0) if marks[key] & STOPS else np.int64(1)
+
+
 def index_steps(ends: NDArray[np.uint64], steps: NDArray[np.uint64]) -> None:
     """Fill `steps`, (2^b, 2) zeros with more rows than `ends`, from (steps, 3) keys.
 
@@ -257,8 +266,8 @@ def count_words(
     tokens outside up to each passage (shaped like indptr), and the number of passages of each text.
 
     With phrases, `marks` has a row for each key that is no stop word, and those from `n_words` on
-    are outside; `steps` is of `index_steps`. Without phrases `marks` is None, which compiles
-    to a kernel that looks for none.
+    are outside; `steps` is of `index_steps`. Without phrases give None, which
+    compiles to a kernel without that work.
 
     The result grows by doubling, as its upper bound is far too large. It grows outside of the
     kernel, as a loop that may replace an array counts references in each turn and takes four times
@@ -437,19 +446,10 @@ def _count_documents(
                         node = _step(steps, double, key)
                         if node >= 0:
                             if marks[double] & PHRASE:
-                                if double < tally.size:
-                                    tally[double] -= 1
-                                else:
-                                    outside -= 1
+                                outside -= _take_back(double, tally, marks)
                             else:
-                                if first < tally.size:
-                                    tally[first] -= 1
-                                else:
-                                    outside -= 1
-                                if second < tally.size:
-                                    tally[second] -= 1
-                                else:
-                                    outside -= 1
+                                outside -= _take_back(first, tally, marks)
+                                outside -= _take_back(second, tally, marks)
                             key = node
                             single = double = np.int64(-1)
                         else:
@@ -461,17 +461,14 @@ def _count_documents(
                         single = key if marks[key] & LEADS else np.int64(-1)
                         if node >= 0:
                             if marks[node] & PHRASE:
-                                if before_word < tally.size:
-                                    tally[before_word] -= 1
-                                else:
-                                    outside -= 1
+                                outside -= _take_back(before_word, tally, marks)
                                 key = node
                                 single = np.int64(-1)
                                 if marks[node] & LEADS:
                                     double = node
                             else:
                                 double, first, second = node, before_word, key
-                    if key >= tally.size:
+                    if key >= tally.size and not marks[key] & STOPS:
                         outside += 1
                 else:
                     single = double = np.int64(-1)

@@ -156,9 +156,9 @@ def test_phrases_of_the_sample_are_words_of_the_store(tmp_path, embedded, run):
     path = tmp_path / "a.txt"
     path.write_text("\n".join([*texts, *(["trade", "court", "sea", "north", "ship", "ruled"] * 8)]))
     sizes = ("--max-topics", 2, "--max-document-fraction", 1, "--min-documents", 2)
-    given = ("--phrases", 3, "--phrases", "left the")
+    given = ("--phrases", 3, "--phrases", "left a")
     code, _, err = run("create", tmp_path / "s", path, *sizes, *given, "--language", "english")
-    assert (code, "the phrase 'left the' has 'the', which is a stop word" in err) == (2, True)
+    assert (code, "the phrase 'left a' has 'a', which is too short" in err) == (2, True)
     code, out, err = run(
         "create", tmp_path / "s", path, *sizes, "--phrases", 2, "--language", "english"
     )
