@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from streaming_moments.printing.plural import plural
+from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.counting.languages import tokeniser_advice
 from streaming_moments.storage.store.store import MomentStore
@@ -65,9 +66,8 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
     lacking = options.vocabulary_size - words
     if lacking <= 0:
         lines.append(
-            f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words "
-            f"as well: the vocabulary has {words:,} of {options.vocabulary_size:,} requested "
-            "words"
+            f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words as "
+            f"well: the vocabulary has {words:,} of {options.vocabulary_size:,} requested words"
         )
     elif drawn_of(store).get("stopped") == CHOSEN:
         lines.append(
@@ -88,45 +88,54 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def language_line(store: MomentStore) -> str:
-    """What the pilot found of languages and tokeniser, and what to do; empty without a finding."""
+def language_line(store: MomentStore) -> Remedy | None:
+    """What the pilot found of languages, tokeniser and phrases; None without a finding."""
     drawn = drawn_of(store)
-    told = _stop_words_told(store, drawn), _tokeniser_told(store, drawn), _phrases_told(drawn)
-    return " ".join(filter(None, told))
+    findings = (
+        _stop_words_found(store, drawn),
+        _tokeniser_found(store, drawn),
+        _phrases_found(drawn),
+    )
+    found = {f"finding{place}": one for place, one in enumerate(findings) if one is not None}
+    return remedy(" ".join(f"{{{name}}}" for name in found), **found) if found else None
 
 
-def _phrases_told(drawn: Mapping[str, Any]) -> str:
+def _phrases_found(drawn: Mapping[str, Any]) -> Remedy | None:
     if "phrases" not in drawn:
-        return ""
-    named = ", ".join(drawn["frequent_phrases"])
-    number = drawn["phrases"]
-    return f"{number:,} {plural(number, 'phrase')} count in place of their words: {named}."
-
-
-def _tokeniser_told(store: MomentStore, drawn: Mapping[str, Any]) -> str:
-    if better := drawn.get("better_tokeniser"):
-        return f"{tokeniser_advice(better)}."
-    if drawn.get("tokeniser_share", 0.0) < SLOW or store.policy is None:
-        return ""
-    return (
-        f"Tokeniser {store.policy.tokeniser} took {drawn['tokeniser_share']:.0%} of the time that "
-        "reading the sample took."
+        return None
+    return remedy(
+        "{found} count in place of their words: {named}.",
+        found=of_number(drawn["phrases"], "phrase"),
+        named=", ".join(drawn["frequent_phrases"]),
     )
 
 
-def _stop_words_told(store: MomentStore, drawn: Mapping[str, Any]) -> str:
+def _tokeniser_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | None:
+    if better := drawn.get("better_tokeniser"):
+        return remedy("{advice}.", advice=tokeniser_advice(better))
+    if drawn.get("tokeniser_share", 0.0) < SLOW or store.policy is None:
+        return None
+    return remedy(
+        "Tokeniser {name} took {share:.0%} of the time that reading the sample took.",
+        name=store.policy.tokeniser,
+        share=drawn["tokeniser_share"],
+    )
+
+
+def _stop_words_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | None:
     if "languages" not in drawn:
-        return ""
+        return None
     if not drawn["languages"]:
-        return (
-            "Found no language in the sample, so no stop words are removed; otherwise give "
-            "--language NAME."
+        return remedy(
+            "Found no language in the sample, so no stop words are removed; otherwise name it by "
+            "{create.language}."
         )
     names, policy = " and ".join(name.title() for name in drawn["languages"]), store.policy
     removed = 0 if policy is None else len(policy.stop_words)
-    return (
-        f"Found {names} in the sample and removed {removed:,} stop words; "
-        "`--language none` keeps them."
+    return remedy(
+        "Found {names} in the sample and removed {removed}; {create.language:none} keeps them.",
+        names=names,
+        removed=of_number(removed, "stop word"),
     )
 
 

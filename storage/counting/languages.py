@@ -10,6 +10,7 @@ from stop_words import LANGUAGE_MAPPING, get_stop_words
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.counting.tokeniser.words import words
 
 if TYPE_CHECKING:
@@ -146,18 +147,19 @@ def unspaced_language(terms: Sequence[str], counts: Any) -> str:
     return most if 0 < held[most] >= _SHARE_OF_LETTERS * int(often.sum()) else ""
 
 
-def tokeniser_advice(language: str) -> str:
+def tokeniser_advice(language: str) -> Remedy:
     """What to do about texts in a language that `unspaced_language` names.
 
     Examples
     --------
-    >>> tokeniser_advice("thai").partition(":")[0]
+    >>> str(tokeniser_advice("thai")).partition(":")[0]
     'The texts are in Thai, whose words need a tokeniser of their own'
     """
-    return (
-        f"The texts are in {language.title()}, whose words need a tokeniser of their own: install "
-        f"it (`pip install 'streaming-moments[{language}]'`), and create another store with "
-        f"`--tokeniser {language}`"
+    return remedy(
+        "The texts are in {name}, whose words need a tokeniser of their own: install it "
+        f"(`pip install 'streaming-moments[{language}]'`), and create another store with "
+        f"{{create.tokeniser:{language}}}",
+        name=language.title(),
     )
 
 

@@ -81,8 +81,9 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
     cut = counting.passage_words or counting.tokeniser != CountingOptions.tokeniser
     if cut or named or counting.stop_words or counting.phrases:
         raise InvalidInput(
-            "token ids and categories have no order and no spelling: leave out --passage-words, "
-            "--language, --tokeniser, --phrases and --stop-word"
+            "token ids and categories have no order and no spelling",
+            "leave out {create.passage_words}, {create.language}, {create.tokeniser}, "
+            "{create.phrases} and {create.stop_word}",
         )
     return None
 

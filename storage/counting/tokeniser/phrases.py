@@ -75,8 +75,8 @@ def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
         )
     if lost := [word for word in phrase if word not in kept]:
         raise InvalidInput(
-            f"the phrase {' '.join(phrase)!r} has {lost[0]!r}, which is too short for a word; "
-            "leave the phrase out, or give a lower --min-length"
+            f"the phrase {' '.join(phrase)!r} has {lost[0]!r}, which is too short for a word",
+            "leave the phrase out, or give a lower {create.min_length}",
         )
 
 

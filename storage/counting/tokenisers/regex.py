@@ -40,12 +40,12 @@ def opened(pattern: str) -> Pattern:
     try:
         groups = re.compile(pattern).groups
     except re.error as error:
-        raise InvalidInput(f"--tokeniser regex:{pattern} cannot be compiled: {error}") from None
+        raise InvalidInput(f"tokeniser regex:{pattern} cannot be compiled: {error}") from None
     if not pattern:
-        raise InvalidInput("--tokeniser regex: lacks its pattern, such as regex:[a-z0-9]+")
+        raise InvalidInput("tokeniser regex: lacks its pattern, such as regex:[a-z0-9]+")
     if groups > 1:
         raise InvalidInput(
-            f"--tokeniser regex:{pattern} has {groups} groups; give a pattern with at most one, "
+            f"tokeniser regex:{pattern} has {groups} groups; give a pattern with at most one, "
             "and write other groups as (?:...)"
         )
     return Pattern(pattern)
