@@ -351,6 +351,7 @@ def draw_pilot(
         advice = tokeniser_advice(told["better_tokeniser"])
         said = remedy("{advice}. As is, {error}", advice=advice, error=error)
         raise InvalidInput(said) from None
+    sought = policy is not None and policy.seeks_languages
     return replace(
         pilot,
         shards=drawn.shards,
