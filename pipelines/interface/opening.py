@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, req
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.reports.outside_words import language_line
 from streaming_moments.progress import reporter
+from streaming_moments.storage.counting.tokenisers.function import name_of
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -32,6 +33,7 @@ def create_store(
     source: str | None = None,
     client: Client | None = None,
     max_topics: int = 32,
+    tokeniser: str | Callable[[str], Any] | None = None,
     shape: KindOptions = KindOptions(),
     counting: CountingOptions = CountingOptions(),
     pilot: PilotOptions = PilotOptions(),
@@ -52,6 +54,10 @@ def create_store(
         As in `Store.update`.
     max_topics : int
         Largest number of topics that the store separates well.
+    tokeniser : str or callable, optional
+        What cuts texts into words, in place of that of `counting`: a name as `create --tokeniser`
+        takes it, or a function from str to a list of str. Workers import the function by its
+        name, and its `version`, or the `__version__` of its module, is part of the store.
     shape : KindOptions
         Kind of data, documents by default, with the columns of views or symbols:
         `KindOptions("views", "title:text,author,year")`, `KindOptions("sequences", "steps")`.
@@ -67,7 +73,8 @@ def create_store(
     Raises
     ------
     InvalidInput
-        The documents have another type, or are too few for a vocabulary.
+        The documents have another type, or are too few for a vocabulary, or the tokeniser cannot
+        be imported.
     ShardError, StoreError, BoundExceeded
         As in `pipelines.create`.
 
@@ -86,6 +93,9 @@ def create_store(
     known |= {"source": source, "shape": shape}
     require_fitting(create_store, url=url, storage_options=storage_options, **known)
     options = replace(pilot, max_topics=max_topics)
+    if tokeniser is not None:
+        named = tokeniser if isinstance(tokeniser, str) else name_of(tokeniser)
+        counting = replace(counting, tokeniser=named)
     require_options_of(shape, counting, options)
     if isinstance(documents, Iterator):
         raise InvalidInput(
