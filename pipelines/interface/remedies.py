@@ -16,7 +16,8 @@ from streaming_moments.remedies import Remedies
 METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "update": ("id_column", "skip_bad_shards", "unique", "include_forgotten", "memory"),
-        "forget": ("allow_again", "memory"),
+        "forget": ("origin", "allow_again", "memory"),
+        "merge": ("unique", "least_documents", "memory"),
         "refit": ("topics", "alpha0", "method", "seed", "refine", "alpha", "name", "memory"),
         "select": ("topics", "alpha0", "method", "seed", "refine", "memory"),
         "transform": (
@@ -49,6 +50,9 @@ _PHRASES = {
 _OTHERS = {
     # options of `dask worker`
     "--memory-limit": "--memory-limit",
+    "--like": "like",
+    "create --like": "create_store(like={})",
+    "--as": "name",
     "--max-topics": "max_topics",
     "create --max-topics": "create_store(max_topics={})",
     "topics --model": "store.model(...)",

@@ -56,6 +56,9 @@ def _difference_lines(found: Difference) -> list[str]:
         f"version {found.before} to {found.after}: {found.documents:+,} documents, "
         f"{found.tokens:+,} tokens, {len(found.added)} shards added, {len(found.removed)} removed"
     ]
+    for name, before, after in found.origins:
+        told = ["nothing" if one is None else f"version {one}" for one in (before, after)]
+        lines.append(f"origin {name}: {told[0]} to {told[1]}")
     for sign, records in (("+", found.added), ("-", found.removed)):
         lines += [f"{sign} {record.url}: {record.documents:,}" for record in records[:_SHOWN]]
         if len(records) > _SHOWN:

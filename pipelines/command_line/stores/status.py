@@ -24,6 +24,12 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     status_as_json,
     status_of_any,
 )
+from streaming_moments.pipelines.reports.origins import (
+    origin_rows,
+    origin_states,
+    origins_as_json,
+)
+from streaming_moments.pipelines.reports.status import print_facts
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -65,7 +71,9 @@ def status(
 
         with running(session) as run:
             shown = replace(shown, drift=drift_since(opened, model, run))
+    origins = origin_states(opened, storage_options)
     if json_output:
-        print_json(status_as_json(shown))
+        print_json({**status_as_json(shown), "origins": origins_as_json(origins)})
     else:
         print_status_of(console(), shown, opened)
+        print_facts(console(), origin_rows(origins))
