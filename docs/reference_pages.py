@@ -297,8 +297,8 @@ def _keys(owner: Any) -> list[str]:
     for one in fields(owner):
         if one.name in sections or one.name in ("further", "auto"):
             continue
-        meaning = one.metadata.get("help") or meanings.get(one.name, "")
         name, kind = one.name.rstrip("_"), _type_of(hints[one.name])  # `from_` is `from` in TOML
+        meaning = one.metadata.get("help") or meanings.get(name, "")
         lines.append(f"| `{name}` | {kind} | {_default(one)} | {_cell(meaning)} |")
     return lines
 

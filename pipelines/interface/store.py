@@ -27,6 +27,7 @@ from streaming_moments.pipelines.interface.inputs import (
     require_all_there,
     require_same_cut,
 )
+from streaming_moments.pipelines.interface.origin_shares import SharesByOrigin
 from streaming_moments.pipelines.interface.reading import (
     options_of,
     read_by,
@@ -654,6 +655,26 @@ class Store:
         """
         require_fitting(Store.shares_over_time, by=by, name=name)
         return SharesOverTime.of(self.snapshot.latest(), self.topics(name), name, by)
+
+    def shares_by_origin(self, name: str | None = None) -> SharesByOrigin:
+        """Return shares of the topics of a stored model in each origin of a hub, with error bars.
+
+        They come from the counts of the store, without its documents.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name or tag of the model; by default the latest.
+
+        Raises
+        ------
+        InvalidInput
+            The store has no origins.
+        StoreError
+            There is no such model, or a file is missing or damaged.
+        """
+        require_fitting(Store.shares_by_origin, name=name)
+        return SharesByOrigin.of(self.snapshot.latest(), self.topics(name), name)
 
     def model(self, name: str | None = None) -> Model:
         """Return a stored model of any kind, by name or tag; by default the latest.

@@ -222,6 +222,8 @@ def _night(
 
 
 def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) -> Sequence[Shard]:
+    if not config.shards:
+        return ()  # a hub that only merges
     there = CommitLog(folder).latest_version() is not None
     store = _opened(config) if there else None
     kind = None if config.create is None else config.create.format

@@ -19,6 +19,7 @@ else:
     pa = LazyModule("pyarrow")
     pc = LazyModule("pyarrow.compute")
 
+MERGE = "merge"  # operation of a commit that takes over what an origin holds
 _BEFORE = "origin://"
 _SHARED = "(?i)^[a-z][a-z0-9+.-]*://"
 _OF_A_SITE = "(?i)^(?:file|local|memory|partition)://"

@@ -99,7 +99,7 @@ def without_copies(
 
 
 def _copied(others: Ledger, records: Sequence[ShardRecord]) -> list[str]:
-    """Return the names of shards of which other segments count the same content."""
+    """Return the names of shards whose content other segments count, too."""
     sizes = np.array([one.size for one in records], dtype=np.int64)
     contents = others.contents(sizes) if records else {}
     found = []

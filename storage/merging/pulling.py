@@ -25,7 +25,7 @@ from streaming_moments.storage.log.commits import Commit, Origin, SegmentReferen
 from streaming_moments.storage.log.covering import parts_of
 from streaming_moments.storage.log.layout import require_name
 from streaming_moments.storage.log.ledger import Ledger, read_ledger
-from streaming_moments.storage.log.origins import name_in, name_there
+from streaming_moments.storage.log.origins import MERGE, name_in, name_there
 from streaming_moments.storage.log.uncommitted import Uncommitted
 from streaming_moments.storage.merging.copying import copy_segment
 from streaming_moments.storage.merging.counted_once import (
@@ -44,8 +44,6 @@ from streaming_moments.storage.segments.blocks import require_apart
 from streaming_moments.storage.store.changes import require_bound
 from streaming_moments.storage.store.garbage import sweep, unswept
 from streaming_moments.storage.store.store import MomentStore
-
-MERGE = "merge"  # operation of a commit that pulls
 
 
 class _Changed(StoreError):
@@ -327,8 +325,8 @@ def _name_here(store: MomentStore, other: MomentStore, identity: str, given: str
     if known is not None:
         if given not in (None, known):
             raise InvalidInput(
-                f"{other.url} is origin {known} of {store.url}, not {given}; leave out --as, or "
-                f"`forget --origin {known}` before"
+                f"{other.url} is origin {known} of {store.url}, not {given}; leave out `merge "
+                f"--as`, or run `forget --origin {known}` before"
             )
         return known
     name = given or re.sub(r"[^A-Za-z0-9._-]+", "-", other.url.rpartition("/")[2]).lstrip("-._")
@@ -337,7 +335,7 @@ def _name_here(store: MomentStore, other: MomentStore, identity: str, given: str
     if name in origins:
         raise InvalidInput(
             f"origin {name} of {store.url} is another store, at {origins[name].url}; give another "
-            "name by --as"
+            "name by `merge --as`"
         )
     return name
 
@@ -382,7 +380,7 @@ def _require_enough(other: MomentStore, least: int) -> None:
     if 0 < other.commit.documents < least:
         raise InvalidInput(
             f"{other.url} holds {other.commit.documents:,} documents, fewer than {least:,}, so its "
-            "sums could tell of single ones; merge it later, or lower --least-documents"
+            "sums could tell of single ones; merge it later, or lower `merge --least-documents`"
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, in_section
 from streaming_moments.pipelines.command_line.shared_options import (
     SHARD_URL,
     JobSetup,
@@ -14,7 +14,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     print_json,
     store_argument,
 )
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create import WORDS, CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.recognise import recognised
@@ -60,13 +60,13 @@ def with_kind(
     examples=(
         "streaming-moments create store 'shards/*.parquet'",
         "streaming-moments create store 'texts/*.txt' --language italian --passage-words 200",
-        "streaming-moments create store 'rows/*.parquet' --kind vectors --columns embedding",
         "streaming-moments create berlin --like hub --text-column body",
     ),
 )
 @store_argument
 @click.argument("shards", nargs=-1, type=SHARD_URL)
-@click.option(
+@in_section(
+    WORDS,
     "--like",
     type=SHARD_URL,
     metavar="STORE",

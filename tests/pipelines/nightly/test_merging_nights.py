@@ -37,8 +37,22 @@ def test_a_hub_refits_and_publishes_what_it_never_read(place, run, planted):
     hub = open_store(str(place / "hub"))
     assert hub.documents == len(planted)
     assert hub.topics("published").model.n_topics == 4
+    out = run("status", place / "hub", "--json")[1]
+    assert [(one["name"], one["behind"]) for one in json.loads(out)["origins"]] == [
+        ("berlin", False),
+        ("rome", False),
+    ]
     whole = create_store(str(place / "whole"), like=hub).update(planted, source="texts")
     assert hub.snapshot.load() == whole.snapshot.load()
+    shares = hub.shares_by_origin().to_frame()
+    assert list(shares["origin"]) == ["berlin", "rome"]
+    assert shares[[f"share_{topic}" for topic in range(4)]].sum(axis=1).round(9).tolist() == [1, 1]
+    out = run("topics", place / "hub", "--by-origin", "--json")[1]
+    assert [one["origin"] for one in json.loads(out)["by_origin"]] == ["berlin", "rome"]
+    assert "berlin" in run("topics", place / "hub", "--by-origin")[1]
+    whole.refit(4, 0.1, name="whole")
+    errors = run("topics", place / "whole", "--by-origin")[2]
+    assert "has no origins; add stores of other sites" in " ".join(errors.split())
     # nothing new
     assert run("nightly", config)[0] == 10
     # a site that cannot be read stays as it is here

@@ -17,6 +17,7 @@ from streaming_moments.storage.operations.forgetting import commit_recount
 from streaming_moments.storage.operations.growth import grow
 from streaming_moments.storage.operations.history import difference, rollback
 from streaming_moments.storage.operations.lineages import stage
+from streaming_moments.storage.operations.staleness import forgotten_since, staleness
 from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.changes import Recount
 from streaming_moments.storage.store.store import MomentStore
@@ -69,11 +70,9 @@ def test_a_pull_adds_what_a_site_holds():
 
 
 def test_a_writer_that_knows_no_origins_is_kept_out():
+    urls = (f"memory://{uuid.uuid4().hex}" for _ in range(2))
     hub, other = (
-        MomentStore.create(
-            f"memory://{uuid.uuid4().hex}", VOCABULARY, None, BASIS, FORM, halves=False
-        )
-        for _ in range(2)
+        MomentStore.create(url, VOCABULARY, None, BASIS, FORM, halves=False) for url in urls
     )
     assert hub.format.min_writer < 5
     pull(hub, other)
@@ -161,6 +160,16 @@ def forget_marked(store, shards):
     records = list(store.ledger())
     removed = store.write_segment(total(shards.values()), records)
     return commit_recount(store, Recount("forget", "", removed=(removed,)))
+
+
+def test_a_model_of_a_hub_is_behind_by_what_its_origins_have_changed():
+    other = append(site({"a": 2, "b": 3}), {"c": 4})
+    hub = pull(create(), other).store.save_model("may", model_of(1))
+    hub = pull(hub, compact(append(other, {"d": 5}))).store
+    assert (staleness(hub, "may").counted, forgotten_since(hub, "may")) == (6, 0)
+    hub = pull(hub, forget(other.latest(), {"a": 2})).store
+    found = staleness(hub, "may")
+    assert (found.counted, found.forgotten, forgotten_since(hub, "may")) == (6, 6, 6)
 
 
 def test_two_sites_that_swap_a_shard_are_pulled_in_turn():
