@@ -50,6 +50,7 @@ def test_a_hub_refits_and_publishes_what_it_never_read(place, run, planted):
     out = run("topics", place / "hub", "--by-origin", "--json")[1]
     assert [one["origin"] for one in json.loads(out)["by_origin"]] == ["berlin", "rome"]
     assert "berlin" in run("topics", place / "hub", "--by-origin")[1]
+    assert 'id="origins"' in (place / "out" / "latest.html").read_text()
     whole.refit(4, 0.1, name="whole")
     errors = run("topics", place / "whole", "--by-origin")[2]
     assert "has no origins; add stores of other sites" in " ".join(errors.split())

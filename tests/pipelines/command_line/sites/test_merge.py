@@ -2,11 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from streaming_moments import create_store, open_store
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.jobs.create import PilotOptions
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.synthetic.sets import feature_sets
 
 pytestmark = pytest.mark.usefixtures("few_blocks")
 TEXTS = ["the sea and a ship in the port"] * 30 + ["a law of the tax on trade"] * 30
@@ -104,3 +107,16 @@ def test_python_merges_and_forgets(places):
         hub.merge(berlin, rome, name="both")
     with pytest.raises(InvalidInput, match="fewer than 1,000"):
         hub.merge(rome, least_documents=1000)
+
+
+def test_sets_of_features_add_up(tmp_path):
+    rows = [
+        {"codes": [f"c{one}" for one in np.flatnonzero(row)]}
+        for row in feature_sets(200, 12, 2, mean=0.3, seed=1).batch.to_csr().toarray()
+    ]
+    shape = KindOptions("sets", "codes")
+    whole = create_store(str(tmp_path / "whole"), rows, source="rows", max_topics=2, shape=shape)
+    one, two = (create_store(str(tmp_path / name), like=whole) for name in ("one", "two"))
+    one, two = one.update(rows[:90], source="rows"), two.update(rows[90:], source="rows")
+    hub = create_store(str(tmp_path / "hub"), like=whole).merge(one, two)
+    assert hub.snapshot.load() == whole.update(rows, source="rows").snapshot.load()
