@@ -195,7 +195,7 @@ class NightlyConfig:
     create : CreateSection, optional
         Options for creating the store; without them a missing store is an error.
     merge : MergeSection, optional
-        Stores of other sites to add; without [merge] there are none.
+        Stores of other sites to add.
     update, rebase, gates, cluster : sections
         Options of the other steps; without [rebase] no night rebases.
     growth : GrowthSection, optional

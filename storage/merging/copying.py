@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.files.folders import Folder
@@ -19,7 +20,8 @@ from streaming_moments.storage.log.manifests import (
 )
 from streaming_moments.storage.log.uncommitted import Uncommitted
 
-_AT_ONCE = 64 << 20  # bytes of files in memory
+_AT_ONCE = 4  # batches in memory at the same time, as most of the time is waiting for the storage
+_BATCH = 16 << 20  # bytes of files, or one file
 
 
 def copy_segment(
@@ -42,9 +44,14 @@ def copy_segment(
     files = files_from_json(unseal(manifest, where).get("files"), where)
     identity = uuid.uuid4().hex
     here = segment_folder(identity)
-    for paths in _batches(files):
+
+    def copy(paths: Sequence[str]) -> None:
         contents = read_files(source, there, files, paths)
         folder.write_all({f"{here}/{path}": content for path, content in contents.items()})
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(copy, _batches(files)):
+            pass
     folder.write(f"{here}/{MANIFEST}", manifest)
     folder.sync(here)
     sizes = {path: record.size for path, record in files.items()}
@@ -52,11 +59,11 @@ def copy_segment(
 
 
 def _batches(files: Mapping[str, FileRecord]) -> Iterator[list[str]]:
-    """Cut the files into lists of at most `_AT_ONCE` bytes, or of one file."""
+    """Cut the files into lists of at most `_BATCH` bytes, or of one file."""
     batch: list[str] = []
     held = 0
     for path, record in files.items():
-        if batch and held + record.size > _AT_ONCE:
+        if batch and held + record.size > _BATCH:
             yield batch
             batch, held = [], 0
         batch.append(path)
