@@ -127,8 +127,10 @@ class History:
         folder = Mortal(hub.store.url, None, self.rng.randrange(80), after=self.rng.random() < 0.5)
         with contextlib.suppress(Killed):
             pull(dataclasses.replace(hub.store, folder=folder), self.sites[name].store, name)
-        latest = hub.store.latest()
-        hub.did(latest, after if latest.version > before else hub.now)
+        latest, now = hub.store.latest(), hub.now
+        # it may also have deleted what dead pulls left, which is a commit of its own
+        done = any(commit.operation == "merge" for commit in latest.log(before + 1))
+        hub.did(latest, after if done else now)
 
     def hub_counts(self, name):
         own, origins = self.hub.now

@@ -1,5 +1,6 @@
 """Pulls: a hub is bit for bit one store that counted the shards of all sites."""
 
+import dataclasses
 import shutil
 import threading
 import uuid
@@ -7,6 +8,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from mortal_folder import Sleeping
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch
@@ -360,3 +362,16 @@ def test_of_two_pulls_at_once_each_counts_once():
         one.join()
     assert holds(hub, [1, 2])
     assert hub.latest().version == 2
+
+
+@pytest.mark.parametrize("sleeps_at", range(2, 30, 4))
+def test_a_site_may_compact_and_expire_meanwhile(tmp_path, sleeps_at):
+    other = append(site({"a": 1}, tmp_path / "site"), {"b": 2})
+
+    def meanwhile():
+        expire(compact(append(MomentStore.open(other.url), {"c": 3})), 1, timedelta(0))
+
+    folder = Sleeping(other.url, None, sleeps_at, meanwhile)
+    found = pull(create(tmp_path / "hub"), dataclasses.replace(other, folder=folder))
+    # the version before or after
+    assert holds(found.store, [1, 2] if found.origin.version == 2 else [1, 2, 3])
