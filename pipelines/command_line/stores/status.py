@@ -18,16 +18,16 @@ from streaming_moments.pipelines.command_line.shared_options import (
     storage_option,
     store_argument,
 )
+from streaming_moments.pipelines.jobs.sites.origins import (
+    origin_rows,
+    origin_states,
+    origins_as_json,
+)
 from streaming_moments.pipelines.option_types import VERSION
 from streaming_moments.pipelines.reports.kinds.registry import (
     print_status_of,
     status_as_json,
     status_of_any,
-)
-from streaming_moments.pipelines.reports.origins import (
-    origin_rows,
-    origin_states,
-    origins_as_json,
 )
 from streaming_moments.pipelines.reports.status import print_facts
 from streaming_moments.storage.store.store import MomentStore
