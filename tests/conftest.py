@@ -121,6 +121,19 @@ def pytest_runtest_setup():
     linecache.clearcache()
 
 
+@pytest.fixture(scope="session")
+def forked_workers():
+    """Worker processes are forked from one that has loaded what each would load anew."""
+    import dask
+    from distributed.utils import get_mp_context
+    from forking import forking
+
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context()  # Dask would preload itself only
+        forking()
+        yield
+
+
 @pytest.fixture(autouse=True)
 def width_of_no_terminal(monkeypatch):
     """A library that a test runs may leave the width of its own terminal to all that come later."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.models.mixtures.gaussian_mixture import PILOT, GaussianMixture
+from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.statistics.vectors.grid import Grid
 
@@ -84,6 +85,26 @@ def best_start(
     gains = other.log_likelihoods(held_out) - near.log_likelihoods(held_out)
     noise = gains.std() / np.sqrt(gains.size)
     return other if gains.mean() > max(_GAIN, _ERRORS * noise) else model
+
+
+def better_start(model: GaussianMixture, rows: NDArray[Any], grid: Grid) -> GaussianMixture:
+    """The start of passes that begin with a stored fit, in its order of components.
+
+    As `best_start`, with (n, d) rows drawn from the records. Error bars are those of the fit, so
+    a start from the pilot has none.
+    """
+    if len(rows) <= model.n_topics:
+        return model
+    pilot = pilot_of(rows, seed=0)
+    blank = replace(model, bars=None, weight_bars=None, spectrum=np.empty(0), negative=0)
+    found = best_start(model, pilot, grid, blank)
+    if found.start == model.start:
+        return found
+    order = matched_order(model.means, found.means)
+    means, weights, variances = (
+        one[order] for one in (found.means, found.weights, found.variances)
+    )
+    return replace(found, means=means, weights=weights, variances=variances)
 
 
 def _replaced(

@@ -20,6 +20,7 @@ from streaming_moments.models.latent_trees import passes as tree_passes
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures import passes as mixture_passes
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
+from streaming_moments.models.mixtures.second_start import better_start
 from streaming_moments.models.passes import polishing
 from streaming_moments.models.passes.stopping import (
     AUTO,
@@ -68,6 +69,8 @@ class Passes:
     most : passes of "auto" at most
     accelerated : `accelerated(before, after)` is the model after each of the first `ACCELERATED`
         passes, from those before and after it
+    better : `better(model, rows, foundation)` is a fit, or another start from rows drawn from the
+        records, whichever makes more of them likely; None if a family has no other start
     """
 
     sums: type[Any]
@@ -84,6 +87,7 @@ class Passes:
     begun: Callable[[Any], Any] = _as_it_is
     most: int = MOST_PASSES
     accelerated: Callable[[Any, Any], Any] = _after
+    better: Callable[[Any, Any, Any], Any] | None = None
 
     def start(self, model: Any) -> Any:
         """Model that the first pass reads with."""
@@ -140,6 +144,7 @@ _OF_ROWS = Passes(
     _refuse_alpha,
     OF_EM,
     of_rows=True,
+    better=lambda model, rows, foundation: better_start(model, rows, foundation.grid),
 )
 _OF_SETS = Passes(
     set_passes.ExpectedSets,

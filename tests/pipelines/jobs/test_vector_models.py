@@ -8,13 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streaming_moments.errors import InvalidInput
+from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.mixtures.passes import polished
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
-from streaming_moments.pipelines.jobs.polish import polish
+from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
+from streaming_moments.pipelines.jobs.polish import polish, polish_stored
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.synthetic.mixtures import matched_means, mixture_rows
 
@@ -117,6 +120,80 @@ def test_a_job_goes_on_with_sums_of_its_own_covariance_alone(store, drawn, embed
     found = polish(source, tied, Run(embedded))
     expected = polished(tied, [rows], source.foundation.grid)
     np.testing.assert_array_equal(found.model.variances, expected.variances)
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    """A store with a labelled fit of as many components as dimensions, which moments find badly."""
+    place, rng = tmp_path_factory.mktemp("crowded"), np.random.default_rng(0)
+    means = rng.normal(size=(10, 10))
+    means *= 5 / np.linalg.norm(means, axis=1, keepdims=True)
+    rows = means[rng.integers(0, 10, 2400)] + rng.normal(size=(2400, 10))
+    (place / "rows").mkdir()
+    for number, part in enumerate(np.split(rows, 4)):
+        np.save(place / "rows" / f"{number}.npy", part)
+    for command in (
+        ("create", place / "store", place / "rows", "--kind", "vectors"),
+        ("update", place / "store", place / "rows"),
+        ("refit", place / "store", "--model", "gaussian_mixture", "--components", "10"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in command])
+        assert not ended.value.code
+    store = opened(place / "store")
+    for component in range(10):
+        store = label(store, component, f"component {component}")
+    return store, means, place / "rows"
+
+
+def test_passes_of_a_store_begin_where_drawn_rows_are_likelier(crowded, embedded) -> None:
+    store, means, folder = crowded
+    model = store.load_any_model()
+    found = polish(store, model, Run(embedded), passes="auto")
+    found.work.delete()
+    assert (found.elsewhere, found.model.start, found.model.bars) == (True, "pilot", None)
+    assert matched_means(model.means, means)[0].max() > 1
+    assert matched_means(found.model.means, means)[0].max() < 0.3
+    # a component is where one of the fit was that is near it
+    order = matched_order(model.means, found.model.means)
+    assert np.count_nonzero(order == np.arange(10)) >= 8
+    with connect(workers=2) as processes:
+        again = polish(store, model, Run(processes), passes="auto")
+    again.work.delete()
+    np.testing.assert_array_equal(again.model.means, found.model.means)
+    # passes over passes go on where those ended
+    more = polish(store, found.model, Run(embedded), passes=1)
+    assert not more.elsewhere
+    assert more.model.start == "pilot"
+    rows = np.concatenate([np.load(path) for path in sorted(folder.iterdir())])
+    expected = polished(found.model, [rows], store.foundation.grid, 1)
+    np.testing.assert_array_equal(more.model.means, expected.means)
+
+
+def test_labels_stay_with_components_that_are_found_again(crowded, embedded) -> None:
+    store, _, _ = crowded
+    done = polish_stored(store, None, Run(embedded), passes=5, name="elsewhere")
+    before = store.load_any_model().means
+    labels = done.kept.models["elsewhere"].labels
+    assert 0 < len(labels) < 10, "those that moments missed are no successors"
+    for component, text in labels.items():
+        near = np.linalg.norm(before - done.model.means[component], axis=1)
+        assert text == f"component {near.argmin()}"
+
+
+def test_rows_that_cannot_be_read_are_not_drawn(crowded, embedded, tmp_path) -> None:
+    store, _, folder = crowded
+    (tmp_path / "broken.npy").write_bytes(b"no array")
+    shards = list_shards([str(folder), str(tmp_path)])
+    drawn = KIND_JOBS[store.kind].drawn
+    with pytest.raises(ShardError, match="broken"):
+        drawn(store, shards, Run(embedded), False)
+    assert drawn(store, shards, Run(embedded), True).shape[1] == 10
+    result = polish(
+        store, store.load_any_model(), Run(embedded), shards, passes=1, skip_bad_shards=True
+    )
+    result.work.delete()
+    assert (result.note.documents, len(result.bad)) == (2400, 1)
 
 
 def test_passes_over_no_rows_are_refused(store, embedded, tmp_path) -> None:
