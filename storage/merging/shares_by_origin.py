@@ -38,7 +38,7 @@ def shares_by_origin(store: MomentStore, model: TopicModel) -> tuple[OriginShare
     >>> from streaming_moments.testing.small_store import append, create, model_of
     >>> hub = pull(append(create(), {"a": 1}), append(create(), {"b": 2}), "rome").store
     >>> [(one.origin, one.tokens) for one in shares_by_origin(hub, model_of(1))]
-    [('', 17), ('rome', 20)]
+    [('', 16), ('rome', 14)]
     """
     if not store.commit.origins:
         raise InvalidInput(
