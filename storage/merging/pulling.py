@@ -202,6 +202,10 @@ def _pulled(store: MomentStore, source: _Source, unique: bool, message: str) -> 
         others = store.ledger().of_segments(rest)
         kept, left_out = without_copies(source.wanted, ledger, others)
         source = replace(source, wanted=kept, left_out=left_out)
+    if store.commit.origins.get(name) == source.origin and _counted(theirs) == _counted(
+        source.wanted
+    ):
+        return _told(store, source, store.commit)
     if purged := _purge_of(store, store.commit, source, store.ledger())[0]:
         erase_unnamed(store.folder, purged)  # before there are copies that no version names
     copies: dict[str, tuple[str, Uncommitted]] = {}
@@ -438,6 +442,10 @@ def _documents(parts: Iterable[SegmentReference]) -> int:
 def _change_text(change: int) -> str:
     more = "more" if change >= 0 else "fewer"
     return f"{abs(change):,} {plural(abs(change), 'document')} {more}"
+
+
+def _counted(parts: Iterable[SegmentReference]) -> Counter[tuple[str, int]]:
+    return Counter((part.manifest, part.sign) for part in parts)
 
 
 def _key(part: SegmentReference) -> tuple[object, ...]:
