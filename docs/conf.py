@@ -28,7 +28,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["README.md", "gallery/*", "gallery_backreferences"]
+exclude_patterns = ["README.md", "gallery.md", "gallery/*", "gallery_backreferences"]
 myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 3
 # single backticks of docstrings are code, as Markdown has them

@@ -16,7 +16,7 @@ from streaming_moments.statistics.counts.batch import CountBatch
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
 
 # Documents that are drawn to compare sums of alpha, at most, and their tokens.
-_DRAWN, _DRAWN_TOKENS = 2000, 10_000
+_DRAWN, _DRAWN_TOKENS = 2000, 5000
 _LEAST_DRAWN = 50
 _RISE = 2**0.5
 _MOST_RISES = 10
@@ -143,7 +143,7 @@ def completing_alpha(
     def scores(tried: float) -> NDArray[np.float64]:
         read = inferred_proportions(batch, rows, weights, tried, "fixed-point", None, _SWEEPS)
         logarithms = np.log(np.einsum("ej,ej->e", read[second[0]], rows[asked]))
-        return np.bincount(second[0], logarithms, minlength=sizes.size)
+        return np.bincount(second[0], logarithms, sizes.size).astype(np.float64)
 
     before, score = alpha, scores(alpha)
     for _ in range(_MOST_RISES):
@@ -156,7 +156,7 @@ def completing_alpha(
 
 
 def _typical_lengths(lengths: Lengths) -> NDArray[np.int64]:
-    """Lengths of at least two tokens at evenly spaced quantiles; empty if there are none."""
+    """Lengths of at least two tokens at evenly spaced quantiles; empty without such lengths."""
     parts = lengths.parts if isinstance(lengths, WeightedLengths) else ((1.0, lengths),)
     values = np.concatenate([part.lengths for _, part in parts])
     documents = np.concatenate([weight * part.documents for weight, part in parts])
@@ -167,7 +167,9 @@ def _typical_lengths(lengths: Lengths) -> NDArray[np.int64]:
         return values[:0]
     mean = float(values[order] @ documents[order] / totals[-1])
     number = int(min(max(_DRAWN_TOKENS / mean, _LEAST_DRAWN), _DRAWN))
-    return values[order][np.searchsorted(totals, (np.arange(number) + 0.5) / number * totals[-1])]
+    places = np.searchsorted(totals, (np.arange(number) + 0.5) / number * totals[-1])
+    found: NDArray[np.int64] = values[order][places]
+    return found
 
 
 def _drawn_tokens(
@@ -178,7 +180,7 @@ def _drawn_tokens(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Document and word of each token of documents with these proportions and lengths."""
     k = topics.shape[1]
-    of_topics = np.stack([rng.multinomial(*one) for one in zip(lengths, proportions, strict=True)])
+    of_topics = rng.multinomial(lengths, proportions)
     documents = [np.repeat(np.arange(lengths.size), counts) for counts in of_topics.T]
     words = [
         np.searchsorted(np.cumsum(topics[:, j]), rng.random(documents[j].size) * topics[:, j].sum())
