@@ -202,9 +202,8 @@ def _pulled(store: MomentStore, source: _Source, unique: bool, message: str) -> 
         others = store.ledger().of_segments(rest)
         kept, left_out = without_copies(source.wanted, ledger, others)
         source = replace(source, wanted=kept, left_out=left_out)
-    if store.commit.origins.get(name) == source.origin and _counted(theirs) == _counted(
-        source.wanted
-    ):
+    same = _counted(theirs) == _counted(source.wanted)
+    if same and store.commit.origins.get(name) == source.origin:
         return _told(store, source, store.commit)
     if purged := _purge_of(store, store.commit, source, store.ledger())[0]:
         erase_unnamed(store.folder, purged)  # before there are copies that no version names
