@@ -60,6 +60,6 @@ def _require_young(store: MomentStore, section: MergeSection) -> None:
     ]
     if late:
         raise StoreError(
-            f"{'; '.join(late)}, longer than [merge] max_age allows: see why these sites count "
-            "nothing, raise max_age, or take them out by `forget --origin`"
+            f"{'; '.join(late)}, longer than [merge] max_age allows",
+            "see why these sites count nothing, raise max_age, or remove them by {forget.origin}",
         )

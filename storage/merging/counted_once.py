@@ -42,8 +42,9 @@ def require_counted_once(
         )
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InvalidInput(
-            f"shards of {name} would count twice: {lines}{more}; `forget` them on one side, or "
-            "leave out segments that hold nothing else by `merge --unique`"
+            f"shards of {name} would count twice: {lines}{more}",
+            "forget them on one side, or leave out segments that hold nothing else by "
+            "{merge.unique}",
         )
     reasons = (
         (one.url, head.forgotten.reason(one.url, (one.fingerprint, one.size))) for one in fresh
@@ -51,8 +52,8 @@ def require_counted_once(
     unwanted = [(url, why) for url, why in reasons if why is not None] if head.forgotten else []
     if unwanted:
         raise InvalidInput(
-            f"{name} counts what is not to be counted here: {said_of_forgotten(unwanted)}; forget "
-            "or purge it there, too, or permit it by `forget --allow-again` here"
+            f"{name} counts what is not to be counted here: {said_of_forgotten(unwanted)}",
+            "forget or purge it there, too, or permit it here by {forget.allow_again}",
         )
 
 

@@ -16,8 +16,8 @@ def require_adding_up(store: Snapshot, other: Snapshot) -> None:
     differs = list(differences(store, other))
     if differs:
         raise ForeignStatistics(
-            f"{other.url} does not add up with {store.url}: {'; '.join(differs)}. Create the store "
-            f"of each site by `create --like {store.url}`"
+            f"{other.url} does not add up with {store.url}: {'; '.join(differs)}.",
+            "Create the store of each site by {create.like}",
         )
 
 
@@ -77,8 +77,8 @@ def words_here(lineage: Lineage, other: Lineage, words: int | None) -> int | Non
     if basis not in here:
         raise ForeignStatistics(
             f"some documents there were counted with {words:,} words, and this store never had "
-            "that many, as its words were added in other steps; create a new store by `create "
-            "--like` the other one, and merge both into it"
+            "that many, as its words were added in other steps",
+            "create a new store like the other one by {create.like}, and merge both into it",
         )
     return here[basis]
 

@@ -328,8 +328,8 @@ def _name_here(store: MomentStore, other: MomentStore, identity: str, given: str
     if known is not None:
         if given not in (None, known):
             raise InvalidInput(
-                f"{other.url} is origin {known} of {store.url}, not {given}; leave out `merge "
-                f"--as`, or run `forget --origin {known}` before"
+                f"{other.url} is origin {known} of {store.url}, not {given}",
+                "leave out {merge.as}, or remove that origin before by {forget.origin}",
             )
         return known
     name = given or re.sub(r"[^A-Za-z0-9._-]+", "-", other.url.rpartition("/")[2]).lstrip("-._")
@@ -337,8 +337,8 @@ def _name_here(store: MomentStore, other: MomentStore, identity: str, given: str
         raise InvalidInput(f"an origin cannot be named {name!r}; do not begin with -")
     if name in origins:
         raise InvalidInput(
-            f"origin {name} of {store.url} is another store, at {origins[name].url}; give another "
-            "name by `merge --as`"
+            f"origin {name} of {store.url} is another store, at {origins[name].url}",
+            "give another name by {merge.as}",
         )
     return name
 
@@ -357,20 +357,20 @@ def _require_separate(store: MomentStore, origin: Origin, name: str) -> None:
     mine = Owner.at(store.url, store.folder.storage_options).birth
     if origin.id == mine:
         raise InvalidInput(
-            f"{origin.url} is {store.url} itself, or a copy of it; make the store of each site by "
-            "`create --like`"
+            f"{origin.url} is {store.url} itself, or a copy of it",
+            "make the store of each site by {create.like}",
         )
     if mine in origin.within:
         raise InvalidInput(
-            f"{origin.url} holds the documents of {store.url}, which would count twice; merge its "
-            "other origins instead"
+            f"{origin.url} holds the documents of {store.url}, which would count twice",
+            "merge its other origins instead",
         )
     theirs = {origin.id, *origin.within}
     for other, one in store.commit.origins.items():
         if other != name and not theirs.isdisjoint({one.id, *one.within}):
             raise InvalidInput(
-                f"{origin.url} and origin {other} ({one.url}) hold the documents of the same "
-                f"store; `forget --origin {other}`, or do not merge the other"
+                f"{origin.url} and origin {other} ({one.url}) hold the documents of the same store",
+                "remove that origin by {forget.origin}, or do not merge the other",
             )
 
 
@@ -383,7 +383,8 @@ def _require_enough(other: MomentStore, least: int) -> None:
     if 0 < other.commit.documents < least:
         raise InvalidInput(
             f"{other.url} holds {other.commit.documents:,} documents, fewer than {least:,}, so its "
-            "sums could tell of single ones; merge it later, or lower `merge --least-documents`"
+            "sums could tell of single ones",
+            "merge it later, or lower {merge.least_documents}",
         )
 
 
@@ -399,8 +400,8 @@ def _require_later(store: MomentStore, head: Commit, source: _Source) -> None:
             raise _Pulled(f"version {before.version} of {source.name} is here already")
         raise InvalidInput(
             f"{source.origin.url} is at version {source.origin.version}, and version "
-            f"{before.version} of it is here: it was restored from a copy; `forget --origin "
-            f"{source.name}`, then merge it again"
+            f"{before.version} of it is here: it was restored from a copy",
+            "remove the origin by {forget.origin}, then merge it again",
         )
 
 

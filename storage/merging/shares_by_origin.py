@@ -42,8 +42,8 @@ def shares_by_origin(store: MomentStore, model: TopicModel) -> tuple[OriginShare
     """
     if not store.commit.origins:
         raise InvalidInput(
-            f"version {store.version} of {store.url} has no origins; add stores of other sites by "
-            "`streaming-moments merge`"
+            f"version {store.version} of {store.url} has no origins",
+            "add stores of other sites by {merge}",
         )
     parts: dict[str, list[SegmentReference]] = {}
     for part in store.commit.segments:

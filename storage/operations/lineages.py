@@ -18,6 +18,8 @@ from streaming_moments.errors import (
 )
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, States, states_of
+from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import Spell
 from streaming_moments.quality.clusters import compare_clusters
 from streaming_moments.quality.matching import (
     MatchingRule,
@@ -53,10 +55,10 @@ class LineageBehind(StreamingMomentsError):
         super().__init__(urls)
         self.urls = urls
 
-    def __str__(self) -> str:
+    def said(self, spell: Spell) -> str:
         return (
-            f"the staged lineage has not counted {len(self.urls)} shards of the store, such as "
-            f"{self.urls[0]}; run `streaming-moments rebase` again"
+            f"the staged lineage has not counted {of_number(len(self.urls), 'shard')} of the "
+            f"store, such as {self.urls[0]}; run `streaming-moments rebase` again"
         )
 
 
@@ -179,8 +181,9 @@ def require_no_origins(commit: Commit) -> None:
     if commit.origins:
         raise InvalidInput(
             f"the store holds documents that {', '.join(commit.origins)} counted, and only they "
-            "can count them again: create a new hub with `streaming-moments create`, the others "
-            "by `create --like`, count there, and `merge` them"
+            "can count them again",
+            "create a new hub by {create}, the others by {create.like}, count there, and add them "
+            "by {merge}",
         )
 
 

@@ -226,8 +226,9 @@ def require_no_origin(head: Commit, holdings: Holdings) -> None:
         if part.origin is not None and part.id in holdings.segments:
             [name, *_] = holdings.segments[part.id]["url"].to_pylist()
             raise InvalidInput(
-                f"{name} is in counts of origin {part.origin}; purge it there by its name there, "
-                "then run `streaming-moments merge` again, which purges it here, too"
+                f"{name} is in counts of origin {part.origin}",
+                "purge it there by its name there, then run {merge} again, which purges it here, "
+                "too",
             )
 
 

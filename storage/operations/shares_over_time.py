@@ -86,8 +86,9 @@ def shares_over_time(
         if DateRange(days.first, days.first).period(by) != period:
             raise InvalidInput(
                 f"a segment of version {store.version} holds the documents of {days}, which are in "
-                f"more than one {by}; choose longer periods, write shards of one {by} each, or, if "
-                "segments were compacted, open an earlier version"
+                f"more than one {by}; choose longer periods, write shards of one {by} each, count "
+                f'collections by `update(by="{by}")`, or, if segments were compacted, open an '
+                "earlier version"
             )
         held[period] = held[period] | days if period in held else days
         parts.setdefault(period, []).append(part)

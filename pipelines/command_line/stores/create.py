@@ -131,7 +131,7 @@ def _say_created(made: MomentStore, json_output: bool, read_as: str = "") -> Non
     say(
         f"Created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}.",
         drawing or made.commit.message,
-        *filter(None, (read_as, language_line(made))),
+        *(str(line) for line in (read_as, language_line(made)) if line),
         *advice,
         f"Next: streaming-moments update {made.url} SHARDS...",
     )

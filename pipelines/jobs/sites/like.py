@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from dataclasses import fields
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
-from streaming_moments.pipelines.jobs.create import CountingOptions
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
 from streaming_moments.storage.merging.shared_foundation import SharedFoundation, create_like
 from streaming_moments.storage.store.store import MomentStore
 
@@ -18,6 +20,7 @@ _FORM = {
     "counts_column": "counts_column",
 }
 _DATES = frozenset({"date_column", "date_pattern"})
+_KINDS = (KindOptions, CountingOptions, PilotOptions)
 
 
 def created_like(
@@ -33,12 +36,13 @@ def created_like(
     `given` are the names of the options that the user gave; `has_shards` says whether there are
     shards, too. Raises InvalidInput, with their names, for all that the foundation decides.
     """
-    decided = sorted(given - _FORM.keys() - _DATES)
+    decided = given - _FORM.keys() - _DATES
     if decided or has_shards:
-        flags = [f"--{name.replace('_', '-')}" for name in decided]
+        every = [own for kind in _KINDS for own in fields(kind) if own.name in decided]
+        named = [f"{{create.{option_of(own)}}}" for own in every] + ["SHARDS"] * has_shards
         raise InvalidInput(
-            f"--like takes the words, the basis and the rules of {like}; remove "
-            f"{' and '.join([*flags, *['SHARDS'] * has_shards])}, which would differ"
+            f"the words, the basis and the rules are those of {like}",
+            f"remove {' and '.join(named)}, which would differ",
         )
     shared = SharedFoundation.at(like, storage_options)
     form = {_FORM[name]: getattr(counting, name) for name in given & _FORM.keys()}
@@ -53,4 +57,4 @@ def _require_same_content(shared: SharedFoundation, form: Mapping[str, Any], lik
     after = form.get("ids_column", before)
     if (before is None) != (after is None):
         holds = "texts" if before is None else "token ids"
-        raise InvalidInput(f"{like} counts {holds}, which --ids-column would change; remove it")
+        raise InvalidInput(f"{like} counts {holds}", "remove {create.ids_column}")

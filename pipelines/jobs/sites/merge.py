@@ -56,7 +56,8 @@ def merge(
     """
     if name is not None and len(others) != 1:
         raise InvalidInput(
-            f"--as names a single origin, and there are {len(others)} stores; merge them one by one"
+            f"a name is for a single origin, and there are {len(others)} stores",
+            "merge them one by one, each with {merge.as}",
         )
     pulls = []
     for url in others:

@@ -41,9 +41,12 @@ def test_only_where_documents_are_may_differ(hub, run, tmp_path):
     site = open_store(str(tmp_path / "site")).snapshot
     assert (site.form.text_column, site.form.kind, site.dates.column) == ("body", "jsonl", "day")
     for given, said in (
-        (("--core", "7", "--no-halves"), "remove --core and --halves, which would differ"),
+        (
+            ("--core", "7", "--no-halves"),
+            "--core` and `create --halves`, which would differ",
+        ),
         (("shards/*.txt",), "remove SHARDS, which would differ"),
-        (("--ids-column", "ids"), "counts texts, which --ids-column would change"),
+        (("--ids-column", "ids"), "counts texts; remove `create --ids-column`"),
     ):
         code, _, errors = run("create", tmp_path / "other", *given, "--like", hub.url)
         assert code == 2
