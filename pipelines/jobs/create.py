@@ -70,7 +70,8 @@ _UNMET_TIMES = 4.0  # factor of the next sample if there are too few words
 _WORTH = 1.1  # a sample that is less than this factor larger is not worth reading the shards again
 # Headings in the help of `create`.
 _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
-_WORDS: Mapping[str, None] = MappingProxyType({"Words": None})
+WORDS = "Words"
+_WORDS: Mapping[str, None] = MappingProxyType({WORDS: None})
 _SAMPLE: Mapping[str, None] = MappingProxyType({"Sample": None})
 _SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
 CHOSEN = "--pilot-documents sets this number"

@@ -78,7 +78,9 @@ def _read(
     store: MomentStore, storage_options: Mapping[str, object] | None
 ) -> Iterator[tuple[ShardRecord, pa.Array]]:
     """Yield the first chunk of texts of some shards."""
-    records = [one for one in store.ledger() if not one.url.startswith(PARTITIONS)]
+    # never those of an origin, even if they could be read from here
+    own = store.ledger().of_segments(part for part in store.commit.segments if not part.origin)
+    records = [one for one in own if not one.url.startswith(PARTITIONS)]
     places = sorted(
         {*np.linspace(0, len(records) - 1, _SHARDS).astype(int).tolist()} if records else ()
     )
