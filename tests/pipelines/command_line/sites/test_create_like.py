@@ -43,7 +43,7 @@ def test_only_where_documents_are_may_differ(hub, run, tmp_path):
     for given, said in (
         (
             ("--core", "7", "--no-halves"),
-            "--core` and `create --halves`, which would differ",
+            "remove `create --no-halves` and `create --core`, which would differ",
         ),
         (("shards/*.txt",), "remove SHARDS, which would differ"),
         (("--ids-column", "ids"), "counts texts; remove `create --ids-column`"),
