@@ -113,7 +113,7 @@ def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> Indepen
     nearest to the true one in mean square (Pham and Garat 1997). At the true unmixing, the score of
     a factor is uncorrelated with other factors, but for their noise: by Stein's identity that
     leaves the covariance of the noise times the mean slope of the score. Noise of unknown
-    covariance is taken off with the part of the score that is linear. Factors keep their order and
+    covariance is subtracted with the linear part of the score. Factors keep their order and
     signs. Skewness and kurtosis are of the values that the pass read.
     """
     n, k = sums.documents, model.n_topics
