@@ -10,6 +10,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import reference_pages
+from contents import with_contents
 from sphinx.addnodes import pending_xref
 
 import streaming_moments
@@ -27,7 +28,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["README.md", "gallery/*", "gallery_backreferences"]
+exclude_patterns = ["README.md", "gallery.md", "gallery/*", "gallery_backreferences"]
 myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 3
 # single backticks of docstrings are code, as Markdown has them
@@ -91,8 +92,13 @@ def unlink_shapes(app, doctree):
 
 def setup(app):
     """Write the pages of the reference from the code before Sphinx reads any page."""
+    generated = [path.stem for path in reference_pages.write(HERE / "reference")]
+
+    def append_contents(app, name, source):
+        source[0] = with_contents(name, source[0], generated)
+
+    app.connect("source-read", append_contents)
     app.connect("autodoc-skip-member", skip_inherited)
     # before napoleon reads them
     app.connect("autodoc-process-docstring", escape_types, priority=400)
     app.connect("doctree-read", unlink_shapes)
-    app.connect("builder-inited", lambda app: reference_pages.write(HERE / "reference"))

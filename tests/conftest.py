@@ -6,11 +6,10 @@ import os
 import shutil
 import sys
 from dataclasses import astuple, replace
-from functools import lru_cache
 from pathlib import Path
 
+import lighter_s3  # noqa: F401
 import pytest
-from botocore.loaders import JSONFileLoader
 from campaigns import CAMPAIGNS, Campaigns, Figure
 from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import settings
@@ -28,10 +27,6 @@ if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
 # gcsfs asks for the kind of a bucket by gRPC, and may wait for ever where nobody answers; it reads
 # this once, when the first test of a process loads it
 os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
-
-# Each new client of S3 parses what S3 can do, always the same, in 30 ms or more.
-_parsed = lru_cache(maxsize=None)(JSONFileLoader().load_file)
-JSONFileLoader.load_file = lambda self, path: _parsed(path)
 
 # the first example of a kernel compiles it
 settings.register_profile("fixed", deadline=None, derandomize=True)
@@ -119,6 +114,19 @@ def pytest_terminal_summary(terminalreporter, config):
 def pytest_runtest_setup():
     """An example looks for changes of each file that a traceback has shown, one by one."""
     linecache.clearcache()
+
+
+@pytest.fixture(scope="session")
+def forked_workers():
+    """Worker processes are forked from one that has loaded what each would load anew."""
+    import dask
+    from distributed.utils import get_mp_context
+    from forking import forking
+
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context()  # Dask would preload itself only
+        forking()
+        yield
 
 
 @pytest.fixture(autouse=True)

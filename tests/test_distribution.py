@@ -9,11 +9,8 @@ from importlib import import_module
 from importlib.metadata import requires, version
 from pathlib import Path
 
-import dask
 import pyarrow.parquet as pq
 import pytest
-from distributed.utils import get_mp_context
-from forking import forking
 from packaging.requirements import Requirement
 from packaging.version import Version
 from page_scripts import printed_by
@@ -170,15 +167,6 @@ def run_command(*arguments):
     with pytest.raises(SystemExit) as ended:
         main([str(one) for one in arguments])
     return ended.value.code
-
-
-@pytest.fixture(scope="module")
-def forked_workers():
-    """Workers of the examples are forked from a process that has loaded what each would load."""
-    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context()  # Dask would preload itself only
-        forking()
-        yield
 
 
 @pytest.mark.usefixtures("forked_workers")

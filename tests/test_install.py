@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from locket import lock_file
 
 ROOT = Path(__file__).parent.parent
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -63,9 +64,15 @@ def source(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def built(source, tmp_path_factory):
-    """The folder of both files: the wheel is built of the sdist."""
-    place = tmp_path_factory.mktemp("dist")
-    ran(sys.executable, "-m", "build", "--outdir", place, source, cwd=place)
+    """The folder of both files, for all processes of tests: the wheel is built of the sdist."""
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+    place /= "dist"
+    place.mkdir(exist_ok=True)
+    with lock_file(place.with_name("dist.lock")):
+        if not any(place.iterdir()):
+            ran(sys.executable, "-m", "build", "--outdir", place, source, cwd=place)
     assert {path.name for path in place.iterdir()} == {WHEEL, SDIST}
     return place
 

@@ -60,6 +60,7 @@ def night_page(report: NightReport, store: MomentStore | None, history: NightHis
         outcome=report.outcome,
         facts=_facts(report, name, model),
         reasons=_reasons(report, history),
+        advice=() if status is None else tuple(status.get("advice", ())),
         notes={} if report.matching is None else notes_of(report.matching),
         shares=_shares(tonight, history, model.n_topics, what)
         if shown is not None and shown.follows
@@ -146,13 +147,11 @@ def _status(report: NightReport) -> Mapping[str, Any] | None:
 
 
 def _reasons(report: NightReport, history: NightHistory) -> tuple[str, ...]:
-    status = _status(report)
     return (
         *report.reasons,
         *((remedy,) if (remedy := report.publish_anyway()) else ()),
         *(f"new words and basis: {reason}" for reason in report.rebase_reasons),
         *((report.growth,) if report.growth else ()),
-        *(() if status is None else status.get("advice", ())),
         *((report.error,) if report.error else ()),
         *(
             (f"{name} is not a report and not in the charts; delete it, or restore it from a copy")

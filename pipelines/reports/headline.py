@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streaming_moments.pipelines.reports.page import ReportPage, TopicChange
+from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicChange
 from streaming_moments.pipelines.reports.topic_reports import topic_names
 from streaming_moments.printing.plural import plural
 from streaming_moments.quality.differences import largest_change
@@ -32,15 +32,16 @@ def headline_of(page: ReportPage) -> str:
     >>> headline_of(page)
     '2 topics of 3,204 documents, none new; biggest change: sea +3.1 points'
     """
-    named = ((page.facts[name], name) for name in ("documents", "rows") if name in page.facts)
-    number, what = next(named, (None, ""))
+    what = next((name for name in ("documents", "rows", "edges") if name in page.facts), "")
+    number = page.facts.get(what)
     of = f" of {number:,} {what}" if isinstance(number, int) else ""
     if page.outcome == "failed" and not page.topics:
         return "This run failed"
     if page.outcome == "nothing new" and not page.topics:
         return f"Nothing new{', ' * bool(of)}{of.removeprefix(' of ')}"
     parts = len(page.topics) or len(next(iter(page.states.values()), ()))
-    counted = f"{parts} {plural(parts, page.what)}{of}" if parts else f"A model{of}"
+    model = str(page.facts.get("fitted as", "model")).replace("_", " ")
+    counted = f"{parts} {plural(parts, page.what)}{of}" if parts else f"A {model}{of}"
     return _LEADS.get(page.outcome, "") + counted + _news(page)
 
 
@@ -48,20 +49,30 @@ def _news(page: ReportPage) -> str:
     if page.changes:
         return _since(page)
     names = topic_names(page.topics, page.what)
-    rows = page.periods.shares
-    if len(rows) > 1 and page.periods.bars:
-        first, *_, last = page.periods.dates
-        steps = page.periods.steps
-        most = largest_change([step for step, _ in steps], [bar for _, bar in steps])
-        if most is None:
-            return f"; no change beyond noise from {first} to {last}"
-        if abs(steps[most][0]) >= _POINT:
-            moved = f"{rows[0][most]:.1%} to {rows[-1][most]:.1%}"
-            return f"; biggest change from {first} to {last}: {names[most]}, {moved}"
+    said = change_over(page.periods, names)
+    if said:
+        return f"; {said}"
     if not page.topics:
         return ""
     largest = max(range(len(names)), key=lambda topic: page.topics[topic].weight)
     return f"; the largest: {names[largest]}, {page.topics[largest].weight:.1%}"
+
+
+def change_over(over: ShareOverTime, names: Sequence[str]) -> str:
+    """Describe the largest change that chance does not explain; empty if bars are unknown.
+
+    A change is clear if it is that large by chance on at most one page in 20.
+    """
+    if len(over.shares) < 2 or not over.bars:
+        return ""
+    days, steps = f"from {over.dates[0]} to {over.dates[-1]}", over.steps
+    most = largest_change([step for step, _ in steps], [bar for _, bar in steps])
+    if most is None:
+        return f"no clear change {days}"
+    if abs(steps[most][0]) < _POINT:
+        return ""
+    moved = f"{over.shares[0][most]:.1%} to {over.shares[-1][most]:.1%}"
+    return f"biggest change {days}: {names[most]}, {moved}"
 
 
 def _since(page: ReportPage) -> str:

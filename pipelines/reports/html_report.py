@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.jobs.drift.measures import (
@@ -114,6 +115,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"shortly": _shortly, "points": _points, "step": _step}
+    environment.filters["breaking"] = _breaking
     environment.filters |= {
         "coherence": coherence_of,
         "lasting": lasting,
@@ -172,6 +174,11 @@ def _shortly(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return "\N{EN DASH}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _breaking(text: object) -> Markup:
+    """Let a name such as gaussian_mixture break after its underscores."""
+    return escape(text).replace("_", Markup("_<wbr>"))
 
 
 def _points(change: TopicChange) -> str:

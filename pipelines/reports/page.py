@@ -279,6 +279,8 @@ class ReportPage:
         Plane of the clusters.
     measures : tuple of Measure
         Measures of clusters and factors.
+    advice : tuple of str
+        What would improve later models; a page shows it after the model.
     """
 
     title: str
@@ -316,3 +318,4 @@ class ReportPage:
     counted: tuple[str, str, str] = ("documents", "tokens", "outside")
     plane: ClusterPlane | None = None
     measures: tuple[Measure, ...] = ()
+    advice: tuple[str, ...] = ()

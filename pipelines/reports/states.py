@@ -83,7 +83,7 @@ def parameters_as_json(model: Model) -> dict[str, Any]:
 
 def shown_words(line: StateLine, view: str) -> str:
     """Format words of a view so that each is visible."""
-    return " ".join(map(visible, line.words[view]))
+    return ", ".join(map(visible, line.words[view]))
 
 
 def visible(word: str) -> str:

@@ -99,7 +99,7 @@ def store_page(
         time=commit.time,
         outcome="published" if called in commit.tags.values() else "kept",
         facts=facts,
-        reasons=advice_on(store, told.get("outside_share")),
+        advice=advice_on(store, told.get("outside_share")),
         ledger=tuple(ledger_rows(store)),
         shards=commit.shards,
         version=store.version,

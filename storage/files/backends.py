@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 import fsspec
 
@@ -32,6 +34,8 @@ class Backend:
     parts_at_once : the client's option for the number of parts of a file that it reads at a time.
         Unless it is 1, the client asks for the size of each file first, and the parts may come from
         different contents; empty without such an option
+    connections : the client's option with its settings of connections, and what is set there unless
+        the user sets it
     errors : modules and names of errors other than OSError for failed reads and writes. All back
         ends raise FileNotFoundError for a missing file, and PermissionError for a forbidden one
     remedies : what to do about an error, by the beginning of its name or of its text
@@ -43,6 +47,7 @@ class Backend:
     content_type: str = ""
     in_chunks: bool = False
     parts_at_once: str = ""
+    connections: tuple[str, Mapping[str, Any]] | None = None
     errors: tuple[tuple[str, str], ...] = ()
     remedies: tuple[tuple[str, str], ...] = ()
 
@@ -70,6 +75,8 @@ BACKENDS = (
         buckets=True,
         content_type="ContentType",
         parts_at_once="max_concurrency",
+        # by default ten, so of 70 files of a segment that are read at once sixty wait
+        connections=("config_kwargs", MappingProxyType({"max_pool_connections": 64})),
         errors=(
             ("botocore.exceptions", "BotoCoreError"),
             ("botocore.exceptions", "ClientError"),
@@ -124,6 +131,21 @@ def backend_of(fs: fsspec.AbstractFileSystem) -> Backend:
 def is_local(protocol: str) -> bool:
     """Whether a protocol names the disks of this machine."""
     return any(one.is_local and protocol in one.protocols for one in BACKENDS)
+
+
+def client_options(protocol: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a client: those given, with connections for many small files.
+
+    Examples
+    --------
+    >>> client_options("s3", {"config_kwargs": {"read_timeout": 5}})
+    {'config_kwargs': {'max_pool_connections': 64, 'read_timeout': 5}}
+    """
+    for one in BACKENDS:
+        if protocol in one.protocols and one.connections is not None:
+            name, settings = one.connections
+            return {**given, name: {**settings, **(given.get(name) or {})}}
+    return dict(given)
 
 
 def remedy_of(error: BaseException) -> str | None:

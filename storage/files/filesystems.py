@@ -17,6 +17,7 @@ from streaming_moments.errors import ShardError
 from streaming_moments.storage.files.backends import (
     TIMES,
     backend_of,
+    client_options,
     is_local,
     remedy_of,
     storage_errors,
@@ -108,7 +109,8 @@ def open_file_system(
             shard_name(url), "chains several file systems; give the URL of the file itself"
         )
     # Without cached listings an instance never ages, and a new client costs 0.3 s for each shard.
-    options = {**(storage_options or {}), "use_listings_cache": False}
+    options = client_options(get_protocol(url), storage_options or {})
+    options["use_listings_cache"] = False
     try:
         return url_to_fs(url, **options)  # type: ignore[no-any-return]
     except (ImportError, ValueError) as error:

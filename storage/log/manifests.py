@@ -147,14 +147,29 @@ def read_files(
     folder: Folder, name: str, files: Mapping[str, FileRecord], paths: Iterable[str]
 ) -> dict[str, bytes]:
     """Read files in the folder `name`, and check the size and hash of each."""
-    wanted = list(paths)
-    for path in wanted:
-        if path not in files:
-            raise StoreError(f"{folder.url}/{name}/{MANIFEST} does not list {path}; restore it")
-    contents = folder.read_all([f"{name}/{path}" for path in wanted], _limits(files, wanted))
-    for path, content in zip(wanted, contents, strict=True):
-        require_file(f"{folder.url}/{name}/{path}", content, files[path])
-    return dict(zip(wanted, contents, strict=True))
+    [found] = read_folders(folder, [(name, files, tuple(paths))])
+    return found
+
+
+def read_folders(
+    folder: Folder, chosen: Sequence[tuple[str, Mapping[str, FileRecord], Sequence[str]]]
+) -> list[dict[str, bytes]]:
+    """Read some paths of the files of each folder as `read_files`, at the same time if possible."""
+    for name, files, paths in chosen:
+        for path in paths:
+            if path not in files:
+                raise StoreError(f"{folder.url}/{name}/{MANIFEST} does not list {path}; restore it")
+    contents = iter(
+        folder.read_all(
+            [f"{name}/{path}" for name, _, paths in chosen for path in paths],
+            [limit for _, files, paths in chosen for limit in _limits(files, paths)],
+        )
+    )
+    found = [dict(zip(paths, contents, strict=False)) for _, _, paths in chosen]
+    for (name, files, _), own in zip(chosen, found, strict=True):
+        for path, content in own.items():
+            require_file(f"{folder.url}/{name}/{path}", content, files[path])
+    return found
 
 
 def require_file(where: str, content: bytes, record: FileRecord) -> None:

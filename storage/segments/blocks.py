@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +15,22 @@ from streaming_moments.errors import InvalidInput, PiecesOverlap, StoreError
 from streaming_moments.statistics.base import Foundation, Statistics, Totals
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.statistics.sequences.pieces import JOINING_BYTES
-from streaming_moments.storage.files.arrays import StoredGroup, chunk_path, read_whole
+from streaming_moments.storage.files.arrays import ArraySpec, StoredGroup, chunk_path
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.covering import Part, Summed, reference_of
 from streaming_moments.storage.log.layout import SegmentLayout, segment_folder
-from streaming_moments.storage.log.manifests import FileRecord, read_files, segment_manifests
+from streaming_moments.storage.log.manifests import (
+    FileRecord,
+    read_files,
+    read_folders,
+    segment_manifests,
+)
 from streaming_moments.storage.segments.segments import Segment
 
 _GROUP = "zarr.json"
-T = TypeVar("T")
+# segments that are read at the same time, at most, and their files where row blocks are smaller
+_TOGETHER, _SMALL = 8, 1 << 20
 
 
 def read_stored_blocks(
@@ -37,26 +45,8 @@ def read_stored_blocks(
     n is the number of rows counted in the segment. `names` selects arrays, by default
     all. Files that the blocks share are read once.
     """
-    name = segment_folder(reference.id)
-    where = f"{folder.url}/{name}"
-    [manifest] = segment_manifests(folder, [reference])
-    layout = layout.of_first(reference.words)
-    specs = layout.specs
-    stored = _tables(manifest.files, specs)
-    specs = {name: spec for name, spec in specs.items() if names is None or name in names}
-    paths = [
-        _GROUP,
-        *(f"{array}/{_GROUP}" for array in specs),
-        *(chunk_path(array, spec, index) for index in indices for array, spec in specs.items()),
-        *itertools.chain.from_iterable(stored.values()),
-    ]
-    group = StoredGroup(read_files(folder, name, manifest.files, paths), where)
-    blocks = [
-        {array: group.chunk(array, spec, index) for array, spec in specs.items()}
-        for index in indices
-    ]
-    tables = {array: group.whole(array) for array in stored}
-    return layout.foundation.totals(tables, layout.rows), blocks
+    [(_, found)] = _read(folder, [reference], _Wanted(layout, indices, names))
+    return found
 
 
 def read_rows(
@@ -80,22 +70,13 @@ def read_rows(
 
 def read_totals(folder: Folder, reference: SegmentReference, layout: SegmentLayout) -> Any:
     """Read the totals of one segment."""
-    name = segment_folder(reference.id)
-    where = f"{folder.url}/{name}"
-    [manifest] = segment_manifests(folder, [reference])
-    layout = layout.of_first(reference.words)
-    tables = _tables(manifest.files, layout.specs)
-    paths = [_GROUP, *itertools.chain.from_iterable(tables.values())]
-    found, _ = read_whole(read_files(folder, name, manifest.files, paths), where)
-    for table in tables.keys() - found.keys():
-        raise StoreError(f"{where} has no array {table}; restore it from a copy")
-    return layout.foundation.totals({table: found[table] for table in tables}, layout.rows)
+    return read_stored_blocks(folder, reference, layout, ())[0]
 
 
 def sum_totals(folder: Folder, parts: Iterable[Part], layout: SegmentLayout) -> Any:
     """Sum the totals of some segments, each with its sign; raises as `sum_blocks`."""
     total: Any = layout.foundation.totals({})
-    for reference, own in _read(parts, lambda one: read_totals(folder, one, layout)):
+    for reference, (own, _) in _read(folder, parts, _Wanted(layout)):
         total = total + own if reference.sign > 0 else total - own
     return total
 
@@ -110,8 +91,8 @@ def sum_blocks(
     """Sum the statistics of row blocks over segments in place, each with its sign.
 
     A segment of fewer rows adds to the leading rows only. If `kept` is a foundation with fewer
-    arrays, the others are not read. All blocks of a segment are in memory at once, and read by the
-    same requests.
+    arrays, the others are not read. All blocks of a segment are in memory at once. The same
+    requests read them, and those of several segments if these are small.
 
     Raises
     ------
@@ -125,8 +106,8 @@ def sum_blocks(
     shapes = [foundation.shapes(block) for block in blocks]
     totals: Any = foundation.totals({})
     sums: list[dict[str, NDArray[np.int64]]] = [{} for _ in blocks]
-    read = _read(parts, lambda one: read_stored_blocks(folder, one, layout, indices, shapes[0]))
-    for reference, (own, stored) in read:
+    wanted = _Wanted(layout, indices, shapes[0])
+    for reference, (own, stored) in _read(folder, parts, wanted):
         totals = totals + own if reference.sign > 0 else totals - own
         for total, arrays, own_shapes in zip(sums, stored, shapes, strict=True):
             for name, shape in own_shapes.items():
@@ -222,16 +203,6 @@ def _joined(layout: SegmentLayout, statistics: Any) -> Any:
     return foundation.with_seams(statistics) if foundation.joins else statistics
 
 
-def _tables(files: Mapping[str, FileRecord], specs: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Files of each array of a segment that has no rows, by its name."""
-    tables: dict[str, list[str]] = {}
-    for path in files:
-        name, inside, _ = path.partition("/")
-        if inside and name not in specs:
-            tables.setdefault(name, []).append(path)
-    return tables
-
-
 def _accumulated(
     total: NDArray[np.int64] | None, part: NDArray[np.int64], shape: tuple[int, ...], sign: int
 ) -> NDArray[np.int64]:
@@ -245,18 +216,97 @@ def _accumulated(
     return total
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """The totals of segments and some row blocks; `names` selects arrays, by default all."""
+
+    layout: SegmentLayout
+    indices: Sequence[int] = ()
+    names: Collection[str] | None = None
+
+    def files(
+        self, folder: Folder, references: Iterable[SegmentReference]
+    ) -> dict[str, StoredGroup]:
+        """Files of each segment by its identifier, read at the same time if the storage can.
+
+        Empty if the files of several segments are larger than the row blocks: those of one may be
+        as large, and memory is planned for these.
+        """
+        known = {reference.id: reference for reference in references}
+        manifests = segment_manifests(folder, list(known.values()))
+        chosen = [
+            (segment_folder(reference.id), manifest.files, self._paths(reference, manifest.files))
+            for reference, manifest in zip(known.values(), manifests, strict=True)
+        ]
+        size = sum(files[path].size for _, files, paths in chosen for path in paths)
+        if len(chosen) > 1 and size > max(len(self.indices) * self.layout.block_bytes, _SMALL):
+            return {}
+        groups = zip(chosen, read_folders(folder, chosen), strict=True)
+        found = (StoredGroup(files, f"{folder.url}/{name}") for (name, *_), files in groups)
+        return dict(zip(known, found, strict=True))
+
+    def decoded(
+        self, reference: SegmentReference, group: StoredGroup
+    ) -> tuple[Totals, list[dict[str, NDArray[np.int64]]]]:
+        """Totals and padded row blocks of a segment, as from `read_stored_blocks`."""
+        layout, specs = self.layout.of_first(reference.words), self._specs(reference)
+        blocks = [
+            {array: group.chunk(array, spec, index) for array, spec in specs.items()}
+            for index in self.indices
+        ]
+        tables = {array: group.whole(array) for array in self._tables(reference, group.files)}
+        return layout.foundation.totals(tables, layout.rows), blocks
+
+    def _paths(
+        self, reference: SegmentReference, files: Mapping[str, FileRecord]
+    ) -> tuple[str, ...]:
+        specs = self._specs(reference)
+        return (
+            _GROUP,
+            *(f"{array}/{_GROUP}" for array in specs),
+            *(chunk_path(array, specs[array], index) for index in self.indices for array in specs),
+            *itertools.chain.from_iterable(self._tables(reference, files).values()),
+        )
+
+    def _specs(self, reference: SegmentReference) -> dict[str, ArraySpec]:
+        specs = self.layout.of_first(reference.words).specs if self.indices else {}
+        return {name: specs[name] for name in specs if self.names is None or name in self.names}
+
+    def _tables(self, reference: SegmentReference, files: Iterable[str]) -> dict[str, list[str]]:
+        """Files of each array of a segment that has no rows, by its name."""
+        specs = self.layout.of_first(reference.words).specs
+        tables: dict[str, list[str]] = {}
+        for path in files:
+            name, inside, _ = path.partition("/")
+            if inside and name not in specs:
+                tables.setdefault(name, []).append(path)
+        return tables
+
+
 def _read(
-    parts: Iterable[Part], read: Callable[[SegmentReference], T]
-) -> Iterator[tuple[SegmentReference, T]]:
-    """Read each part; if a sum is missing or damaged, read its parts instead."""
+    folder: Folder, parts: Iterable[Part], wanted: _Wanted
+) -> Iterator[tuple[SegmentReference, tuple[Totals, list[dict[str, NDArray[np.int64]]]]]]:
+    """Read each part; if a sum is missing or damaged, read its parts instead.
+
+    Several small parts are read at the same time, if the storage can.
+    """
     # positive signs first, as histograms must never be negative
-    for part in sorted(parts, key=lambda one: -reference_of(one).sign):
-        if isinstance(part, Summed):
+    ordered = sorted(parts, key=lambda one: -reference_of(one).sign)
+    for start in range(0, len(ordered), _TOGETHER):
+        batch = ordered[start : start + _TOGETHER]
+        together: dict[str, StoredGroup] = {}
+        if len(batch) > 1:
+            # where one of them is damaged, it is found as each is read alone
+            with contextlib.suppress(StoreError):
+                together = wanted.files(folder, map(reference_of, batch))
+        for part in batch:
+            reference = reference_of(part)
             try:
-                found = read(part.reference)
+                group = together or wanted.files(folder, [reference])
+                found = wanted.decoded(reference, group[reference.id])
             except StoreError:
-                yield from _read(part.of, read)
+                if not isinstance(part, Summed):
+                    raise
+                yield from _read(folder, part.of, wanted)
                 continue
-            yield part.reference, found
-        else:
-            yield part, read(part)
+            yield reference, found

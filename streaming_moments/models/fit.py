@@ -103,7 +103,8 @@ def fit_by(
         log-likelihood of pairs no longer improves; it needs halves.
     alpha : {"given", "auto"}
         The prior for reading documents: `alpha0`, or the sum of alpha with the best held-out
-        log-likelihood of pairs, which needs halves. It does not change the topics.
+        log-likelihood of pairs, which needs halves, raised if half of a document of the counted
+        lengths then predicts its other half better. It does not change the topics.
     verbose : int
         1 prints a line for each step, with its seconds; 0 prints none.
 

@@ -1,4 +1,7 @@
-"""Topic proportions of documents under given topics, by fixed point iteration or Gibbs sampling."""
+"""Topic proportions of documents under given topics, by fixed point iteration or Gibbs sampling.
+
+Also the sum of alpha with which the fixed point reads documents best.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,14 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.models import topic_reading
 from streaming_moments.numerics.seeds import generator_of
 from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
+
+# Documents that are drawn to compare sums of alpha, at most, and their tokens.
+_DRAWN, _DRAWN_TOKENS = 2000, 5000
+_LEAST_DRAWN = 50
+_RISE = 2**0.5
+_MOST_RISES = 10
+_SWEEPS = 100
 
 
 def log_posteriors(
@@ -103,3 +114,77 @@ def sampled_proportions(
     proportions = np.empty_like(total)
     proportions[order] = total / total.sum(axis=1, keepdims=True)
     return proportions
+
+
+def completing_alpha(
+    topics: NDArray[np.float64], weights: NDArray[np.float64], alpha: float, lengths: Lengths
+) -> float:
+    """Sum of alpha with which half of a document predicts its other half best by the fixed point.
+
+    Documents of these lengths are drawn from (n, k) positive topics with the sum `alpha`. The fixed
+    point is the mode of the proportions in logarithms, which for few words is more certain than the
+    mean. So short documents need a larger sum, which is raised by half a doubling while that gains
+    more than twice the standard error over documents; long ones keep `alpha`. Two digits.
+    """
+    sizes = _typical_lengths(lengths)
+    if weights.size == 1 or not sizes.size:
+        return alpha
+    rng = np.random.default_rng(0)
+    prior = np.maximum(alpha * weights, np.finfo(float).tiny)
+    proportions = rng.dirichlet(prior, size=sizes.size)
+    first, second = (
+        _drawn_tokens(topics, proportions, half, rng) for half in (sizes - sizes // 2, sizes // 2)
+    )
+    used, places = np.unique(np.concatenate([first[1], second[1]]), return_inverse=True)
+    known, asked = places[: first[1].size], places[first[1].size :]
+    rows, shape = topics[used], (sizes.size, used.size)
+    batch = CountBatch.from_entries(first[0], known, None, shape)
+
+    def scores(tried: float) -> NDArray[np.float64]:
+        read = inferred_proportions(batch, rows, weights, tried, "fixed-point", None, _SWEEPS)
+        logarithms = np.log(np.einsum("ej,ej->e", read[second[0]], rows[asked]))
+        return np.bincount(second[0], logarithms, sizes.size).astype(np.float64)
+
+    before, score = alpha, scores(alpha)
+    for _ in range(_MOST_RISES):
+        found = scores(before * _RISE)
+        gain = found - score
+        if gain.mean() <= 2 * gain.std() / np.sqrt(sizes.size):
+            break
+        before, score = before * _RISE, found
+    return float(f"{before:.2g}")
+
+
+def _typical_lengths(lengths: Lengths) -> NDArray[np.int64]:
+    """Lengths of at least two tokens at evenly spaced quantiles; empty without such lengths."""
+    parts = lengths.parts if isinstance(lengths, WeightedLengths) else ((1.0, lengths),)
+    values = np.concatenate([part.lengths for _, part in parts])
+    documents = np.concatenate([weight * part.documents for weight, part in parts])
+    order = np.argsort(values, kind="stable")
+    order = order[values[order] > 1]
+    totals = np.cumsum(documents[order])
+    if not totals.size:
+        return values[:0]
+    mean = float(values[order] @ documents[order] / totals[-1])
+    number = int(min(max(_DRAWN_TOKENS / mean, _LEAST_DRAWN), _DRAWN))
+    places = np.searchsorted(totals, (np.arange(number) + 0.5) / number * totals[-1])
+    found: NDArray[np.int64] = values[order][places]
+    return found
+
+
+def _drawn_tokens(
+    topics: NDArray[np.float64],
+    proportions: NDArray[np.float64],
+    lengths: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Document and word of each token of documents with these proportions and lengths."""
+    k = topics.shape[1]
+    of_topics = rng.multinomial(lengths, proportions)
+    documents = [np.repeat(np.arange(lengths.size), counts) for counts in of_topics.T]
+    words = [
+        np.searchsorted(np.cumsum(topics[:, j]), rng.random(documents[j].size) * topics[:, j].sum())
+        for j in range(k)
+    ]
+    drawn = np.minimum(np.concatenate(words), len(topics) - 1)
+    return np.concatenate(documents), drawn

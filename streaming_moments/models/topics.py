@@ -33,6 +33,7 @@ from streaming_moments.models.halves import (
     trusted_there,
 )
 from streaming_moments.models.inference import (
+    completing_alpha,
     inferred_proportions,
     log_posteriors,
     posteriors,
@@ -68,6 +69,7 @@ from streaming_moments.statistics.counts.lengths.row_lengths import RowLengths
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import interleaved
 
+_SMOOTHING = 1e-3  # share of M1 mixed into topics that read documents, by default
 _FEW = 4  # limit: entries times this below the words of the model
 
 
@@ -220,9 +222,17 @@ class TopicModel(StoredModel):
         made = cls._made(rows, form_of(alpha0), options, last)
         near = trials[0].alpha if trials else START_ALPHA if options.alpha == "auto" else None
         made = made_there(made, pairs, options.refine, halves, options.seed, near)
+        if near is not None:
+            made = rows.once(STEP, cls._completing, made, rows.lengths)
         if searched:
             made = rows.once(STEP, with_alpha0_search, made, search, *trials)
         return cls._brought(rows, made)
+
+    def _completing(self, lengths: RowLengths[Lengths]) -> Self:
+        """Model with the `completing_alpha` of documents of these lengths."""
+        topics = self.smoothed(_SMOOTHING)
+        alpha = completing_alpha(topics, self.weights, self.alpha0, lengths.whole)
+        return replace(self, alpha0=alpha)
 
     @classmethod
     def likeliest_alpha0(cls, rows: Rows, options: TopicOptions) -> Alpha0Search:
@@ -473,7 +483,7 @@ class TopicModel(StoredModel):
         nothing = np.full(self.n_topics, np.nan)
         return self.with_coherence(nothing, nothing)
 
-    def assign(self, batch: CountBatch, smoothing: float = 1e-3) -> NDArray[np.int64]:
+    def assign(self, batch: CountBatch, smoothing: float = _SMOOTHING) -> NDArray[np.int64]:
         """Most probable topic of each document: `argmax_j omega_j prod_i m_ij^x_i` (Remark 1).
 
         Parameters
@@ -501,7 +511,7 @@ class TopicModel(StoredModel):
         method: Literal["fixed-point", "gibbs"] = "fixed-point",
         seed: int | None = None,
         iterations: int = 100,
-        smoothing: float = 1e-3,
+        smoothing: float = _SMOOTHING,
     ) -> NDArray[np.float64]:
         """Topic proportions of each document.
 

@@ -52,10 +52,12 @@ CAMPAIGNS = pytest.StashKey[Campaigns]()
 
 
 @contextmanager
-def few_row_blocks():
+def few_row_blocks(short=3):
     """Stores that are made here have three row blocks at least, in the long form eight as ever."""
     from streaming_moments.storage.log import layout
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "FEWEST_BLOCKS", Campaigns.asked_for().size(3, layout.FEWEST_BLOCKS))
+        patch.setattr(
+            layout, "FEWEST_BLOCKS", Campaigns.asked_for().size(short, layout.FEWEST_BLOCKS)
+        )
         yield

@@ -40,6 +40,7 @@ _IMPORTED = [
             "testing.small_store",
         )
     ),
+    "lighter_s3",
     "warm_kernels",
 ]
 

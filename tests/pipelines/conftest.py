@@ -5,15 +5,12 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import dask
 import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from campaigns import few_row_blocks
-from distributed.utils import get_mp_context
-from forking import forking
 
 from streaming_moments.pipelines.cluster import rows_on_cluster
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -29,12 +26,8 @@ def spelled(word):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def forked_workers():
+def workers_of_this_process(forked_workers):
     """Worker processes of this one are forked: those of a command's process begin as they do."""
-    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
-        get_mp_context()  # Dask would preload itself only
-        forking()
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -133,14 +126,24 @@ def chromium():
 
 
 @pytest.fixture(scope="session")
-def examined():
-    """Holds a page to its width and the rules of axe, on a desk and on a phone.
+def pictured():
+    """Leaves a picture of a page in the folder SCREENSHOTS, if there is one."""
+    folder = os.environ.get("SCREENSHOTS")
 
-    With SCREENSHOTS, a folder, it leaves a picture of both there.
-    """
+    def call(page, name):
+        if folder:
+            file = f"{name}-{page.viewport_size['width']}.png"
+            page.screenshot(path=Path(folder) / file, full_page=True)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def examined(pictured):
+    """Holds a page to its width and the rules of axe, on a desk and on a phone."""
     from axe_playwright_python.sync_playwright import Axe
 
-    axe, folder = Axe(), os.environ.get("SCREENSHOTS")
+    axe = Axe()
 
     def call(page, name):
         before = page.viewport_size
@@ -151,8 +154,7 @@ def examined():
             told = [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
             assert told == [], (name, width)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-            if folder:
-                page.screenshot(path=Path(folder) / f"{name}-{width}.png", full_page=True)
+            pictured(page, name)
         page.set_viewport_size(before)
 
     return call

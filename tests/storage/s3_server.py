@@ -2,20 +2,14 @@
 
 import socket
 from contextlib import closing, contextmanager, suppress
-from functools import lru_cache
 from io import BytesIO
 from threading import Lock, Thread
 
-import botocore.parsers
-import botocore.utils
+import lighter_s3  # noqa: F401
 from forking import forking
 
 # seconds that a machine which is busy may take to import it
 PATIENCE = 240
-
-# A listing has the time of each file, which the client parses, and moto before it, in 0.1 ms.
-_parsed = lru_cache(maxsize=10_000)(botocore.utils.parse_timestamp)
-botocore.utils.parse_timestamp = botocore.parsers.DEFAULT_TIMESTAMP_PARSER = _parsed
 
 
 class S3Server:
@@ -23,12 +17,18 @@ class S3Server:
 
     That one looks through the folders of all services at each request to find whose it is, closes
     the connection after it and waits for 10 ms for more of it: half of the time of a request.
+    Its buckets are named by paths alone.
     """
 
     def __init__(self):
+        from moto import settings
+        from moto.core import responses
         from moto.moto_server.werkzeug_app import create_backend_app
         from werkzeug.serving import make_server
 
+        # an id of 52 letters, each drawn; and whether a bucket is named by the host, five times
+        responses.gen_amzn_requestid_long = lambda headers: "tests"
+        settings.S3_IGNORE_SUBDOMAIN_BUCKETNAME = True
         app, handler = create_backend_app("s3"), _kept_connection()
         # what pages of other origins, and forms that are debugged, are told with each answer
         app.after_request_funcs.clear()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from streaming_moments.pipelines.reports.kinds.base import (
+    Facts,
     KindReports,
     facts_of_triples,
     rows_of_triples,
     show_rows,
+    told_by_commit,
 )
 from streaming_moments.statistics.edges.ends import EdgeTotals
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
@@ -35,6 +37,14 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     return lines
 
 
+def _told(store: MomentStore) -> Facts:
+    return {**told_by_commit(store), "kind": store.kind}
+
+
+def _counted(told: Facts) -> dict[str, str | int | float]:
+    return {"version": told["version"], "edges": told["documents"], "shards": told["shards"]}
+
+
 EDGES = KindReports(
     EdgesFoundation,
     _facts,
@@ -42,4 +52,7 @@ EDGES = KindReports(
         rows_of_triples("edges read", "edges counted", "of a node to itself, or there already")
     ),
     _left_out,
+    told=_told,
+    counted=_counted,
+    ledger=("edges read", "edges counted", "left out"),
 )

@@ -118,7 +118,8 @@ const drawCards = (weight) => {
     // one without a name is called by its number
     if (names.get(topic.topic) !== `${content.what} ${topic.topic}`) head.prepend(element("span", topic.topic, { class: "count", title: `${title} ${topic.topic}` }));
     const note = content.notes[topic.topic];
-    if (note) head.append(element("span", note, { class: "note" }));
+    // most stay as they were: a page names the others
+    if (note && note !== "within noise") head.append(element("span", note, { class: "note" }));
     const line = element("p", undefined, { class: "quiet facts-line" });
     for (const fact of facts(topic)) line.append(element("span", fact));
     card.append(head, line);

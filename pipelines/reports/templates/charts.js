@@ -178,7 +178,11 @@ const drawShares = ({ dates, shares, bars }) => {
       });
       made.lastElementChild.append(" ", button);
     };
-    const headed = ({ topic, index }) => [names.get(topic.topic), `${percent(shares[last][index])} at the end${isNoise(index) ? ", noise" : ""}`, alone ? undefined : toggle(topic)];
+    const atEnd = (index) => `${percent(shares[last][index])} at the end`;
+    // a page of one has its name already
+    const headed = ({ topic, index }) => alone
+      ? [`${atEnd(index)}${isNoise(index) ? ", within the noise of the start" : ""}`]
+      : [names.get(topic.topic), `${atEnd(index)}${isNoise(index) ? ", noise" : ""}`, toggle(topic)];
     drawPanels(parent, listed, headed, ({ topic, index }, _, chart) => {
       const large = alone || enlarged.has(topic.topic);
       const points = dates.map((date, place) => ({

@@ -2,9 +2,16 @@
 const wordsIn = (topic) => {
   const cut = (word) => word.length > 12 ? `${word.slice(0, 11)}…` : word;
   const topicWords = topic.label ? topic.label.split(/\s+/) : names.get(topic.topic).split(" ");
-  return topicWords.slice(0, 2).map(cut);
+  const [first, second, ...more] = topicWords.map(cut);
+  // a name of more words is seen to go on
+  return second === undefined ? [first] : [first, topic.label && more.length ? `${second}…` : second];
 };
-const letters = 7.4, lines = 13;  // width and height of what is written, at 12 pixels
+const lines = 13;  // height of what is written, at 12 pixels
+const pen = document.createElement("canvas").getContext("2d");
+const widest = (words) => {
+  pen.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
+  return Math.max(...words.map((word) => pen.measureText(word).width));
+};
 
 // moves boxes apart, each as little as may be, until none lies upon another
 const partedIn = (boxes, width, height) => {
@@ -53,7 +60,7 @@ const drawMap = (place) => {
   const radius = (topic) => Math.max(least, 0.11 * Math.min(width, height) * Math.sqrt(Math.max(topic.weight, 0) / (largest || 1)));
   const boxes = content.topics.map((topic, index) => {
     const words = wordsIn(topic);
-    const across = Math.max(...words.map((word) => word.length * letters)) / 2 + 3;
+    const across = widest(words) / 2 + 3;
     const [over, above] = content.places[index];
     return { topic, words, r: radius(topic), across, up: lines * words.length / 2 + 2, x: x(over), y: y(above) };
   });

@@ -1,7 +1,7 @@
 // numbers of clusters and factors: a bar for each, whiskers of their errors, a band of what is noise
 const drawMeasures = (parent) => {
   const error = (list, index) => list.length ? list[index] ?? 0 : 0;
-  const row = 24, left = 80, room = 96;
+  const row = 24, room = 96;
   drawPanels(parent, content.measures, ({ name, note }) => [name[0].toUpperCase() + name.slice(1), note], (measure, place, chart) => {
     const { name, values, bars, noise } = measure;
     const written = (value) => measure.percent ? percent(value) : short(value);
@@ -10,10 +10,12 @@ const drawMeasures = (parent) => {
     const [svg, width] = canvas(chart, values.length * row + 4, `${name}: ${values.length} ${content.what}s`);
     const ends = known.flatMap(({ value, index }) => [value - error(bars, index), value + error(bars, index), -error(noise, index), error(noise, index)]);
     const low = noise.length ? Math.min(0, ...ends) : 0, high = Math.max(...ends, 0) || 1;
+    const called = content.topics.map((topic) => topic.label ? `${topic.topic} ${topic.label}` : names.get(topic.topic));
+    const left = Math.min(widest(called) + 8, 0.4 * width), most = Math.floor(left / 7.4);
     const x = scale(low, high, left, width - room);
     content.topics.forEach((topic, index) => {
-      const top = index * row + 4, middle = top + 8, label = topic.label ? `${topic.topic} ${topic.label}` : names.get(topic.topic);
-      shape(svg, "text", { class: "strong", x: 0, y: middle + 4 }, label.length > 10 ? `${label.slice(0, 9)}…` : label);
+      const top = index * row + 4, middle = top + 8, label = called[index];
+      shape(svg, "text", { class: "strong", x: 0, y: middle + 4 }, label.length > most ? `${label.slice(0, most - 1)}…` : label);
       const value = values[index];
       if (value === null) { shape(svg, "text", { x: width, y: middle + 4, "text-anchor": "end" }, "new"); return; }
       const from = Math.min(x(0), x(value));

@@ -23,7 +23,7 @@ const drawPlane = (place) => {
     const words = [String(topic.topic), ...(label ? [label.length > 14 ? `${label.slice(0, 13)}…` : label] : [])];
     const [over, above] = places[index];
     const r = 3 + 6 * Math.sqrt(Math.max(topic.weight, 0) / (largest || 1));
-    return { topic, index, words, r, across: Math.max(...words.map((word) => word.length * letters)) / 2 + 3,
+    return { topic, index, words, r, across: widest(words) / 2 + 3,
       up: lines * words.length / 2 + 2, x: x(over), y: y(above) - Math.max(r, Math.min(unit * reach(ellipses[index])[1], 40)) - lines * words.length / 2 - 2 };
   });
   boxes.sort((one, other) => other.topic.weight - one.topic.weight);

@@ -55,7 +55,7 @@ async def return_asked(service: Service, request: Request) -> Response:
     path = request.url.path
     values = {"found": found, "shown": _SHARDS}
     token = form_token(service, request, path)
-    title = f"Back to version {version}?"
+    title = f"Roll back to version {version}?"
     return page(service, request, "rollback.html", title, **values, token=token)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,7 @@ async def choice_of_k(service: Service, request: Request) -> Response:
         "content": {**content_of(shown), "noise": noise},
         "noise": noise,
         "lines": lines,
+        "store": shlex.quote(service.config.store),
         "many": "topics" if selection is None else selection.number,
         "taken": taken,
         "compared": seen.compared,

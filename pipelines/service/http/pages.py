@@ -120,10 +120,12 @@ async def health(service: Service, request: Request) -> Response:
     view = service.view
 
     def found() -> dict[str, Any]:
-        store, runs = view.store, _runs(service)
+        store, reports = view.store, night_reports(service)
+        runs = () if reports is None else _runs(*reports)
         return {
             "facts": facts_of(store),
             "runs": [one for one in runs if one.drift is not None][: -_RUNS - 1 : -1],
+            "reports": "" if reports is None else reports[0].url,
             "failed": runs[-1] if runs and runs[-1].outcome not in _GOOD else None,
             "since": _outside_since(service, view),
             "ledger": list(islice(ledger_rows(store), _SHOWN)),
@@ -154,12 +156,11 @@ def night_reports(service: Service) -> tuple[Folder, str] | None:
     return Folder.at(night.output, night.storage_options or None), night.store
 
 
-def _runs(service: Service) -> Sequence[Night]:
+def _runs(folder: Folder, store: str) -> Sequence[Night]:
     # a server without nights need not import their modules
     from streaming_moments.pipelines.nightly.history import read_history
 
-    reports = night_reports(service)
-    return () if reports is None else read_history(*reports).nights
+    return read_history(folder, store).nights
 
 
 def _outside_since(service: Service, view: View) -> float | None:
@@ -234,7 +235,7 @@ def report_of(service: Service, view: View, published: Published) -> ReportPage:
         report = store_page(view.store, published.name, documents=False)
         # shards and advice for operators are on the page of its health
         stale = stale_line(staleness(view.store, published.name))
-        return replace(report, each=EACH, reasons=(stale,) if stale else (), ledger=())
+        return replace(report, each=EACH, reasons=(stale,) if stale else (), advice=(), ledger=())
 
     found: ReportPage = service.pages.get_or_create(
         ("report", view.store.version, published.name), made

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.models.states import Clusters, states_of
+from streaming_moments.pipelines.reports.headline import change_over
 from streaming_moments.pipelines.reports.html_report import content_of
 from streaming_moments.pipelines.reports.model_pages.registry import reported, shown_of
 from streaming_moments.pipelines.reports.page import ReportPage, ShareOverTime, TopicReport
@@ -114,13 +115,15 @@ async def over_time(service: Service, request: Request) -> Response:
             return report, ShareOverTime(), str(error)
 
     report, over, said = await run_in_threadpool(found)
+    content = content_of(replace(report, periods=over))
     told = {
         "page": report,
         "over": over,
+        "headline": change_over(over, content["names"]),
         "said": said,
         "by": by,
         "periods": PERIODS if periods is not None else (),
-        "content": content_of(replace(report, periods=over)),
+        "content": content,
     }
     return page(service, request, "time.html", "Shares over time", **told)
 
@@ -236,7 +239,10 @@ def _documents(part: TopicReport | None) -> tuple[Any, ...]:
 def _facts(report: ReportPage, part: TopicReport | None, number: int) -> dict[str, str]:
     """Numbers of a part by name, for people."""
     if part is None or not report.topics:
-        return {name: _short(values[number]) for name, values in report.states.items()}
+        return {
+            name: f"{values[number]:.1%}" if name == "weight" else _short(values[number])
+            for name, values in report.states.items()
+        }
     facts = {"share": f"{part.weight:.1%}"}
     for one in followed():
         value = coherence_of(part, one.key)

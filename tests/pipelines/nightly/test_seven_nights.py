@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import boto3
 import numpy as np
 import pytest
+from campaigns import few_row_blocks
 from distributed import LocalCluster
 from forking import Descriptor, forking
 from s3_server import s3_process
@@ -204,8 +205,15 @@ def subjects(report):
     return found
 
 
+@pytest.fixture
+def one_block():
+    """One file for each array: each is a request, and many of each night."""
+    with few_row_blocks(1):
+        yield
+
+
 @pytest.mark.long
-@pytest.mark.usefixtures("few_blocks")
+@pytest.mark.usefixtures("one_block")
 def test_seven_nights(team):
     rng = np.random.default_rng(7)
 

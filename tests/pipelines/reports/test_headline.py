@@ -31,7 +31,7 @@ def over_time(bar):
     ("bar", "said"),
     [
         (0.02, "; biggest change from 2026-05-01 to 2026-05-02: sea, 40.0% to 50.0%"),
-        (0.05, "; no change beyond noise from 2026-05-01 to 2026-05-02"),
+        (0.05, "; no clear change from 2026-05-01 to 2026-05-02"),
         (None, "; the largest: sea, 50.0%"),
     ],
 )

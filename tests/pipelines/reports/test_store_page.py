@@ -68,7 +68,7 @@ def test_the_command_writes_the_page_of_any_model(run, place, tmp_path, visiting
     assert out == f"{path}: {page.locator('#headline').text_content()[:-1]}\n"
     assert "3 topics of " in out
     # documents of one corpus, some hundreds a month
-    assert "; no change beyond noise from 2026-01-05 to 2026-03-05" in out
+    assert "; no clear change from 2026-01-05 to 2026-03-05" in out
     assert [one.name for one in path.parent.iterdir()] == ["page.html"]
     content = content_of(path)
     assert (len(content["topics"]), content["facts"]["model"]) == (3, "k3")

@@ -54,7 +54,7 @@ def test_the_topics_are_shown_by_their_own_script(visited):
     assert page.locator("tbody tr").count() == 3
 
 
-def test_a_text_is_tried_and_its_words_are_told(visited, planted, client):
+def test_a_text_is_tried_and_its_words_are_told(visited, planted, client, examined):
     page = visited("/try")
     page.get_by_role("textbox").fill(f"{planted[0]} {HOSTILE}")
     page.get_by_role("button").click()
@@ -63,6 +63,13 @@ def test_a_text_is_tried_and_its_words_are_told(visited, planted, client):
     assert "are known" in told
     assert any(word in told for word in planted[0].split())
     assert HOSTILE in page.get_by_role("textbox").input_value()
+    [first, *_] = page.locator("#found tbody a").all_inner_texts()
+    assert page.locator("#answer").inner_text().startswith(f"Its topics: {first} ")
+    examined(page, "tried")
+    page.get_by_role("textbox").fill("xyzzy plugh")
+    page.get_by_role("button").click()
+    page.wait_for_selector("#answer.bad")
+    assert page.locator("#found").count() == 0, "the shares of a text without words say nothing"
     assert planted[0] not in repr(client.lines)
 
 
@@ -80,7 +87,7 @@ def test_health_tells_drift_rates_and_the_ledger(place, start, planted, visited,
         nightly.send([{"text": text} for text in planted[:7]])
         nightly.send([{}])
         text = nightly("GET", "/health").text
-        assert "UTC: refused" in text
+        assert "UTC: rejected" in text
         assert "1 thing needs attention" in text
         assert [one in text for one in (">0.75<", ">12.50<", ">0.500<")] == [True] * 3
         rates = text[text.index('label="Rates"') : text.index("Drift</h2>")]

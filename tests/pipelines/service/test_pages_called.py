@@ -361,7 +361,7 @@ def test_states_and_clusters_are_shown_with_their_numbers(call_at, values):
         words = found.words["symbols"]
         assert [word for word, _ in words][:2] == ["b", "f"]
         assert sum(share for _, share in words) == pytest.approx(1, abs=1e-6)
-        assert (found.facts["weight"], found.documents) == ("0.678", ())
+        assert (found.facts["weight"], found.documents) == ("67.8%", ())
         assert found.content["only"] == 0
     with call_at("vectors_fourth") as caller:
         assert caller("GET", "/topics/0").status == 200
@@ -382,11 +382,18 @@ def test_numbers_are_short(value, shown):
 
 
 def test_facts_are_of_what_is_known_of_a_part():
-    report = ReportPage("", "", "", "", states={"weight": (0.25, 2000.0)}, notes={1: "as before"})
-    assert parts._facts(report, None, 1) == {"weight": "2,000"}
+    report = ReportPage(
+        "",
+        "",
+        "",
+        "",
+        states={"weight": (0.25, 0.375), "length": (0.25, 2000.0)},
+        notes={1: "as before"},
+    )
+    assert parts._facts(report, None, 1) == {"weight": "37.5%", "length": "2,000"}
     part = TopicReport(1, 0.25, None, (), (), told={"words a document": 30.0}, bar=0.5)
     topics = replace(report, topics=(part, part))
-    assert parts._facts(report, part, 0) == {"weight": "0.25"}
+    assert parts._facts(report, part, 0) == {"weight": "25.0%", "length": "0.25"}
     assert parts._facts(topics, part, 1) == {
         "share": "25.0%",
         "error bar": "0.5",
@@ -558,7 +565,7 @@ def test_a_rollback_is_shown_and_done_once_it_is_confirmed(call_at, values, monk
             tuple(name for name in ("night-v1", "night-v3") if name == "night-v3"),
         )
         assert found.found.tags == {"published": ("night-v3", "night-v1")}
-        assert (found.shown, found.title) == (50, "Back to version 2?")
+        assert (found.shown, found.title) == (50, "Roll back to version 2?")
         assert found.found.apart.documents == -120
         assert problem(caller("GET", "/versions/4/rollback"), 409)
         assert problem(caller("GET", "/versions/9/rollback"), 404)["field"] == "version"

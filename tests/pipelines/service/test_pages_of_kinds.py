@@ -88,7 +88,7 @@ KINDS = {
 
 @pytest.fixture(scope="module", params=KINDS)
 def kept(request, tmp_path_factory, planted):
-    """Folder of a store with a model of a family, and what its parts are called."""
+    """Folder of a store with a model of a family, what its parts are called, and the family."""
     family = request.param
     options, drawn, given, what = KINDS[family]
     categories = tuple("abc") if family == "latent_tree" else ()
@@ -99,15 +99,15 @@ def kept(request, tmp_path_factory, planted):
     store = create_store(f"{place}/store", content, source="all", **how)
     store = store.update(content, source="all")
     store.refit_as(MODELS[family], topics=2, name="first", **options)
-    return place, what
+    return place, what, family
 
 
 def test_every_family_is_tried():
     assert set(KINDS) | {"topics"} == set(MODELS)
 
 
-def test_each_part_of_a_model_has_a_page(kept, serve_at, seen):
-    place, what = kept
+def test_each_part_of_a_model_has_a_page(kept, serve_at, seen, pictured):
+    place, what, family = kept
     with serve_at(place / "store") as client:
         page = seen(client, "/", 390, "dark")
         assert page.get_by_role("link", name=f"{what.capitalize()}s").count() >= 1
@@ -131,12 +131,14 @@ def test_each_part_of_a_model_has_a_page(kept, serve_at, seen):
                 assert at.locator("h1").count() == 1
                 assert at.locator("img").count() == 0
                 assert at.evaluate("document.documentElement.scrollWidth") <= width, path
+                if path in ("/", "/topics/0"):
+                    pictured(at, family + path.replace("/topics/0", "-part").rstrip("/"))
                 if path.startswith("/topics/"):
                     assert at.locator(".alone li, .facts div").count() > 1, path
 
 
-def test_the_written_page_of_each_kind_has_no_element_of_a_name(kept, run, watched):
-    place, _ = kept
+def test_the_written_page_of_each_kind_has_no_element_of_a_name(kept, run, watched, pictured):
+    place, _, family = kept
     store = MomentStore.open(f"{place}/store")
     if states_of(store.load_any_model("first")) is not None:
         label(store, 0, NASTY, "first", NASTY)
@@ -148,6 +150,10 @@ def test_the_written_page_of_each_kind_has_no_element_of_a_name(kept, run, watch
     shown = page.evaluate("document.documentElement.innerText")
     assert (NASTY in shown) != (page.locator("pre").count() == 1)
     assert page.locator("img").count() == 0
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 720})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        pictured(page, f"{family}-page")
     # those of the page itself, and the values that they show
     assert page.locator("script").count() == len(re.findall("<script[ >]", path.read_text()))
     assert page.locator("script").all_inner_texts().count("alert(1)") == 0

@@ -9,7 +9,8 @@ from s3_server import S3Server, with_bucket
 from s3fs import S3FileSystem
 
 from streaming_moments.errors import ShardError, StoreError
-from streaming_moments.storage.files.backends import BACKENDS, backend_of
+from streaming_moments.storage.files.backends import BACKENDS, backend_of, client_options
+from streaming_moments.storage.files.filesystems import open_file_system
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.listing import list_shards
 
@@ -30,6 +31,14 @@ def test_the_client_of_a_protocol_has_its_row_by_any_of_its_names(protocol):
     assert protocol in found.protocols
     names = {client.protocol} if isinstance(client.protocol, str) else {*client.protocol}
     assert names <= found.protocols
+
+
+def test_small_files_of_object_stores_get_a_connection_each():
+    fs, _ = open_file_system("s3://bucket/store", {"key": "k", "config_kwargs": {"retries": {}}})
+    assert fs.config_kwargs == {"max_pool_connections": 64, "retries": {}}
+    own = {"config_kwargs": {"max_pool_connections": 3}}
+    assert client_options("s3", own) == own
+    assert client_options("memory", {}) == {}
 
 
 def test_what_is_not_in_the_table_is_looked_at_before_it_is_created():

@@ -8,13 +8,16 @@ import pytest
 
 from streaming_moments.errors import StoreError
 from streaming_moments.storage.dates import DateRange
+from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commit_json import commit_to_json
 from streaming_moments.storage.log.covering import Summed, covered, reference_of, without_whole
+from streaming_moments.storage.log.layout import SegmentLayout
 from streaming_moments.storage.operations.compaction import SegmentsChanged
 from streaming_moments.storage.operations.growth import grow
 from streaming_moments.storage.operations.history import rollback
 from streaming_moments.storage.operations.levels import parts_of_whole, parts_to_sum, sums_gone
 from streaming_moments.storage.operations.windows import Window, WindowedStore
+from streaming_moments.storage.segments import blocks
 from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
 from streaming_moments.testing.small_store import (
@@ -107,6 +110,36 @@ def test_windows_read_the_sums_within_them(store):
         expected = total(range(since, until + 1)).pair_counts
         for block in found.load_blocks(range(store.row_blocks)):
             assert block.pair_counts.tolist() == expected[block.block.rows].tolist()
+
+
+def test_small_segments_are_read_by_the_same_requests(store, monkeypatch):
+    calls, read_all = [], Folder.read_all
+
+    def counting(folder, names, limits=None):
+        calls.append(len(names))
+        return read_all(folder, names, limits)
+
+    monkeypatch.setattr(Folder, "read_all", counting)
+    indices, parts = range(store.row_blocks), len(store.parts)
+    found = store.load_blocks(indices)
+    # manifests, then files
+    assert parts > 2
+    assert calls == [parts, sum(calls[1:])]
+    calls.clear()
+    # of blocks that are smaller than the files of all parts, those of a part wait for the others
+    monkeypatch.setattr(blocks, "_SMALL", 0)
+    monkeypatch.setattr(SegmentLayout, "block_bytes", 1)
+    assert store.load_blocks(indices) == found
+    assert len(calls) == 1 + 2 * parts
+
+
+def test_of_sums_that_are_read_together_a_damaged_one_alone_is_replaced(store):
+    found, one = store.load(), whole_of(store)
+    [path] = folder_of(store, one).glob("pair_counts/c.0.*")
+    path.write_bytes(b"damaged" + path.read_bytes())
+    assert store.load() == found
+    path.unlink()
+    assert store.load() == found
 
 
 def test_blocks_that_are_read_at_once_are_those_that_are_read_one_by_one(store):

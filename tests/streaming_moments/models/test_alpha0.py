@@ -19,11 +19,13 @@ from streaming_moments.models.alpha0 import (
     with_alpha0_search,
 )
 from streaming_moments.models.halves import HeldOut
+from streaming_moments.models.inference import completing_alpha
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.sweeps import seen_by
 from streaming_moments.models.topic_options import TopicOptions
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.simplex import as_columns
+from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram, WeightedLengths
 from streaming_moments.statistics.counts.tensor import tensor_sums
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.synthetic import lda_corpus, topic_error
@@ -230,3 +232,51 @@ def test_more_topics_than_columns_are_refused_before_a_trial(planted):
     _, statistics = planted[0.1]
     with pytest.raises(NotIdentifiable, match="columns"):
         fit_by(statistics, 500, "auto")
+
+
+def completion(corpus, documents, alpha, lengths):
+    """Mean log-likelihood of the second half of drawn documents of a planted model."""
+    rng = np.random.default_rng(7)
+    proportions = rng.dirichlet(0.2 * corpus.weights, size=documents)
+    words = proportions @ corpus.topics.T
+    first, second = (
+        CountBatch.from_csr(np.stack([rng.multinomial(half, row) for row in words]))
+        for half in (lengths - lengths // 2, lengths // 2)
+    )
+    model = TopicModel.from_topics(corpus.topics, corpus.weights, alpha)
+    read = model.transform(first) @ model.smoothed(1e-3).T
+    return (second.to_csr().multiply(np.log(read))).sum() / second.tokens
+
+
+def test_short_documents_are_read_with_a_larger_alpha_and_long_ones_with_the_same():
+    corpus = lda_corpus(10, 300, 8, 0.2, seed=3)
+    topics = TopicModel.from_topics(corpus.topics, corpus.weights).smoothed(1e-3)
+    for size, least in ((4, 2.0), (200, 1.0)):
+        lengths = LengthHistogram.of([size] * 100)
+        found = completing_alpha(topics, corpus.weights, 0.2, lengths)
+        assert found == completing_alpha(topics, corpus.weights, 0.2, lengths)
+        assert (found == 0.2) == (least == 1)
+        assert found >= 0.2 * least
+    short = completing_alpha(topics, corpus.weights, 0.2, LengthHistogram.of([4] * 100))
+    assert completion(corpus, 1000, short, 4) > completion(corpus, 1000, 0.2, 4) + 0.01
+
+
+def test_the_alpha_of_reading_takes_lengths_with_weights_and_lengths_without_pairs():
+    corpus = lda_corpus(10, 300, 8, 0.2, seed=3)
+    both = LengthHistogram.of([4] * 50 + [60] * 50)
+    parts = WeightedLengths.of(
+        [(1.0, LengthHistogram.of([4] * 50)), (0.5, LengthHistogram.of([60] * 100))]
+    )
+    given = corpus.topics, corpus.weights, 0.2
+    assert completing_alpha(*given, parts) == completing_alpha(*given, both)
+    assert completing_alpha(*given, LengthHistogram.of([0, 1, 1])) == 0.2
+    assert completing_alpha(*given, LengthHistogram.zero()) == 0.2
+    assert completing_alpha(corpus.topics[:, :1], np.ones(1), 0.2, both) == 0.2
+
+
+def test_a_fit_to_short_documents_predicts_better_with_the_alpha_that_it_finds():
+    corpus = lda_corpus(6000, 300, 5, 0.2, 6, seed=2)
+    basis = Basis.from_pilot(corpus.batch, max_topics=5)
+    model = fit_by(MomentStatistics.of(corpus.batch, basis), 5, "auto")
+    assert model.alpha0 > 1.5 * model.alpha0_search.alpha0
+    assert 0.3 <= model.alpha0 <= 1.5
