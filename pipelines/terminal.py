@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streaming_moments.errors import printable
-from streaming_moments.printing.plural import plural
 from streaming_moments.storage.files.urls import without_secrets
 
 if TYPE_CHECKING:
@@ -33,20 +32,15 @@ def shown(line: str) -> str:
     return printable(without_secrets(line))
 
 
-def of_shards(number: int) -> str:
-    """Return a number of shards in words, such as "1 shard" and "1,200 shards"."""
-    return f"{number:,} {plural(number, 'shard')}"
-
-
 def say(*lines: str, err: bool = False) -> None:
     """Print lines, on standard error if requested."""
     for line in lines:
         click.echo(shown(line), err=err)
 
 
-def tell(line: str) -> None:
+def tell(line: object) -> None:
     """Print a line on standard error."""
-    say(line, err=True)
+    say(str(line), err=True)
 
 
 def asked_for(key: str) -> bool:
@@ -67,7 +61,7 @@ def detail(line: str) -> None:
         tell(line)
 
 
-def unheard(line: str) -> None:
+def unheard(line: object) -> None:
     """Print nothing; replaces `tell`."""
 
 

@@ -102,7 +102,7 @@ def list_shards(
         require_no_user(url)
         if url == "-":
             raise InvalidInput(
-                "- means standard input, which only `streaming-moments update` counts; write it to "
+                "- means standard input, which only the command `update` counts; write it to "
                 "a file, or give a file of that name as ./-"
             )
     tables: list[ShardTable] = []

@@ -12,6 +12,7 @@ from typing import Any
 import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage import formats
 from streaming_moments.storage.files.filesystems import (
     FileState,
@@ -135,15 +136,15 @@ class ShardFormat:
         if self.kind is not None and folder != formats.FORMATS[self.kind].of_folder:
             raise ShardError(
                 url,
-                f"is a {'folder' if folder else 'file'}, but the format is {self.kind}; "
-                "give another format to `create --format`, or none",
+                f"is a {'folder' if folder else 'file'}, but the format is {self.kind}",
+                "give another format to {create.format}, or none",
             )
         kind = self.kind or kind_by_suffix("/" if url.endswith(DOCUMENT) else whole_of(url))
         if kind is None:
             raise ShardError(
                 url,
-                f"has no suffix of a known format; give one of {', '.join(formats.FORMATS)} to "
-                "`create --format`",
+                "has no suffix of a known format",
+                remedy("give one of {known} to {create.format}", known=", ".join(formats.FORMATS)),
             )
         return kind
 
@@ -164,8 +165,9 @@ class ShardFormat:
         if self.categories and _CATEGORIES not in form.options:
             raise ShardError(
                 url,
-                f"is of format {form.name}, which has no columns of categories; give Parquet, JSON "
-                "Lines, CSV or TSV, or create the store without --categories",
+                f"is of format {form.name}, which has no columns of categories",
+                "give Parquet, JSON Lines, CSV or TSV, or create the store without "
+                "{create.categories}",
             )
         found = form.holds(self)
         if found == "vectors":

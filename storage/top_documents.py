@@ -104,6 +104,6 @@ def _read(
     except unreadable() as error:
         what = "documents of topics" if key == "topics" else "rows nearest to means"
         raise StoreError(
-            f"{url} has no {what} ({one_line(error, storage_options)}); write them with "
-            "`streaming-moments transform --top-documents 5`"
+            f"{url} has no {what} ({one_line(error, storage_options)})",
+            "write them with {transform.top_documents:5}",
         ) from error

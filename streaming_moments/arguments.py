@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, cast
 
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
-from streaming_moments.remedies import OF_STATISTICS, Say, rewritten
+from streaming_moments.printing.remedies import Spell, of_arguments
 
 # what code raises for values of unexpected types, besides the errors of numba
 _OF_TYPES = (TypeError, AttributeError, ValueError, LookupError, OSError, OverflowError)
@@ -31,12 +31,12 @@ _SAME = (
 D = TypeVar("D", bound=Callable[..., Any])
 
 
-def checked(door: D, say: Say = OF_STATISTICS.said) -> D:
+def checked(door: D, spell: Spell = of_arguments) -> D:
     """Make a function, or the public methods of a class, name wrong arguments.
 
     An error caused by a wrong type becomes an `InvalidInput`, and an unknown name a `TypeError`
     with the name that fits. Arguments are checked only after a failure, so a function accepts every
-    value that its code can handle. `say` rewrites what messages say of the command line.
+    value that its code can handle. `spell` names options in messages.
 
     Examples
     --------
@@ -49,20 +49,20 @@ def checked(door: D, say: Say = OF_STATISTICS.said) -> D:
     streaming_moments.errors.InvalidInput: numbers is of type int; doubled takes list[int]
     """
     if not inspect.isclass(door):
-        return cast("D", _naming_arguments(door, say))
+        return cast("D", _naming_arguments(door, spell))
     for name, member in [*vars(door).items()]:
         if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):
-            setattr(door, name, _naming_arguments(member, say))
+            setattr(door, name, _naming_arguments(member, spell))
     return door
 
 
-def _naming_arguments(function: Callable[..., Any], say: Say) -> Callable[..., Any]:
+def _naming_arguments(function: Callable[..., Any], spell: Spell) -> Callable[..., Any]:
     @functools.wraps(function)
     def called(*args: Any, **named: Any) -> Any:
         try:
             return function(*args, **named)
         except StreamingMomentsError as error:
-            rewritten(error, say)
+            error.spell = spell
             raise
         except Exception as error:
             if isinstance(error, TypeError) and (unknown := unknown_argument(function, named)):

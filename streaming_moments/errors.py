@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from streaming_moments.printing.remedies import Remedy, Spell, in_words, of_commands
+
 _SHOWN = 20
 
 
 class StreamingMomentsError(Exception):
-    """Base of all errors that a caller can fix; commands exit with 2, `Unfinished` with 4."""
+    """Base of all errors that a caller can fix; commands exit with 2, `Unfinished` with 4.
+
+    Its arguments are what is wrong and, often, what to do: a `Remedy` or its format string, whose
+    options the function or command that a user called says in its own words, by `spell`.
+    """
+
+    spell: Spell = staticmethod(of_commands)
+
+    def said(self, spell: Spell) -> str:
+        """Return the message in the words of a door."""
+        return in_words(spell, *self.args)
+
+    def __str__(self) -> str:
+        return self.said(self.spell)
 
 
 class InvalidInput(StreamingMomentsError, ValueError):
@@ -36,17 +51,21 @@ class ShardError(StreamingMomentsError):
     ----------
     url : str
         URL of the shard.
-    reason : str
-        What is wrong and what to do, without the URL.
+    *reason : str or Remedy
+        What is wrong and, often, what to do, without the URL.
     """
 
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(url, reason)
+    def __init__(self, url: str, *reason: str | Remedy) -> None:
+        super().__init__(url, *reason)
         self.url = url
-        self.reason = reason
 
-    def __str__(self) -> str:
-        return f"{printable(self.url)}: {self.reason}"
+    @property
+    def reason(self) -> str:
+        """What is wrong and what to do, without the URL."""
+        return in_words(self.spell, *self.args[1:])
+
+    def said(self, spell: Spell) -> str:
+        return f"{printable(self.url)}: {in_words(spell, *self.args[1:])}"
 
 
 class NoRoom(ShardError):
@@ -62,21 +81,22 @@ class PiecesOverlap(InvalidInput):
 
     Parameters
     ----------
-    reason : str
+    reason : str or Remedy
         The pieces and the remedy, without the shards.
     shards : tuple of str
         URLs.
     """
 
-    def __init__(self, reason: str, shards: tuple[str, ...] = ()) -> None:
+    def __init__(self, reason: str | Remedy, shards: tuple[str, ...] = ()) -> None:
         super().__init__(reason, shards)
         self.reason = reason
         self.shards = shards
 
-    def __str__(self) -> str:
+    def said(self, spell: Spell) -> str:
+        reason = in_words(spell, self.reason)
         shown = ", ".join(printable(url) for url in self.shards[:_SHOWN])
         more = f" and {len(self.shards) - _SHOWN} more" if len(self.shards) > _SHOWN else ""
-        return f"{self.reason}; they came with {shown}{more}" if shown else self.reason
+        return f"{reason}; they came with {shown}{more}" if shown else reason
 
 
 class StoreError(StreamingMomentsError):

@@ -161,7 +161,7 @@ def plot_map(
     names: Sequence[str],
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw each topic at its (k, 2) place, the area of its circle its weight, with its name.
+    """Draw a circle for each topic at its place, (k, 2), whose area is the weight of the topic.
 
     Names that would overlap are moved up, with a line to their circles.
     """

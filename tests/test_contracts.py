@@ -22,16 +22,13 @@ CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["import
 PURE = {
     *("__future__", "collections", "concurrent", "copy", "dataclasses", "functools", "hashlib"),
     *("html", "inspect", "itertools", "json", "math", "numbers", "operator", "statistics", "sys"),
-    "types",
-    *("typing", "uuid", "warnings"),
+    *("string", "types", "typing", "uuid", "warnings"),
 }
 NUMERIC = {"numpy", "scipy", "numba", "llvmlite", "streaming_moments"}
 ROOMS = {
     **dict.fromkeys(("deprecation", "errors", "printing"), PURE | NUMERIC),
     # it finds the name of an argument that is near a wrong one
     "arguments": PURE | NUMERIC | {"difflib"},
-    # it rewrites messages
-    "remedies": PURE | {"re"},
     # tables, frames and plots are made where someone asks for them
     "columns": PURE | NUMERIC | {"pandas", "pyarrow"},
     "plots": PURE | NUMERIC | {"matplotlib"},

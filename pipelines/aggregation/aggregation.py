@@ -142,12 +142,12 @@ def refusal_of(bad: Sequence[ShardError]) -> InvalidInput | ShardError:
     """Return one error that names all unreadable shards of a group."""
     if len(bad) == 1:
         return ShardError(
-            bad[0].url,
-            f"{bad[0].reason}. No shard of its group was counted; `update --skip-bad-shards` "
-            "leaves this one out",
+            *bad[0].args,
+            "no shard of its group was counted",
+            "{update.skip_bad_shards} leaves this one out",
         )
     lines = "; ".join(sorted(map(str, bad)))
     return InvalidInput(
-        f"{len(bad)} shards cannot be read, and no shard of their group was counted: {lines}. "
-        "Repair or remove them, or run `update --skip-bad-shards`, which leaves them out"
+        f"{len(bad)} shards cannot be read, and no shard of their group was counted: {lines}.",
+        "Repair or remove them, or leave them out by {update.skip_bad_shards}",
     )

@@ -32,7 +32,7 @@ from streaming_moments.pipelines.cluster.tasks import (
     outcome_of,
     required,
 )
-from streaming_moments.pipelines.cluster.worker_loss import WorkersLost
+from streaming_moments.pipelines.cluster.worker_loss import MORE_MEMORY, WorkersLost
 from streaming_moments.pipelines.cluster.worker_rpc import deaths_of
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.log.ledger import ShardRecord
@@ -158,8 +158,8 @@ class Reduction:
         if losses > (_DEATHS if beside else _LOSSES):
             raise WorkersLost(
                 f"the workers died {losses} times while {STEP}, apparently because of row block "
-                f"{index}{beside}. Give them more memory, or a smaller --memory budget, and run "
-                "it again"
+                f"{index}{beside}.",
+                MORE_MEMORY,
             ) from loss
 
     def seal(

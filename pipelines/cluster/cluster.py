@@ -21,11 +21,24 @@ from streaming_moments.arguments import require_fitting
 from streaming_moments.errors import InvalidInput, StreamingMomentsError
 from streaming_moments.pipelines.cluster.worker_loss import WORKER_TIMEOUT
 from streaming_moments.pipelines.cluster.worker_rpc import ask_workers
+from streaming_moments.printing.remedies import Spell
+from streaming_moments.progress import ROOT
 
 # Ctrl-C on a terminal reaches the children, too; only the parent may end them.
-_UNINTERRUPTED = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+# Loggers of Dask whose messages have tracebacks; Python prints them without a handler.
+_LOOPS = ("asyncio", "tornado.application")
+_PRELOAD = (
+    "import logging, signal\n"
+    "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    f"for name in {_LOOPS}: logging.getLogger(name).setLevel(logging.CRITICAL)\n"
+)
+_FAULT = (
+    "Dask lost a connection, probably to a worker; other workers do its tasks again. --verbose "
+    "prints Dask's own message"
+)
 
 _PACKAGE = "streaming-moments"
+_LOG = logging.getLogger(f"{ROOT}.pipelines")
 
 _CLOSING = 30.0  # seconds; a worker ends itself within a few
 
@@ -90,7 +103,7 @@ class SchedulerLost(StreamingMomentsError):
         super().__init__(address)
         self.address = address
 
-    def __str__(self) -> str:
+    def said(self, spell: Spell) -> str:
         return (
             f"the scheduler at {self.address} died or restarted while the job ran. Start the "
             "scheduler and run the job again; all commits so far are stored"
@@ -159,6 +172,7 @@ def connect(
     worker_timeout: float = WORKER_TIMEOUT,
     on_wait: Callable[[str], None] | None = None,
     dashboard: bool = False,
+    detail: Callable[[str], None] = _LOG.info,
 ) -> Iterator[Cluster]:
     """Start or join a cluster for the block, and restore its earlier state at the end.
 
@@ -173,10 +187,12 @@ def connect(
     worker_timeout : float
         Seconds to wait for the first worker of a running scheduler, and later for another one.
     on_wait : callable, optional
-        Called with a line if there is no worker yet.
+        Called with a line if there is no worker yet, or if Dask lost one.
     dashboard : bool
         Whether a new cluster serves the pages of Dask on the loopback interface; otherwise it has
         no HTTP server.
+    detail : callable
+        Called with messages and tracebacks of Dask; by default they go to the log.
 
     Raises
     ------
@@ -197,11 +213,11 @@ def connect(
     )
     if workers < 0 or (scheduler and workers):
         raise InvalidInput(
-            f"{workers} workers asked for{' of a running scheduler' if scheduler else ''}; give "
-            "either --scheduler or a positive --workers"
+            f"{workers} workers asked for{' of a running scheduler' if scheduler else ''}",
+            "give either {option.scheduler} or a positive {option.workers}",
         )
     if scheduler:
-        with _joined(scheduler) as client:
+        with _joined(scheduler, on_wait, detail) as client:
             _wait_for_worker(client, scheduler, worker_timeout, on_wait)
             _require_same_version(client, scheduler)
             yield _described(client, identity_of(client), memory, worker_timeout)
@@ -223,7 +239,7 @@ def connect(
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.system-monitor.interval": "5s",
     }
-    with dask.config.set(quiet | ({} if dashboard else unseen)), _quiet_logs():
+    with dask.config.set(quiet | ({} if dashboard else unseen)), _quiet_logs(on_wait, detail):
         local = _started(workers, max(1, cores // max(workers, 1)), dashboard)
         if workers:
             with closed_in_time(local), Client(local) as client:
@@ -246,7 +262,7 @@ def _started(workers: int, threads: int, dashboard: bool) -> SpecCluster:
     worker = {**common, "nthreads": threads, "memory_limit": 0, "silence_logs": logging.CRITICAL}
     one: dict[str, Any] = {"cls": _SilentWorker, "options": worker}
     if workers:
-        ours = {"worker_class": _SilentWorker, "preload": [_UNINTERRUPTED]}
+        ours = {"worker_class": _SilentWorker, "preload": [_PRELOAD]}
         one = {"cls": Nanny, "options": {**worker, **ours}}
     return SpecCluster(
         workers=dict.fromkeys(range(max(workers, 1)), one),
@@ -295,7 +311,9 @@ def connect_by(
 
 
 @contextmanager
-def _joined(scheduler: str) -> Iterator[Client]:
+def _joined(
+    scheduler: str, on_wait: Callable[[str], None] | None, detail: Callable[[str], None]
+) -> Iterator[Client]:
     try:
         client = Client(scheduler, timeout="20s")
     except (OSError, ValueError) as error:
@@ -303,7 +321,7 @@ def _joined(scheduler: str) -> Iterator[Client]:
             f"no scheduler answers at {scheduler}; start one with `dask scheduler` and give its "
             "tcp:// address"
         ) from error
-    with _quiet_logs(), client, _watched(client, scheduler):
+    with _quiet_logs(on_wait, detail), client, _watched(client, scheduler):
         yield client
 
 
@@ -322,18 +340,39 @@ def _watched(client: Client, scheduler: str) -> Iterator[None]:
         raise SchedulerLost(scheduler) from error
 
 
+class _Faults(logging.Handler):
+    """Receives the tracebacks of Dask, and says once in a line what they mean."""
+
+    def __init__(self, tell: Callable[[str], None] | None, detail: Callable[[str], None]) -> None:
+        super().__init__()
+        self.tell, self.detail = tell, detail
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.tell is not None:
+            self.tell(_FAULT)
+            self.tell = None
+        self.detail(self.format(record))
+
+
 @contextmanager
-def _quiet_logs() -> Iterator[None]:
+def _quiet_logs(
+    tell: Callable[[str], None] | None, detail: Callable[[str], None]
+) -> Iterator[None]:
     # Dask gives its client a log level of its own
-    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client", *_LOOPS)]
+    before, faults = [(one.level, one.propagate) for one in loggers], _Faults(tell, detail)
+    for logger in loggers[:2]:
         logger.setLevel(logging.CRITICAL)
+    for logger in loggers[2:]:
+        logger.addHandler(faults)
+        logger.propagate = False
     try:
         yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
+        for logger, (level, propagate) in zip(loggers, before, strict=True):
             logger.setLevel(level)
+            logger.propagate = propagate
+            logger.removeHandler(faults)
 
 
 def _wait_for_worker(
@@ -351,8 +390,8 @@ def _wait_for_worker(
         if identity_of(client)["workers"]:
             return
     raise InvalidInput(
-        f"the cluster at {address} has had no workers for {timeout:g} seconds; start some with "
-        "`dask worker`, or wait longer with --worker-timeout"
+        f"the cluster at {address} has had no workers for {timeout:g} seconds",
+        "start some with `dask worker`, or wait longer with {option.worker_timeout}",
     )
 
 
@@ -389,9 +428,9 @@ def _described(
     least = min(limits, default=MEMORY_LIMIT // max(machine_workers, 1))
     if memory is not None and limits and memory > most_of(least):
         raise InvalidInput(
-            f"--memory is {memory:,} bytes, above 75% of the memory limit of a worker "
-            f"({most_of(least):,} of {least:,} bytes), and Dask pauses workers at 80%. Lower "
-            "it, or start workers with a higher --memory-limit"
+            f"a memory of {memory:,} bytes is above 75% of the memory limit of a worker "
+            f"({most_of(least):,} of {least:,} bytes), and Dask pauses workers at 80%.",
+            "Lower {option.memory}, or start workers with a higher --memory-limit",
         )
     budget = budget_of(least) if memory is None else memory
     address = identity["address"]

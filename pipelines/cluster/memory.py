@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from streaming_moments.errors import BoundExceeded
+from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.formats import ReadLimits
 from streaming_moments.storage.log.layout import SegmentLayout
 
@@ -34,8 +35,11 @@ AT_ONCE_BYTES = 32 * MEBIBYTE
 PILOT_FACTOR = 16
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 PIECES = "pieces of sequences"
-_MORE_PIECES = "raise --memory, or count longer pieces of sequences in a store of their own"
-_SMALLER_READS = "raise --memory, or lower --max-document-bytes or --max-row-group-bytes"
+_MEMORY = remedy("raise {option.memory}")
+_MORE_PIECES = remedy("raise {option.memory}, or count longer pieces in a store of their own")
+_SMALLER_READS = remedy(
+    "raise {option.memory}, or lower {option.max_document_bytes} or {option.max_row_group_bytes}"
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Budget:
 
     job: str
     items: Mapping[str, int]
-    remedy: str = "raise --memory"
+    remedy: Remedy = _MEMORY
 
     @property
     def nbytes(self) -> int:
@@ -70,7 +74,8 @@ the process, 100 MiB for counts) but the budget is 512 MiB; raise --memory
             told = (f"{mebibytes(size)} for {name}" for name, size in items.items() if size)
             raise BoundExceeded(
                 f"{self.job} needs {mebibytes(self.nbytes)} on each worker ({', '.join(told)}) but "
-                f"the budget is {mebibytes(memory)}; {self.remedy}"
+                f"the budget is {mebibytes(memory)}",
+                self.remedy,
             )
 
 
@@ -114,13 +119,14 @@ class UpdatePlan:
         each = -(-row_blocks // self.passes)
         return [range(i, min(i + each, row_blocks)) for i in range(0, row_blocks, each)]
 
-    def in_passes(self, layout: SegmentLayout) -> str:
+    def in_passes(self, layout: SegmentLayout) -> Remedy:
         """Return a line about the cost of several passes."""
-        return (
-            "a worker cannot hold the sums of all row blocks "
-            f"({mebibytes(layout.state_bytes)}), so the shards are read {self.passes} times, "
-            "once for each share of them. A larger --memory, or fewer threads for each worker, "
-            "avoids that"
+        return remedy(
+            "a worker cannot hold the sums of all row blocks ({size}), so the shards are read "
+            "{passes} times, once for each share of them. A larger {option.memory}, or fewer "
+            "threads for each worker, avoids that",
+            size=mebibytes(layout.state_bytes),
+            passes=self.passes,
         )
 
 
@@ -245,8 +251,10 @@ def plan_update(
     Budget(
         "an update",
         {tasks: threads * least, **sums_of_a_block},
-        "raise --memory, use fewer threads for each worker, or lower --max-document-bytes or "
-        "--max-row-group-bytes",
+        remedy(
+            "raise {option.memory}, use fewer threads for each worker, or lower "
+            "{option.max_document_bytes} or {option.max_row_group_bytes}"
+        ),
     ).require(memory)
     Budget("a commit", {PIECES: joining, **sums_of_a_block}, _MORE_PIECES).require(memory)
     free = memory - PROCESS_BYTES - max(threads * least, joining)
@@ -307,8 +315,7 @@ def blocks_in_flight(
     2
     """
     items = {f"the block {copies} times": copies * layout.block_bytes, PIECES: joining}
-    remedy = _MORE_PIECES if joining else "raise --memory"
-    Budget("a row block", items, remedy).require(memory)
+    Budget("a row block", items, _MORE_PIECES if joining else _MEMORY).require(memory)
     return max(1, min(threads, (memory - PROCESS_BYTES) // sum(items.values())))
 
 
@@ -343,4 +350,6 @@ def mebibytes(nbytes: float) -> str:
     ('3 MiB', '4.9 GiB')
     """
     number = nbytes / MEBIBYTE
+    if 0 < number < 1:
+        return f"{nbytes / 1024:.0f} KiB"
     return f"{number:.0f} MiB" if number < 1024 else f"{number / 1024:.1f} GiB"

@@ -18,13 +18,14 @@ from streaming_moments.pipelines.cluster.memory import (
     Budget,
     largest,
 )
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.log.layout import SegmentLayout
 
 # Sums of a strip during the addition: the sum so far, the sum of a block, and the new sum.
 _SUMS_COPIES = 3
-_FEWER = "raise --memory or ask for fewer"
+_FEWER = remedy("raise {option.memory} or ask for fewer")
 
 
 @dataclass(frozen=True)
@@ -161,11 +162,11 @@ def _of_documents(
     slicing = int(SLACK * (held * layout.block_bytes + max(adding, turning, refining)))
     finishing = fitting + decomposition.copies * evidence
     gathered = _gathered(layout, sums)
-    job, fewer = f"a refit of {n_topics} topics", f"{_FEWER} topics"
-    first = Budget(job, {"whitening": whitening}, fewer)
+    job = f"a refit of {n_topics} topics"
+    first = Budget(job, {"whitening": whitening}, _FEWER)
     sliced = {"slices of one row block": slicing, "slices of all rows": gathered}
-    last = Budget(job, {"finishing": finishing, "slices of all rows": sums}, fewer)
-    largest(memory, first, Budget(job, sliced, fewer), last)
+    last = Budget(job, {"finishing": finishing, "slices of all rows": sums}, _FEWER)
+    largest(memory, first, Budget(job, sliced, _FEWER), last)
     in_flight = max(1, min(threads, (memory - PROCESS_BYTES - gathered) // slicing))
     peak = max(first.nbytes, last.nbytes, PROCESS_BYTES + gathered + in_flight * slicing)
     solve = (decomposition.copies + 1) * evidence + sums
@@ -184,8 +185,8 @@ def _of_one_place(layout: SegmentLayout, finishing: int, memory: int) -> RefitPl
         "the sums": int(SLACK * 4 * layout.state_bytes),
         "tensors of the moments": int(SLACK * finishing),
     }
-    remedy = "raise --memory, or create the store with fewer --sketch-columns"
-    peak = largest(memory, Budget("a fit of the moments of all rows", items, remedy))
+    fewer = remedy("raise {option.memory}, or give fewer {create.sketch_columns}")
+    peak = largest(memory, Budget("a fit of the moments of all rows", items, fewer))
     return RefitPlan(False, 0, 1, 1, peak)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streaming_moments.pipelines.cluster.memory import LIMITS
 from streaming_moments.pipelines.cluster.progress import Silent, StepProgress
+from streaming_moments.printing.remedies import Remedy
 from streaming_moments.storage.formats import ReadLimits
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _TURNS = 4
 COMMIT_EVERY = 600.0
 
 
-def _untold(line: str) -> None:
+def _untold(line: object) -> None:
     """Print nothing."""
 
 
@@ -50,7 +51,7 @@ class Run:
     limits: ReadLimits = LIMITS
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
     commit_every: float = COMMIT_EVERY
-    tell: Callable[[str], None] = _untold
+    tell: Callable[[Remedy | str], None] = _untold
     detail: Callable[[str], None] = _untold
 
     def calls(

@@ -16,7 +16,11 @@ from distributed import CancelledError, Future, KilledWorker
 from streaming_moments.pipelines.cluster import silent_workers
 from streaming_moments.pipelines.cluster.cluster import Cluster, SchedulerLost, identity_of
 from streaming_moments.pipelines.cluster.progress import StepProgress
-from streaming_moments.pipelines.cluster.worker_loss import WorkersLost, why_nobody_works
+from streaming_moments.pipelines.cluster.worker_loss import (
+    MORE_MEMORY,
+    WorkersLost,
+    why_nobody_works,
+)
 from streaming_moments.pipelines.cluster.worker_rpc import place_stranded
 
 _BEGUN = ("waiting", "fetch", "flight", "ready")  # states of the tasks of a worker
@@ -80,7 +84,7 @@ class _Patience:
         if any(_at_work(worker, bool(paused)) for worker in workers.values()):
             self.seen = time.monotonic()
         elif time.monotonic() - self.seen >= timeout:
-            raise WorkersLost(why_nobody_works(paused, len(workers), timeout))
+            raise why_nobody_works(paused, len(workers), timeout)
 
 
 def _at_work(worker: Mapping[str, Any], some_paused: bool) -> bool:
@@ -238,10 +242,7 @@ def cancel(cluster: Cluster, futures: Iterable[Future[Any]]) -> None:
 def required(outcome: Any, step: str) -> Any:
     """Return the result in an outcome of `outcome_of`, or raise its exception."""
     if isinstance(outcome, KilledWorker):
-        raise WorkersLost(
-            f"the workers died repeatedly while {step}. Give them more memory, or a smaller "
-            "--memory budget, and run it again"
-        ) from outcome
+        raise WorkersLost(f"the workers died repeatedly while {step}.", MORE_MEMORY) from outcome
     if isinstance(outcome, BaseException):
         raise outcome
     return outcome

@@ -39,7 +39,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
         ),
         "rebase": "Give STORE a new vocabulary and basis, and count its shards again.",
         "rollback": "Restore STORE, or one tag, to an earlier state by a new commit.",
-        "status": "Show what STORE holds.",
+        "status": "Show what STORE holds, and what to do next.",
         "update": "Count the SHARDS that STORE has not counted yet.",
         "verify": (
             "Check the hashes and sums of all files of a version of STORE; exit code 2 if one is "

@@ -42,6 +42,7 @@ from streaming_moments.pipelines.reports.page import ShareOverTime
 from streaming_moments.pipelines.reports.store_page import store_page
 from streaming_moments.pipelines.reports.tables import topic_lines
 from streaming_moments.pipelines.terminal import opened_in_browser
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.listing import list_shards
@@ -198,18 +199,20 @@ def _run(console: Console, place: Path, page: Path, run: Run) -> None:
     form = ShardFormat("parquet", text_column="text")
     with costs.measured("create: vocabulary and basis"):
         store = create(str(place / "store"), early, form, policy, options, run)
-    console.print(language_line(store))
+    console.print(str(language_line(store)))
     for name, some in ((f"to {SPLIT_YEAR}", early), (f"from {SPLIT_YEAR}", late)):
         with costs.measured(f"update: {name}"):
             result = update(store, some, run)
         store = result.store
         console.print(
-            f"update {name}: {result.counted} shards, {result.documents:,} passages, "
+            f"update {name}: {of_number(result.counted, 'shard')}, "
+            f"{of_number(result.documents, 'passage')}, "
             f"{result.tokens:,} tokens -> version {store.version}"
         )
     histogram = store.length_histogram()
     console.print(
-        f"statistics: {histogram.n_documents:,} passages, {histogram.effective_documents:,.0f} "
+        f"statistics: {of_number(histogram.n_documents, 'passage')}, "
+        f"{histogram.effective_documents:,.0f} "
         f"effective, {store.vocabulary.n_words:,} words; the texts are not needed any more\n"
     )
 

@@ -12,6 +12,7 @@ from streaming_moments.errors import StreamingMomentsError, Unfinished
 from streaming_moments.pipelines.command_line.every_command import DEBUG, cli
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.printing.remedies import of_commands
 
 # what a path, a disk or a limit of the system can refuse, which is no fault of the package
 _OF_THE_MACHINE = (
@@ -49,9 +50,9 @@ def main(arguments: list[str] | None = None) -> None:
             f"error: {error.format_message()} See `{where} --help`.", given, ExitCode.INPUT
         )
     except Unfinished as error:
-        code = _failed(f"unfinished: {error}", given, ExitCode.UNFINISHED)
+        code = _failed(f"unfinished: {error.said(of_commands)}", given, ExitCode.UNFINISHED)
     except StreamingMomentsError as error:
-        code = _failed(f"error: {error}", given, ExitCode.INPUT)
+        code = _failed(f"error: {error.said(of_commands)}", given, ExitCode.INPUT)
     except Exception as error:
         code = _unexpected(error, given)
     sys.exit(code or 0)

@@ -18,6 +18,7 @@ from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.jobs.outputs.neighbours import neighbours as group_edges
 from streaming_moments.pipelines.option_types import COUNT
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE
 from streaming_moments.storage.counting.graphs.edges import NEIGHBOURS, EdgeColumns
 from streaming_moments.storage.formats import FORMATS
@@ -65,8 +66,9 @@ def neighbours(
     words = PilotOptions().vocabulary_size
     every = f" --vocabulary-size {found.nodes}" if found.nodes > words else ""
     say(
-        f"{found.nodes:,} nodes and {found.edges:,} edges in {len(found.files)} files in {output}; "
-        f"left out {found.duplicates:,} duplicate edges and {found.loops:,} loops",
+        f"{found.nodes:,} nodes and {of_number(found.edges, 'edge')} in "
+        f"{of_number(len(found.files), 'file')} in {output}; left out "
+        f"{of_number(found.duplicates, 'duplicate edge')} and {of_number(found.loops, 'loop')}",
         f"next: streaming-moments create STORE {output.rstrip('/')}/*.parquet --ids-column "
         f"{NEIGHBOURS} --min-documents 1 --max-document-fraction 1{every}",
     )

@@ -15,7 +15,8 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.nightly.config import read_config
 from streaming_moments.pipelines.nightly.night import nightly as run_nightly
 from streaming_moments.pipelines.reports.page import StepReport
-from streaming_moments.pipelines.terminal import event_logger, note, of_shards, say, tell
+from streaming_moments.pipelines.terminal import event_logger, note, say, tell
+from streaming_moments.printing.plural import of_number
 
 
 @click.command(
@@ -54,7 +55,7 @@ def nightly(config: str, json_output: bool) -> int:
     if not json_output:
         reasons = f": {'; '.join(report.reasons)}" if report.reasons else ""
         model = f", model {report.model}" if report.model else ""
-        say(f"{report.outcome}{reasons}; {of_shards(report.counted)} counted{model}")
+        say(f"{report.outcome}{reasons}; {of_number(report.counted, 'shard')} counted{model}")
         if remedy := report.publish_anyway():
             tell(remedy)
         if report.growth:

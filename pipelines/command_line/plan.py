@@ -43,6 +43,7 @@ from streaming_moments.pipelines.quantities import size_text
 from streaming_moments.pipelines.reports.kinds.registry import KIND_REPORTS
 from streaming_moments.pipelines.reports.status import print_facts
 from streaming_moments.pipelines.terminal import tell
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.listing import list_shards
 
 _WORKERS = (1, 2, 4, 8, 16, 32)
@@ -223,7 +224,8 @@ def print_plan(console: Console, made: Plan) -> None:
         *_state_rows(job),
         (
             "store on disk",
-            f"{mebibytes(made.disk_bytes)} in {made.segments} segments after the first update",
+            f"{mebibytes(made.disk_bytes)} in {of_number(made.segments, 'segment')} after the "
+            "first update",
         ),
         (
             "memory of a worker",
@@ -244,7 +246,7 @@ def print_plan(console: Console, made: Plan) -> None:
 
 
 def _state_rows(job: Job) -> list[tuple[str, str]]:
-    state, blocks = mebibytes(job.layout.state_bytes), f"{job.row_blocks} row blocks"
+    state, blocks = mebibytes(job.layout.state_bytes), of_number(job.row_blocks, "row block")
     return KIND_REPORTS[job.foundation.kind].planned_rows(job.foundation, state, blocks, job.room)
 
 

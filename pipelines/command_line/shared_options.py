@@ -257,7 +257,7 @@ def running(
     # settled here: other threads of the command see no context
     heard, details = unheard if quiet else tell, tell if asked_for(DETAILED) else unheard
     require_report(session.performance_report)
-    with _placed(session, heard) as cluster:
+    with _placed(session, heard, details) as cluster:
         if session.dashboard:
             tell(f"dashboard: {dashboard_link(cluster)}")
         with reported(session.performance_report), step_progress(heard, quiet) as progress:
@@ -295,7 +295,9 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return limit_options(cluster_options(storage_option(json_option(set_up))))
 
 
-def _placed(session: Session, heard: Callable[[str], None]) -> AbstractContextManager[Cluster]:
+def _placed(
+    session: Session, heard: Callable[[str], None], details: Callable[[str], None]
+) -> AbstractContextManager[Cluster]:
     """Yield the cluster of a session; one without users starts at its first use."""
 
     @contextmanager
@@ -314,6 +316,7 @@ def _placed(session: Session, heard: Callable[[str], None]) -> AbstractContextMa
                 worker_timeout=timeout,
                 on_wait=heard,
                 dashboard=pages,
+                detail=details,
             ) as cluster,
         ):
             yield cluster

@@ -27,6 +27,7 @@ from streaming_moments.pipelines.interface.records import (
     encoded,
     lines_of,
 )
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.dates import DateRange, Period
 from streaming_moments.storage.files.filesystems import one_line
 from streaming_moments.storage.formats.columns.dates import day_of
@@ -280,8 +281,8 @@ def _require_single(ids: Sequence[int], known: set[int], url: str) -> None:
 
 def _repeated(number: int, url: str) -> InvalidInput:
     return InvalidInput(
-        f"{number} documents of {url} share an id with another document; give each document an "
-        "id of its own, or none"
+        f"{of_number(number, 'document')} of {url} with the id of another document; "
+        "give each document an id of its own, or none"
     )
 
 

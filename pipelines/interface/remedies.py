@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from streaming_moments.arguments import D, checked
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.kinds.options import KindOptions
-from streaming_moments.remedies import Remedies
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
+from streaming_moments.printing.remedies import ANY, of_commands
 
 # Arguments of methods of a store that commands have as options; those of `_SWITCHES` are True.
 METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -38,64 +38,49 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _SWITCHES = frozenset(
     {"skip_bad_shards", "unique", "include_forgotten", "allow_again", "passages", "replace"}
 )
-_PHRASES = {
-    "open it with `streaming-moments update` or MomentStore.open": "open it with open_store",
-    r"write shards of one (\w+) each": r'count collections by `update(by="\1")`',
-    "give --language NAME": "give languages of CountingOptions",
-    r"give --model (\w+)": r"give the class of model \1 to store.refit_as",
-    r"\(`--model [^`]*`\)": "(`store.refit_as(...)`)",
-    r"\bor --replace\b": "or replace=True",
-}
 _OTHERS = {
-    # options of `dask worker`
-    "--memory-limit": "--memory-limit",
-    "--max-topics": "max_topics",
-    "create --max-topics": "create_store(max_topics={})",
-    "topics --model": "store.model(...)",
+    "create": "create_store(...)",
+    "create.max_topics": "create_store(max_topics={})",
+    "refit.model": "store.refit_as(...)",
 }
 
 
 @cache
-def of_stores() -> Remedies:
-    """Remedies of `create_store`, `open_store` and the methods of a store."""
-    options = dict(_OTHERS)
+def _named() -> Mapping[str, str]:
+    """What stands for commands and their options; `{}` is a value."""
+    named = dict(_OTHERS)
     for model in (CountingOptions, PilotOptions, KindOptions):
         for own in fields(model):
-            flag = own.metadata.get("flag", _flag(own.name))
-            value = str(not own.default) if isinstance(own.default, bool) else "{}"
-            value = "({},)" if isinstance(own.default, tuple) else value
-            said = f"{model.__name__}({own.name}={value})"
-            if own.default is True:
-                options[f"--no-{flag[2:]}"] = said
-            else:
-                options.setdefault(flag, f"{own.name} of {model.__name__}")
-                options.setdefault(f"create {flag}", said)
+            value = "({},)" if isinstance(own.default, tuple) else "{}"
+            value = str(not own.default) if isinstance(own.default, bool) else value
+            named.setdefault(f"create.{option_of(own)}", f"{model.__name__}({own.name}={value})")
     for name, arguments in METHODS.items():
+        named[name] = f"store.{name}(...)"
         for one in arguments:
-            flag, on = _flag(one), one in _SWITCHES
-            options[f"{name} {flag}"] = f"{name}({one}={'True' if on else '{}'})"
-            if one != "replace":  # `update` has one, too, which only commands have
-                options.setdefault(flag, f"{one}=True" if on else one)
-    commands = {name: f"store.{name}(...)" for name in METHODS}
-    commands["create"] = "create_store(...)"
-    return Remedies(options, commands, _PHRASES)
+            named[f"{name}.{one}"] = f"{name}({one}={'True' if one in _SWITCHES else '{}'})"
+    return named
 
 
-def said_of_stores(text: str) -> str:
-    """Rewrite a message of a job for a caller in Python.
+def of_stores(command: str, option: str, value: str) -> str:
+    """Name an option or a command in Python; those that only commands have say so.
 
     Examples
     --------
-    >>> said_of_stores("cut them (`create --passage-words`), or run `streaming-moments update`")
-    'cut them (`CountingOptions(passage_words=...)`), or run `store.update(...)`'
+    >>> of_stores("create", "passage_words", ""), of_stores("update", "", "")
+    ('`CountingOptions(passage_words=...)`', '`store.update(...)`')
     """
-    return of_stores().said(text)
+    if command == ANY:
+        arguments = {one for own in METHODS.values() for one in own}
+        return (
+            option if option in arguments else f"--{option.replace('_', '-')} of the command line"
+        )
+    named = _named().get(f"{command}.{option}" if option else command)
+    if named is None:
+        return of_commands(command, option, value)
+    given = f'"{value}"' if value else "..."
+    return f"`{named.format(given)}`"
 
 
 def store_door(door: D) -> D:
     """`checked` for what users of stores call."""
-    return checked(door, said_of_stores)
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return checked(door, of_stores)

@@ -14,7 +14,8 @@ from streaming_moments.arguments import require_fitting
 from streaming_moments.pipelines.cluster.cluster import connect, connect_by
 from streaming_moments.pipelines.cluster.progress_lines import ProgressLines
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.interface.remedies import said_of_stores
+from streaming_moments.pipelines.interface.remedies import of_stores
+from streaming_moments.printing.remedies import Sayable, in_words
 from streaming_moments.progress import Report, unreported
 
 PACKAGE = "pipelines"  # of the logger
@@ -38,14 +39,14 @@ def running(
             found,
             progress,
             storage_options=storage_options,
-            tell=lambda line: report(said_of_stores(line)),
+            tell=lambda line: report(in_words(of_stores, line)),
         )
 
 
-def warn_caller(line: str) -> None:
+def warn_caller(line: Sayable | str) -> None:
     """Warn with a line, at the calling line outside this package."""
     # the number of calls in between differs
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(said_of_stores(line), stacklevel=level)
+    warnings.warn(in_words(of_stores, line), stacklevel=level)

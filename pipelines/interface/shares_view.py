@@ -11,6 +11,7 @@ from streaming_moments.columns import Column, Columns, DataFrame, Table
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.interface.topics_view import Topics
 from streaming_moments.plots import Axes, Figure, plot_shares
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.dates import Period
 from streaming_moments.storage.operations.lineages import store_counting
 from streaming_moments.storage.operations.shares_over_time import PeriodShares, shares_over_time
@@ -40,7 +41,7 @@ class SharesOverTime:
         return cls(shares_over_time(counted, topics.model, by), tuple(topics.names))
 
     def __repr__(self) -> str:
-        number = f"{len(self.periods)} periods, {len(self.names)} topics"
+        number = f"{of_number(len(self.periods), 'period')}, {of_number(len(self.names), 'topic')}"
         if not self.periods:
             return f"SharesOverTime({number})"
         first, last = self.periods[0].days.first, self.periods[-1].days.last

@@ -52,12 +52,15 @@ from streaming_moments.pipelines.model_options import finds_number
 from streaming_moments.pipelines.reports.kinds.registry import advice_on
 from streaming_moments.pipelines.reports.outside_words import share_outside
 from streaming_moments.printing.html_table import html_table
+from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.progress import reporter
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.kinds.registry import columns_of
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
+from streaming_moments.storage.operations.windows import dated_segments
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.shards import PARTITIONS
 from streaming_moments.storage.store.store import MomentStore
@@ -193,7 +196,7 @@ class Store:
                     at = dataclasses.replace(at, snapshot=done.store)
             merged = compact_when_many(at.snapshot, compact_after, run)
             at = dataclasses.replace(at, snapshot=merged)
-            run.tell(f"version {at.version} holds {at.documents:,} documents")
+            run.tell(f"version {at.version} holds {of_number(at.documents, 'document')}")
         if source is not None:
             require_all_there(source, there, at.snapshot.ledger())
         return at
@@ -383,7 +386,7 @@ class Store:
             )
             run.tell(outcome_of(done.model))
         for error in done.result.bad:
-            warn_caller(f"left out {error}")
+            warn_caller(remedy("left out {error}", error=error))
         if not done.model.finds_topics:
             return cast("Model", done.model)
         fitted = store_for(at, done.parent, done.model)
@@ -579,7 +582,9 @@ class Store:
             There is no such model, or a file is missing or damaged.
         """
         require_fitting(Store.shares_over_time, by=by, name=name)
-        return SharesOverTime.of(self.snapshot.latest(), self.topics(name), name, by)
+        latest = self.snapshot.latest()
+        dated_segments(latest)  # named before a missing model, as a fit does not mend it
+        return SharesOverTime.of(latest, self.topics(name), name, by)
 
     def model(self, name: str | None = None) -> Model:
         """Return a stored model of any kind, by name or tag; by default the latest.
@@ -629,7 +634,9 @@ class Store:
         return dataclasses.replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
 
     def __repr__(self) -> str:
-        return f"Store({self.url!r}, version {self.version}, {self.documents:,} documents)"
+        return (
+            f"Store({self.url!r}, version {self.version}, {of_number(self.documents, 'document')})"
+        )
 
     def _repr_html_(self) -> str:
         rows = [

@@ -18,6 +18,7 @@ from streaming_moments.pipelines.interface.remedies import store_door
 from streaming_moments.pipelines.reports.status import stale_line
 from streaming_moments.plots import Axes, Figure
 from streaming_moments.printing.html_table import html_table
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES, followed
 from streaming_moments.quality.topic_plots import plot_topic_map, plot_topics
@@ -59,7 +60,8 @@ class Topics:
 
     def __repr__(self) -> str:
         named = ", ".join("-".join(words[:2]) for words in self.top_words(2))
-        return f"Topics({self.model.n_topics} of {self.model.documents:,} documents: {named})"
+        documents = of_number(self.model.documents, "document")
+        return f"Topics({self.model.n_topics} of {documents}: {named})"
 
     def top_words(self, number: int = _SHOWN, weight: float = _RELEVANCE) -> list[list[str]]:
         """Return the most relevant words of each topic, best first.
@@ -284,7 +286,8 @@ class Topics:
                 zip(self.model.weights, self.top_words(), strict=True)
             )
         ]
-        said = f"{self.model.n_topics} topics of {self.model.documents:,} documents"
+        documents = of_number(self.model.documents, "document")
+        said = f"{of_number(self.model.n_topics, 'topic')} of {documents}"
         if self.stale is not None and self.stale.is_stale:
             said += f"; {stale_line(self.stale)}"
         return html_table(said, ["topic", "share", *(one.name for one, _ in known), "words"], rows)

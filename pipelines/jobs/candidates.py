@@ -22,6 +22,7 @@ from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.jobs.refit import WordPairs
 from streaming_moments.plots import LOG_LIKELIHOOD, Axes, plot_numbers
 from streaming_moments.printing.html_table import html_table
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
@@ -207,7 +208,7 @@ class Selection:
         curve = {k: one.held_out for k, one in known.items() if one.held_out is not None}
         apart = {k: one.apart for k, one in known.items() if one.apart is not None and k in curve}
         most = max(known, default=0)
-        return NumberSearch(curve, apart, self.number, f"--topics {most}-{2 * most}")
+        return NumberSearch(curve, apart, self.number, f"try {most} to {2 * most}")
 
     @property
     def separable(self) -> Candidate | None:
@@ -225,7 +226,7 @@ class Selection:
         >>> candidates = [Candidate(k, 0.1, held_out=HeldOut(one, one)) for k, one in curve.items()]
         >>> print(Selection(tuple(candidates), 0.0).why_separable)
         chose 3 topics, alpha0 0.1: one more gains less than a quarter of the mean gain in \
-held-out likelihood; 5 predict best, the most tried (try --topics 5-10); gain of each: 2 \
+held-out likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 \
 +0.4, 3 +0.4, 5 +0.025
         """
         apart = self.separable
@@ -256,7 +257,10 @@ pair; no other is within the noise of 0.062)
         first, *others = self.likely
         held_out = first.held_out.mean if first.held_out is not None else 0.0
         scored = sum(one.held_out is not None for one in self.candidates)
-        reason, rest = f"best held-out log-likelihood of {scored} candidates", "no other is"
+        reason, rest = (
+            f"best held-out log-likelihood of {of_number(scored, 'candidate')}",
+            "no other is",
+        )
         if others:
             listed = ", ".join(str(number) for number in sorted({one.n_topics for one in others}))
             reason, rest = "the fewest of the best held-out log-likelihood", f"{listed} are"

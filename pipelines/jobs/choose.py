@@ -80,8 +80,8 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
     selection = compared(numbers, options.alpha0)
     if not selection.likely:
         raise InvalidInput(
-            "half of the documents have no pair of vocabulary words, so nothing can be held "
-            "out; give a number to --topics"
+            "half of the documents have no pair of vocabulary words, so nothing can be held out",
+            "give a number to {option.topics}",
         )
     [alpha0] = {one.alpha0 for one in selection.candidates}
     known = {one.n_topics: one for one in selection.candidates}
@@ -94,7 +94,7 @@ def _topics(store: StatisticsSource, options: TopicOptions, how: str, run: Run, 
             return None
         return None if found.held_out is None else Trial(found.held_out)
 
-    more = f"create a store with --max-topics {2 * numbers[-1]}"
+    more = f"create a store for {2 * numbers[-1]} topics"
     return _reported(searched(numbers, trial_of, how, more=more, worse=0), how, alpha0, run)
 
 
@@ -111,7 +111,7 @@ def _states(store: StatisticsSource, options: FitOptions, how: str, run: Run, mo
         [found] = compared.candidates
         return None if found.held_out is None else Trial(found.held_out, found.apart)
 
-    more = f"try `streaming-moments select --topics {TRIED[-1]}-{2 * TRIED[-1]}:10`"
+    more = f"compare {TRIED[-1]} to {2 * TRIED[-1]}"
     found = searched(TRIED, trial_of, how, model.numbered, more)
     if not found.curve:
         raise refused[0]

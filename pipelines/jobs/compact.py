@@ -11,6 +11,7 @@ from streaming_moments.pipelines.cluster.memory import (
     blocks_in_flight,
 )
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.covering import Part, reference_of
@@ -130,7 +131,7 @@ def replaced_by_sum(
     # as this version names them, because another writer may have added words meanwhile
     named = {(part.id, part.sign): part for part in store.commit.segments}
     sources = [named.get((part.id, part.sign), part) for part in sources]
-    message = f"compact: {len(sources)} segments"
+    message = f"compact: {of_number(len(sources), 'segment')}"
     if not len(store.ledger().of_segments(sources)):
         return commit_compaction(store, sources, None, message)
     segment = summed(store, sources, store.ledger(), run)

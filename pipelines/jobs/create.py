@@ -20,6 +20,7 @@ from streaming_moments.pipelines.cluster.memory import (
 )
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed, about
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
 from streaming_moments.statistics.counts.lengths.room import documents_that_fit
 from streaming_moments.statistics.counts.lengths.weights import WEIGHTINGS, Weighting
@@ -230,11 +231,11 @@ class Pilot:
         if self.basis.table is not None:
             rare = f"; {self.rare} rarer ones count as missing" if self.rare else ""
             return (
-                f"a sample of {self.documents} rows in {self.shards} shards: "
+                f"a sample of {self.documents} rows in {of_number(self.shards, 'shard')}: "
                 f"{self.basis.table.n_words} categories of {self.basis.table.number} columns{rare}"
             )
         return (
-            f"a sample of {self.documents} passages in {self.shards} shards"
+            f"a sample of {self.documents} passages in {of_number(self.shards, 'shard')}"
             f"{f' ({self.stopped})' if self.stopped else ''}; "
             f"{self.basis.weights.sentence}; capacity: about {about(self.room)} such documents"
         )
@@ -516,8 +517,9 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
         found[term.partition(BETWEEN)[0]].append((term, rows))
     if len(found) < FEWEST_COLUMNS:
         raise InvalidInput(
-            f"the table has {len(found)} categorical columns ({', '.join(found)}), but models need "
-            f"at least {FEWEST_COLUMNS}; name more with --categories"
+            f"the table has {len(found)} categorical columns ({', '.join(found)}), but models "
+            f"need at least {FEWEST_COLUMNS}",
+            "name more with {create.categories}",
         )
     # before rare ones are dropped, because a column of names has only rare ones
     require_countable(found, [len(own) for own in found.values()])
@@ -529,8 +531,8 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
         if len(terms) < 2:
             raise InvalidInput(
                 f"column {name!r} has {len(terms)} categories in {options.min_documents} rows or "
-                f"more of the {sample.batch.documents} sampled; leave it out, or lower "
-                "--min-documents"
+                f"more of the {sample.batch.documents} sampled",
+                "leave it out, or lower {create.min_documents}",
             )
     table = TableColumns.of_terms(term for own in kept.values() for term in own)
     vocabulary = Vocabulary(table.terms, table.n_words, CATEGORIES)
@@ -586,7 +588,7 @@ def quotas(
     if options.seed < 0:
         raise InvalidInput(f"the seed is {options.seed}; give at least 0")
     if options.pilot_documents < 1:
-        raise InvalidInput(f"--pilot-documents is {options.pilot_documents}; give at least 1")
+        raise InvalidInput(f"pilot_documents is {options.pilot_documents}; give at least 1")
     rng = np.random.default_rng(options.seed)
     taken = np.sort(rng.permutation(len(shards))[:most])
     chosen = [shards[i] for i in taken]

@@ -14,7 +14,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compact import replaced_by_sum
 from streaming_moments.pipelines.jobs.rebase import looked_for
 from streaming_moments.pipelines.jobs.recovered import recovered
-from streaming_moments.printing.plural import plural
+from streaming_moments.printing.plural import of_number, plural
 from streaming_moments.storage.log.commits import SegmentReference
 from streaming_moments.storage.log.covering import covered
 from streaming_moments.storage.log.ledger import ShardRecord
@@ -97,8 +97,8 @@ def forget(
     allowed = _forgotten_before(store, shards)
     if allowed and not allow_again:
         raise InvalidInput(
-            f"{allowed[0]} is already forgotten; to let updates count it again, run `forget "
-            "--allow-again`"
+            f"{allowed[0]} is already forgotten",
+            "to let updates count it again, run {forget.allow_again}",
         )
     shards = [shard for shard in shards if shard.url not in set(allowed)]
     require_known(ledger, [shard.url for shard in shards])
@@ -209,8 +209,9 @@ def _taken(
     again: tuple[Segment, ...] = ()
     if missing and not others_again:
         raise InvalidInput(
-            f"the old content of {len(missing)} changed shards is needed, because no segment "
-            f"holds it alone: {_as_counted(missing)}; give copies of it with --old URL"
+            f"the old content of {of_number(len(missing), 'changed shard')} is needed, "
+            f"because no segment holds it alone: {_as_counted(missing)}",
+            "give copies of it with {update.old}",
         )
     if missing:
         gathering, sums = _sums_of(gathering, missing)
@@ -261,9 +262,9 @@ def _counted_again(
     gone = [one.url for one, (shard, _) in zip(others, found, strict=True) if shard is None]
     if gone:
         raise InvalidInput(
-            f"the counted content no longer exists ({_as_counted(missing)}), nor do other shards "
-            f"of its segment ({', '.join(gone[:_SHOWN])}); put them back, or return to a version "
-            "that counts the present content with `streaming-moments rollback`"
+            f"the counted content no longer exists ({_as_counted(missing)}), nor do other "
+            f"shards of its segment ({', '.join(gone[:_SHOWN])})",
+            "put them back, or return to a version that counts the present content with {rollback}",
         )
     return gather_as_counted(gathering, [shard for shard, _ in found if shard is not None])
 

@@ -9,6 +9,7 @@ import numpy as np
 from streaming_moments.errors import ShardError
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compare import looked_at
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.patterns import names_among
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.log.forgotten import Forgotten, said_of_forgotten
@@ -54,10 +55,9 @@ def tell_forgotten(reasons: Reasons, run: Run) -> None:
     """Report which shards were skipped, and how to count them."""
     if reasons:
         what, them = ("shard was", "it") if len(reasons) == 1 else ("shards were", "them")
-        run.tell(
-            f"{len(reasons)} forgotten {what} skipped: {said_of_forgotten(reasons)}; `update "
-            f"--include-forgotten` counts {them}"
-        )
+        text = "{number} forgotten {what} skipped: {why}; {update.include_forgotten} counts {them}"
+        why = said_of_forgotten(reasons)
+        run.tell(remedy(text, number=len(reasons), what=what, why=why, them=them))
 
 
 def counted_or_forgotten(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import PILOT_SHARDS, draw_words, frequencies_of
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.vocabulary import frequent_terms
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.growth import grow as grow_store
@@ -91,8 +92,12 @@ def grow(
         ids = [sample.token_ids[i] for i in lacking]
     terms = tuple(sample.terms[i] for i in lacking)
     if terms:
-        origin = f"a sample of {sample.batch.documents} passages in {drawn.shards} shards"
-        store = grow_store(store, terms, ids, message or f"grow: {len(terms)} words from {origin}")
+        origin = (
+            f"a sample of {sample.batch.documents} passages in {of_number(drawn.shards, 'shard')}"
+        )
+        store = grow_store(
+            store, terms, ids, message or f"grow: {of_number(len(terms), 'word')} from {origin}"
+        )
     return GrowthResult(store, terms, sample.batch.documents, drawn.shards)
 
 

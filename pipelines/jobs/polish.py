@@ -23,6 +23,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.pipelines.jobs.rebase import present_shards
 from streaming_moments.pipelines.jobs.refit import with_coherence
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.contents import changed, content_of
 from streaming_moments.storage.formats import START
 from streaming_moments.storage.operations.lineages import states_compared, store_for
@@ -157,7 +158,7 @@ def polish(
     family.require(model, alpha)
     most = family.number(passes)
     if isinstance(most, str) or most < 1:
-        raise InvalidInput(f"--passes is {passes}; give at least 1")
+        raise InvalidInput(f"{passes} passes asked for; give at least 1")
     store, window = _store_of(source)
     if shards is None and window.half_life is not None:
         raise InvalidInput(
@@ -191,9 +192,9 @@ def polish(
         total = work.summed(number, [_SUM])
         if not total.expected.documents:
             raise InvalidInput(
-                f"no records to polish with in {total.shards} shards that were read and "
-                f"{len(total.bad)} that could not be; give shards with records like those of the "
-                "store"
+                f"no records to polish with in {of_number(total.shards, 'shard')} that could be "
+                f"read and {len(total.bad)} that could not be; give shards with records like those "
+                "of the store"
             )
         sums, earlier, before = total.expected, before, model
         model = family.after(number, before, sums, store.foundation, alpha)
@@ -370,7 +371,7 @@ def _marked(
         else:
             raise mark
     if not found:
-        raise InvalidInput(f"none of {len(shards)} shards can be read; give some readable shards")
+        raise InvalidInput(f"none of {len(shards)} SHARDS can be read; give some that can")
     return found, bad
 
 

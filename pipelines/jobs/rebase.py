@@ -17,6 +17,7 @@ from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOption
 from streaming_moments.pipelines.jobs.kinds.create_kinds import require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.registry import redraw_of
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.log.ledger import Ledger, ShardRecord, ShardsAlreadyCounted, table_of
 from streaming_moments.storage.operations.appended import counted_part, is_longer
@@ -124,7 +125,10 @@ def rebase(
             store, known, bad = _gathered(store, gathering, present)
         left_out |= bad
         counted = staged_store(store).commit
-        message = f"rebase: {counted.shards} shards, {counted.documents} documents"
+        message = (
+            f"rebase: {of_number(counted.shards, 'shard')}, "
+            f"{of_number(counted.documents, 'document')}"
+        )
         if left_out:
             message += f", {len(left_out)} left out"
         try:
@@ -222,7 +226,9 @@ def _gathered(
             continue
         segment, shards = gathered.segment, gathered.segment.shards
         try:
-            store = stage_segment(store, segment, f"rebase: {len(shards)} shards aside", known)
+            store = stage_segment(
+                store, segment, f"rebase: {of_number(len(shards), 'shard')} aside", known
+            )
             known = Ledger({**known.tables, segment.reference.id: table_of(shards)})
             counted += len(shards)
         except ShardsAlreadyCounted as conflict:

@@ -20,6 +20,7 @@ from streaming_moments.numerics.relevance import top_words
 from streaming_moments.pipelines.cluster.refit_memory import RefitPlan, plan_refit
 from streaming_moments.pipelines.cluster.rows_on_cluster import OnCluster, rows_for
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.quality.coherences.base import COHERENCE_WORDS, Coherence, TopWords
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.statistics.counts.lengths.histogram import Lengths, WeightedLengths
@@ -159,7 +160,8 @@ def require_kind_of(model: type[Model], store: StatisticsSource) -> None:
         own = [one.name for one in models_of(foundation.kind)]
         raise InvalidInput(
             f"model {model.name} needs statistics of kind {model.kind}, but the store holds "
-            f"{foundation.kind}; give --model {' or '.join(own)}"
+            f"{foundation.kind}",
+            remedy("fit {own} by {refit.model}", own=" or ".join(own)),
         )
 
 
@@ -176,8 +178,9 @@ def refit_rows(
     else:
         if isinstance(store, WindowedStore) and store.window.half_life is not None:
             raise InvalidInput(
-                f"statistics of kind {foundation.kind} are whole numbers; leave out "
-                "--half-life, and choose days with --since and --until"
+                f"statistics of kind {foundation.kind} are whole numbers",
+                "leave out {option.half_life}, and choose days with {option.since} and "
+                "{option.until}",
             )
         totals = store.totals()
         own = store if isinstance(store, WindowedStore) else store.commit
@@ -232,14 +235,10 @@ def counted_lengths(store: StatisticsSource) -> RowLengths[Lengths]:
     lengths = store.row_lengths()
     if not lengths.whole.C3:
         counted = lengths.whole.n_documents
+        short = "its documents are too short for topics, or create one with {create.language:none}"
         raise NotIdentifiable(
-            f"version {store.version} of the store has no document with three vocabulary words; "
-            + (
-                f"its {counted:,} documents are too short for topics, or count stop words as well "
-                "by `create --language none`"
-                if counted
-                else "run `streaming-moments update` first"
-            )
+            f"version {store.version} of the store has no document with three vocabulary words",
+            remedy(short if counted else "run {update} first"),
         )
     return lengths
 

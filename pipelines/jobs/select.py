@@ -57,6 +57,7 @@ from streaming_moments.pipelines.jobs.refit import (
     known_alpha0,
     rows_by,
 )
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.tensor import tensor_sums_bytes
@@ -195,11 +196,14 @@ class _Refining:
 def require_halves(store: StatisticsSource, auto: Sequence[str]) -> None:
     """Raise InvalidInput for `auto` options of a store without halves, with the remedy."""
     if auto and not store.halves:
-        flags = " and ".join(f"--{name}" for name in auto)
+        named = remedy(" and ".join(f"{{option.{name}}}" for name in auto))
         raise InvalidInput(
-            f"the store has no halves of the documents, so `auto` cannot choose; give a number to "
-            f"{flags} (`streaming-moments select` compares some by coherence), or rebase the store "
-            "with halves"
+            "the store has no halves of the documents, so `auto` cannot choose",
+            remedy(
+                "give a number to {named} ({select} compares some by coherence), or rebase "
+                "the store with halves",
+                named=named,
+            ),
         )
 
 

@@ -21,6 +21,7 @@ from streaming_moments.models.states import compares_states
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.candidates import Candidate, Selection
 from streaming_moments.pipelines.jobs.refit import refit_rows, require_kind_of
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.operations.windows import StatisticsSource
 
 M = TypeVar("M", bound=Model)
@@ -45,8 +46,11 @@ def model_selected(store: StatisticsSource) -> Any | None:
     if not compared:
         names = " or ".join(one.name for one in own)
         raise InvalidInput(
-            f"held-out data cannot choose the number of states of {names}; refit some "
-            f"(`--model {names} --topics K`) and compare their scores"
+            f"held-out data cannot choose the number of states of {names}",
+            remedy(
+                "refit some by {refit.model} with {names}, and compare their scores",
+                names=names,
+            ),
         )
     return compared[0]
 
@@ -72,9 +76,9 @@ def select_states(
         )
     if not store.halves:
         raise InvalidInput(
-            "the store has no halves of the records, so nothing can be held out; create it "
-            "without --no-halves, or compare the results of `streaming-moments transform` for "
-            "uncounted shards"
+            "the store has no halves of the records, so nothing can be held out",
+            "create it without {create.no_halves}, or compare the results of {transform} for "
+            "uncounted shards",
         )
     if not tried:
         raise InvalidInput("give at least one number of states")

@@ -19,7 +19,8 @@ from streaming_moments.pipelines.cluster.memory import UpdatePlan
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.compare import Compared, compare
 from streaming_moments.pipelines.jobs.forgotten import Reasons, tell_forgotten, without_forgotten
-from streaming_moments.printing.plural import plural
+from streaming_moments.printing.plural import of_number, plural
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.parts import first_byte
 from streaming_moments.storage.kinds.registry import may_grow
 from streaming_moments.storage.log.forgotten import ShardsForgotten
@@ -46,6 +47,7 @@ class UpdateResult:
     replaced : shards that had been counted with other content, which was subtracted
     copies : shards counted now whose content is counted under another name as well, with that name
     forgotten : shards left out, each with "forgotten" or "purged" as the reason
+    unrecorded : shards of `bad` that the next commit names; empty at the end
     """
 
     store: MomentStore
@@ -58,6 +60,7 @@ class UpdateResult:
     replaced: int = 0
     copies: tuple[tuple[str, str], ...] = ()
     forgotten: tuple[tuple[str, str], ...] = ()
+    unrecorded: tuple[ShardError, ...] = ()
 
 
 def update(
@@ -189,7 +192,7 @@ def _updated(
             plan = replace(gathering.plan, group_shards=len(apart) // 2)
             gathering = replace(gathering, plan=plan)
             reading.append((gathering, gathering.bundles(apart)))
-    return result
+    return _committed(result, Gathered(None, (), ()), last=True)
 
 
 def _commit_group(
@@ -219,11 +222,11 @@ def _commit_group(
         return _without_room(result, gathering, gathered.shards, gathered.bad, full)
     except PiecesOverlap as overlap:
         if not gathering.keep_going:
-            remedy = "--skip-bad-shards leaves out those that overlap"
-            raise InvalidInput(f"{overlap}; {remedy}") from overlap
+            left_out = remedy("{update.skip_bad_shards} leaves out those that overlap")
+            raise InvalidInput(remedy("{overlap}", overlap=overlap), left_out) from overlap
         bad, apart = gathered.bad, gathered.shards
         if len(apart) == 1:
-            bad, apart = (*bad, ShardError(apart[0].url, overlap.reason)), ()
+            bad, apart = (*bad, ShardError(apart[0].url, *overlap.args[:1])), ()
         # of two overlapping shards the same one counts, whichever was read first
         return _committed(result, Gathered(None, (), bad)), sorted(apart, key=lambda one: one.url)
     except (ShardsAlreadyCounted, CopiesCounted, ShardsForgotten) as conflict:
@@ -266,20 +269,23 @@ def _without_room(
     (shard,) = shards
     if not gathering.keep_going:
         raise SumExceeded(
-            f"{printable(shard.url)}: {full}; --skip-bad-shards leaves out shards without room"
+            remedy("{url}: {full}", url=printable(shard.url), full=full),
+            "{update.skip_bad_shards} leaves out shards without room",
         ) from full
-    return _committed(result, Gathered(None, (), (*bad, NoRoom(shard.url, str(full))))), ()
+    return _committed(result, Gathered(None, (), (*bad, NoRoom(shard.url, *full.args)))), ()
 
 
 def _stopped(
     error: ShardError | InvalidInput | SumExceeded, counted: int
 ) -> ShardError | InvalidInput | SumExceeded:
     """Return the error with the number of committed shards."""
-    done = f"{counted} shards before it are counted and committed; the same command continues there"
+    are = "is" if counted == 1 else "are"
+    done = f"{of_number(counted, 'shard')} before it {are} counted and committed; "
+    done += "the same command continues there"
     if isinstance(error, ShardError):
-        return ShardError(error.url, f"{error.reason}; {done}")
+        return ShardError(*error.args, done)
     kind = SumExceeded if isinstance(error, SumExceeded) else InvalidInput
-    return kind(f"{error}; {done}")
+    return kind(remedy("{error}", error=error), done)
 
 
 def _require_same(store: MomentStore, gathered: Gathered, urls: Sequence[str]) -> None:
@@ -304,17 +310,23 @@ def _all_changed(changed: Sequence[tuple[ShardRecord, str]]) -> InvalidInput:
     )
     more = f"; and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
     return InvalidInput(
-        f"{len(changed)} counted shards have new content: {lines}{more}. Put the old content "
-        "back or give new content a new name, or count it instead with `streaming-moments update "
-        "STORE SHARDS --replace`"
+        f"counted with other content: {of_number(len(changed), 'shard')}: {lines}{more}.",
+        "Put the old content back or give new content a new name, or count it instead "
+        "with {update.replace}",
     )
 
 
 def _committed(
-    result: UpdateResult, gathered: Gathered, unique: bool = False, again: bool = False
+    result: UpdateResult,
+    gathered: Gathered,
+    unique: bool = False,
+    again: bool = False,
+    last: bool = False,
 ) -> UpdateResult:
-    bad, segment = gathered.bad, gathered.segment
-    if segment is None and not bad:
+    """Commit a segment with all bad shards since the last commit; bad ones alone at the end."""
+    bad, segment = (*result.unrecorded, *gathered.bad), gathered.segment
+    result = replace(result, bad=(*result.bad, *gathered.bad), unrecorded=bad)
+    if segment is None and not (last and bad):
         return result
     records = segment.shards if segment is not None else ()
     documents = sum(record.documents for record in records)
@@ -331,6 +343,6 @@ def _committed(
         documents=result.documents + documents,
         tokens=result.tokens + sum(record.tokens for record in records),
         outside=result.outside + sum(record.outside for record in records),
-        bad=(*result.bad, *bad),
+        unrecorded=(),
         copies=(*result.copies, *(store.ledger().copies(records) if records else ())),
     )

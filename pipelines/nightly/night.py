@@ -261,9 +261,9 @@ def _store(
             shape=section.shape,
             counting=section.counting,
             options=section.pilot,
-            run=replace(run, tell=told.append),
+            run=replace(run, tell=lambda line: told.append(str(line))),
         )
-        told += filter(None, [language_line(made)])
+        told += [str(line) for line in [language_line(made)] if line]
         found |= {"kind": made.kind, **sizes_of(made)}
     return journal.fenced(made)
 
@@ -274,7 +274,7 @@ def _updated(
     with journal.step("update") as found:
         section = config.update
         told = found["told"] = list[str]()
-        run = replace(run, tell=told.append)
+        run = replace(run, tell=lambda line: told.append(str(line)))
         result = update(store, listed, run, section.skip_bad_shards, unique=section.unique)
         store = compact_when_many(result.store, section.compact_after, run, section.compact_by)
         result = replace(result, store=store)

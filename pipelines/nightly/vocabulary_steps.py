@@ -40,7 +40,8 @@ def rebased(
         found["reasons"], told = list(reasons), list[str]()
         found["told"] = told
         try:
-            result = rebase(store, replace(run, tell=told.append), None, allow_missing)
+            heard = replace(run, tell=lambda line: told.append(str(line)))
+            result = rebase(store, heard, None, allow_missing)
         except ShardsMissing as refused:
             # the old lineage is as good as before, and the gates judge its model
             found["refused"] = str(refused)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
 
@@ -62,9 +64,8 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
     lacking = options.vocabulary_size - words
     if lacking <= 0:
         lines.append(
-            f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words "
-            f"as well: the vocabulary has {words:,} of {options.vocabulary_size:,} requested "
-            "words"
+            f"`--vocabulary-size {2 * words}` of `create` or `rebase` would count rarer words as "
+            f"well: the vocabulary has {words:,} of {options.vocabulary_size:,} requested words"
         )
     elif drawn_of(store).get("stopped") == CHOSEN:
         lines.append(
@@ -85,21 +86,22 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def language_line(store: MomentStore) -> str:
-    """Which languages the pilot found, and what to do if that is wrong; empty if it sought none."""
+def language_line(store: MomentStore) -> Remedy | None:
+    """Which languages the pilot found, and what to do if that is wrong; None if it sought none."""
     drawn = drawn_of(store)
     if "languages" not in drawn:
-        return ""
+        return None
     if not drawn["languages"]:
-        return (
-            "Found no language in the sample, so no stop words are removed; otherwise give "
-            "--language NAME."
+        return remedy(
+            "Found no language in the sample, so no stop words are removed; otherwise name it by "
+            "{create.language}."
         )
     names, policy = " and ".join(name.title() for name in drawn["languages"]), store.policy
     removed = 0 if policy is None else len(policy.stop_words)
-    return (
-        f"Found {names} in the sample and removed {removed:,} stop words; "
-        "`--language none` keeps them."
+    return remedy(
+        "Found {names} in the sample and removed {removed}; {create.language:none} keeps them.",
+        names=names,
+        removed=of_number(removed, "stop word"),
     )
 
 

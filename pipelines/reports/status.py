@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -18,6 +19,7 @@ from streaming_moments.pipelines.reports.outside_words import (
     share_line,
     share_outside,
 )
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.lengths.bounds import error_radius
 from streaming_moments.statistics.counts.lengths.histogram import LengthHistogram
 from streaming_moments.storage.counting.tokens import TokenPolicy
@@ -48,7 +50,7 @@ class Status:
     that are recorded only by a keyed hash. `segments_read` is the number of segments that a refit
     reads, because sums replace many. `advice` has the remedies if more than a few percent of the
     tokens are outside the vocabulary. `drift` needs more than this version, so it is measured on
-    request.
+    request. `counted_at` is the time of the latest commit that changed the documents.
     """
 
     store: str
@@ -85,6 +87,7 @@ class Status:
     purged: int = 0
     advice: tuple[str, ...] = ()
     drift: DriftSince | None = None
+    counted_at: str | None = None
 
 
 def status_of(store: MomentStore) -> Status:
@@ -119,6 +122,7 @@ def status_of(store: MomentStore) -> Status:
         basis=basis.fingerprint,
         warning=_warning(histogram, store.policy),
         advice=advice_of(store, outside),
+        counted_at=counted_at(store),
     )
 
 
@@ -141,8 +145,23 @@ def size_facts(store: MomentStore) -> dict[str, Any]:
 
 def size_row(facts: Mapping[str, Any]) -> tuple[str, str]:
     """Format these for people."""
-    size = f"{mebibytes(facts['state_bytes'])} in {facts['row_blocks']} row blocks"
+    size = f"{mebibytes(facts['state_bytes'])} in {of_number(facts['row_blocks'], 'row block')}"
     return "statistics", size
+
+
+def version_row(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Format the version, its time and its message for people."""
+    return "version", f"{facts['version']} of {local_time(facts['time'])}: {facts['message']}"
+
+
+def shards_row(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Format the number of shards, and the days of their documents."""
+    return "shards", f"{facts['shards']:,}{days_text(facts['days'])}"
+
+
+def segments_row(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """Format the number of segments, with those that a refit reads."""
+    return "segments", f"{facts['segments']}, of which a refit reads {facts['segments_read']}"
 
 
 def kept_facts(store: MomentStore) -> dict[str, Any]:
@@ -160,7 +179,7 @@ def kept_facts(store: MomentStore) -> dict[str, Any]:
 def kept_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Format these for people."""
     return [
-        ("models", ", ".join(facts["models"]) or "none; run `streaming-moments refit`"),
+        ("models", ", ".join(facts["models"]) or "none"),
         ("tags", ", ".join(f"{tag} is {name}" for tag, name in facts["tags"].items()) or "none"),
         *skipped_rows(facts["forgotten"], facts["purged"]),
     ]
@@ -174,37 +193,56 @@ def days_of(store: MomentStore) -> tuple[str, str] | None:
     return min(one.first for one in days).isoformat(), max(one.last for one in days).isoformat()
 
 
-def print_status(console: Console, status: Status) -> None:
-    """Print two columns of names and values."""
-    outside = "unknown" if status.outside_share is None else f"{status.outside_share:.1%}"
+def rows_of(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name the counts of a store of documents, and its models."""
+    outside = status["outside_share"]
+    share = "unknown" if outside is None else f"{outside:.1%}"
     rows = [
-        ("store", status.store),
-        ("version", f"{status.version} of {_local(status.time)}: {status.message}"),
-        ("documents", f"{status.documents:,} ({status.empty_documents:,} without a known word)"),
-        ("effective documents", f"{status.effective_documents:,.1f}"),
+        (
+            "documents",
+            f"{status['documents']:,} ({status['empty_documents']:,} without a known word)",
+        ),
+        ("tokens", f"{status['tokens']:,} in the vocabulary, {share} outside"),
+        shards_row(status),
+        ("vocabulary", of_number(status["words"], "word")),
+        *([("new words", _added_text(status["added_words"]))] if status["added_words"] else []),
+        *kept_rows(status),
+    ]
+    if status["drift"] is not None:
+        rows.append(("drift", _drift_text(status["drift"])))
+    return rows
+
+
+def details_of(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name how exact the counts of documents are, and how they are stored."""
+    radii = (f"M{order} {_radius_text(status[f'error_radius_m{order}'])}" for order in (2, 3))
+    return [
+        version_row(status),
+        ("effective documents", f"{status['effective_documents']:,.1f}"),
         (
             "error radius",
-            f"M2 {_radius_text(status.error_radius_m2)}, M3 "
-            f"{_radius_text(status.error_radius_m3)} (Theorem 2, each with probability "
-            f"{1 - status.error_delta:.0%}): the sampling error of the moments, smaller with "
+            f"{', '.join(radii)} (Theorem 2, each with probability "
+            f"{1 - status['error_delta']:.0%}): the sampling error of the moments, smaller with "
             "more documents",
         ),
-        ("tokens", f"{status.tokens:,} in the vocabulary, {outside} outside"),
-        ("shards", shards_text(status.shards, status.segments, status.segments_read, status.days)),
-        ("vocabulary", f"{status.words:,} words, core {status.core:,}, {status.vocabulary[:12]}"),
-        *([("new words", _added_text(status))] if status.added_words else []),
-        ("basis", f"{status.basis_columns} columns, {status.basis[:12]}{_captured_text(status)}"),
-        size_row(vars(status)),
-        ("counting", status.counting),
-        *kept_rows(vars(status)),
+        segments_row(status),
+        ("core words", f"{status['core']:,} of the vocabulary {status['vocabulary'][:12]}"),
+        (
+            "basis",
+            f"{of_number(status['basis_columns'], 'column')}, {status['basis'][:12]}"
+            f"{_captured_text(status['captured'])}",
+        ),
+        size_row(status),
+        ("counting", status["counting"]),
     ]
-    if status.drift is not None:
-        rows.append(("drift", _drift_text(status.drift)))
-    print_facts(console, rows)
-    warnings = [status.warning] * bool(status.warning)
-    if status.advice:
-        warnings += [share_line(status.outside_share), *status.advice]
-    print_warnings(console, [*warnings, *map(stale_line, status.stale_models)])
+
+
+def warnings_of(status: Mapping[str, Any]) -> list[str]:
+    """Return why topics of a store of documents may be poor, with the remedies."""
+    warnings = [status["warning"]] * bool(status["warning"])
+    if status["advice"]:
+        warnings += [share_line(status["outside_share"]), *status["advice"]]
+    return warnings
 
 
 def print_facts(console: Console, rows: Iterable[tuple[str, str]]) -> None:
@@ -323,16 +361,16 @@ def _warning(histogram: LengthHistogram, policy: TokenPolicy | None) -> str:
     return f"{found}, so topics from them are rough; {remedy}"
 
 
-def _captured_text(status: Status) -> str:
-    if status.captured is None:
+def _captured_text(captured: float | None) -> str:
+    if captured is None:
         return ""
     return (
-        f", captured spectrum of the latest model {status.captured:.2f} (the part of its "
+        f", captured spectrum of the latest model {captured:.2f} (the part of its "
         "weakest topic that the basis captures; near 1 is good)"
     )
 
 
-def _local(time: str) -> str:
+def local_time(time: str) -> str:
     """Format an ISO 8601 time in the local time zone, to the second."""
     return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
@@ -343,8 +381,8 @@ def _drift_text(since: DriftSince) -> str:
     return f"since {since.model} of version {since.version}: {told}"
 
 
-def _added_text(status: Status) -> str:
-    parts = (f"{part.words:,} words since {since_text(part)}" for part in status.added_words)
+def _added_text(added: Iterable[AddedWords]) -> str:
+    parts = (f"{of_number(part.words, 'word')} since {since_text(part)}" for part in added)
     return ", ".join(parts)
 
 
@@ -371,20 +409,27 @@ def skipped_rows(forgotten: Sequence[str], purged: int) -> list[tuple[str, str]]
         return []
     named = ", ".join(forgotten[:_SHOWN])
     more = f" and {len(forgotten) - _SHOWN:,} more" if len(forgotten) > _SHOWN else ""
-    parts = [f"{len(forgotten):,} forgotten shards ({named}{more})"] if forgotten else []
+    count = of_number(len(forgotten), "forgotten shard")
+    parts = [f"{count} ({named}{more})"] if forgotten else []
     parts += [f"{purged:,} purged"] if purged else []
     return [("skipped", f"by updates: {', '.join(parts)}")]
-
-
-def shards_text(
-    shards: int, segments: int, segments_read: int, days: tuple[str, str] | None
-) -> str:
-    """Format the numbers of shards and segments, with the segments that a refit reads."""
-    return f"{shards:,} in {segments} segments, of which a refit reads {segments_read}" + (
-        days_text(days)
-    )
 
 
 def days_text(days: tuple[str, str] | None) -> str:
     """Format the days after a text about shards."""
     return "" if days is None else f", documents of {' to '.join(days)}"
+
+
+def counted_at(store: MomentStore) -> str | None:
+    """Return when the latest documents were counted or forgotten, as ISO 8601.
+
+    None without documents, or if that version has expired.
+    """
+    now, behind = store.commit, 1
+    while now.documents and behind // 8 <= store.version:
+        commits = store.log(max(0, store.version - behind))
+        for after, before in pairwise(commits):
+            if (before.documents, before.tokens) != (now.documents, now.tokens):
+                return after.time
+        behind *= 8
+    return None

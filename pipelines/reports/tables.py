@@ -17,6 +17,7 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.numerics.relevance import relevance, top_words
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.terminal import shown
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.coherences.base import coherence_of
 from streaming_moments.quality.coherences.registry import COHERENCES
 from streaming_moments.quality.diversity import topic_diversity
@@ -136,7 +137,7 @@ def documents_of(model: Model) -> str:
     >>> documents_of(replace(model, since="2026-11-01", half_life=7.0))
     '0 documents since 2026-11-01, half as much after every 7 days (in floating point)'
     """
-    words = f"{model.documents:,} documents"
+    words = of_number(model.documents, "document")
     words += f" since {model.since}" if model.since else ""
     words += f" until {model.until}" if model.until else ""
     return words + half_life_text(model.half_life)
@@ -258,8 +259,8 @@ def print_selection(console: Console, selection: Selection) -> None:
         numbers = [shown_number(coherence_of(one, key), digits) for key, _, digits in known_scores]
         if likely:
             numbers.append("" if one.held_out is None else f"{one.held_out.mean:.4f}")
-        marks = ["taken" if one is likely[0] else "noise"] if one in likely else []
-        marks += ["told apart"] if one is apart else []
+        marks = ["chosen" if one is likely[0] else "noise"] if one in likely else []
+        marks += ["separable"] if one is apart else []
         marks += ["best"] if one is best else []
         smallest = "" if one.smallest_weight is None else f"{one.smallest_weight:.1%}"
         table.add_row(

@@ -82,3 +82,39 @@ class Budget:
     def give(self, nbytes: int) -> None:
         """Hold less."""
         self._held -= nbytes
+
+
+@dataclass
+class Share:
+    """What bodies of one caller hold of a budget while they come in; at most `most` bytes.
+
+    `bodies` is their number.
+
+    Examples
+    --------
+    >>> budget = Budget(10)
+    >>> share = Share(budget, most=6)
+    >>> share.take(5), share.take(5), budget.take(5)
+    (True, False, True)
+    """
+
+    budget: Budget
+    most: int
+    bodies: int = 0
+    held: int = 0
+
+    def take(self, nbytes: int) -> bool:
+        """Hold more, if there is room for this caller."""
+        if self.held + nbytes > self.most or not self.budget.take(nbytes):
+            return False
+        self.held += nbytes
+        return True
+
+    def give(self, nbytes: int) -> None:
+        """Hold less."""
+        self.came(nbytes)
+        self.budget.give(nbytes)
+
+    def came(self, nbytes: int) -> None:
+        """Hold less for this caller: a body of these bytes is whole, and the budget holds it."""
+        self.held -= nbytes

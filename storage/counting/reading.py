@@ -36,7 +36,7 @@ _UNFITTING: Mapping[Holds, str] = MappingProxyType(
         "texts": "holds token ids, but the vocabulary holds terms; give shards of texts, or create "
         "a store from shards of ids",
         "ids": "holds texts, but the vocabulary holds token ids; give shards of ids (LDA-C, or "
-        "Parquet or JSON Lines with --ids-column), or create a store from texts",
+        "Parquet or JSON Lines with a column of ids), or create a store from texts",
         "categories": "holds documents, but the vocabulary holds values of columns; give tables of "
         "these columns, or create a store from documents",
     }

@@ -147,8 +147,8 @@ class VectorReader:
         what = f"{width} numbers" if width != self.dimension else "numbers that are not finite"
         raise ShardError(
             url,
-            f"row {passed + place + 1} has {what}, expected {self.dimension} finite numbers; "
-            "correct it, or create the store with --bad-rows skip",
+            f"row {passed + place + 1} has {what}, expected {self.dimension} finite numbers",
+            "correct it, or create the store with {create.bad_rows:skip}",
         )
 
 
@@ -212,8 +212,8 @@ def pilot_of(
     known, counts = np.unique(widths[widths > 0], return_counts=True)
     if not known.size:
         raise InvalidInput(
-            f"none of the {widths.size} rows of the pilot holds numbers; check the columns in "
-            "`create --columns`"
+            f"none of the {widths.size} rows of the pilot holds numbers",
+            "check the columns in {create.columns}",
         )
     width = int(known[counts.argmax()])
     parts = [one.of_width(width)[0] for one in samples]
@@ -238,8 +238,9 @@ def _numbers(array: pa.Array, name: str, url: str) -> NDArray[Any]:
     if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         raise ShardError(
             url,
-            f"column {name!r} is of type {kind}; give one column of lists of numbers, or several "
-            "columns of numbers, to `create --columns`",
+            f"column {name!r} is of type {kind}",
+            "give one column of lists of numbers, or several columns of numbers, to "
+            "{create.columns}",
         )
     if array.null_count and not pa.types.is_floating(kind):
         array = array.cast(pa.float64())

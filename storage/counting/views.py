@@ -49,12 +49,13 @@ class ViewsForm:
     def __post_init__(self) -> None:
         if len(self.columns) != 3 or len(set(self.columns)) != 3:
             raise InvalidInput(
-                f"views are three different columns, got {', '.join(self.columns) or 'none'}; give "
-                "them as `create --columns a,b,c`, with NAME:text for a column of texts"
+                f"views are three different columns, got {', '.join(self.columns) or 'none'}",
+                "give them as {create.columns:a,b,c}, with NAME:text for a column of texts",
             )
         if self.policy.passage_words is not None:
             raise InvalidInput(
-                "records of views are not cut into passages; create without --passage-words"
+                "records of views are not cut into passages",
+                "create without {create.passage_words}",
             )
 
     @classmethod

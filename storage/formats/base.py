@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import fsspec
 
 from streaming_moments.errors import InvalidInput, ShardError
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.formats.compressions import (
     compression_of,
     compression_within,
@@ -220,8 +221,8 @@ class Format(Protocol):
         """
         raise ShardError(
             source.url,
-            f"is of format {self.name}, which has no column {column!r} of dates; create the "
-            "store without --date-column",
+            f"is of format {self.name}, which has no column {column!r} of dates",
+            "create the store without {create.date_column}",
         )
 
     def ids(
@@ -241,8 +242,8 @@ class Format(Protocol):
             return None
         raise ShardError(
             source.url,
-            f"is of format {self.name}, which has no column {column!r} of ids; run transform "
-            "without --id-column to identify documents by their numbers",
+            f"is of format {self.name}, which has no column {column!r} of ids",
+            "leave out {transform.id_column} to identify documents by their numbers",
         )
 
     def share_before(self, source: Source, place: Position) -> float:
@@ -269,8 +270,8 @@ def not_documents(url: str) -> ShardError:
     """Return the error for reading documents from a shard of numbers."""
     return ShardError(
         url,
-        "has a format that holds columns of numbers and no documents; create a store with "
-        "--kind vectors for it",
+        "has a format that holds columns of numbers and no documents",
+        "create a store for it with {create.kind:vectors}",
     )
 
 
@@ -279,8 +280,8 @@ def refuse_long(nbytes: int, place: str, url: str, document_bytes: int) -> None:
     if nbytes > document_bytes:
         raise ShardError(
             url,
-            f"{place} exceeds {document_bytes} bytes; "
-            "split the document, or raise --max-document-bytes",
+            f"{place} exceeds {document_bytes} bytes",
+            "split the document, or raise {option.max_document_bytes}",
         )
 
 
@@ -329,18 +330,18 @@ def table_chunks(
 def place_of_column(names: Sequence[str], column: str, option: str, url: str) -> int:
     """Position of a column among all; ShardError unless exactly one column has the name.
 
-    `option` is the option that chooses a column, for the error.
+    `option` is the option that chooses a column, as `remedy` names it.
 
     Examples
     --------
-    >>> place_of_column(["n", "text"], "text", "create --text-column", "/corpus/a.csv")
+    >>> place_of_column(["n", "text"], "text", "create.text_column", "/corpus/a.csv")
     1
     """
     if (number := names.count(column)) != 1:
         what = f"{number} columns" if number else "no column"
         raise ShardError(
             url,
-            f"has {what} {column!r}; its columns are {list(names)}; rename one, or choose another "
-            f"with `{option} NAME`",
+            f"has {what} {column!r}; its columns are {list(names)}",
+            remedy("rename one, or choose another with {" + option + "}"),
         )
     return names.index(column)

@@ -71,7 +71,7 @@ class Csv(Format):
         return in_chunks(self._texts(source, limits, start), limits)
 
     def days(self, source: Source, column: str, zones: bool = True) -> Iterator[date]:
-        option = "create --date-column"
+        option = "create.date_column"
         for _, values in self._column(source, column, option, DEFAULT_LIMITS, START):
             given = values.filter(pc.not_equal(values, b""))
             yield from bounds_of(given.cast(pa.large_string()), column, source.url, zones)
@@ -81,7 +81,7 @@ class Csv(Format):
     ) -> Iterator[pa.Array] | None:
         if column is None:
             return None
-        found = self._column(source, column, "transform --id-column", limits, START)
+        found = self._column(source, column, "transform.id_column", limits, START)
         return (names_of(values, column, source.url) for _, values in found)
 
     def whole_bytes(self, stream: IO[bytes]) -> int:
@@ -105,7 +105,7 @@ class Csv(Format):
     def _tables(
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.Table, Position]]:
-        for records, found in self._columns(source, columns, "create --columns", limits, start):
+        for records, found in self._columns(source, columns, "create.columns", limits, start):
             texts = [one.view(pa.large_string()) for one in found.values()]
             for own in texts:
                 sound_sizes(
@@ -116,7 +116,7 @@ class Csv(Format):
 
     def _texts(self, source: Source, limits: ReadLimits, start: Position) -> Iterator[TextPiece]:
         column = source.columns.text_column
-        for records, values in self._column(source, column, "create --text-column", limits, start):
+        for records, values in self._column(source, column, "create.text_column", limits, start):
             light = replace(
                 records, content=b""
             )  # drops the content, as many pieces may be in memory

@@ -107,7 +107,9 @@ def _id_of(after: Position, record: Any, field: str, url: str) -> str | None:
     place = f"line {after.passed}"
     if not isinstance(record, dict) or field not in record:
         raise ShardError(
-            url, f"{place} has no field {field!r}; choose another with `transform --id-column NAME`"
+            url,
+            f"{place} has no field {field!r}",
+            "choose another with {transform.id_column}",
         )
     value = record[field]
     if isinstance(value, bool) or not isinstance(value, str | int | None):
@@ -164,8 +166,9 @@ def _whole_numbers(record: Any, field: str, place: str, url: str) -> NDArray[np.
     if not isinstance(value, list) or not all(type(one) is int for one in value):
         raise ShardError(
             url,
-            f"{place} has no list of whole numbers in a field {field!r}; name the field with "
-            "`create --ids-column`, and the field of its counts with `create --counts-column`",
+            f"{place} has no list of whole numbers in a field {field!r}",
+            "name the field with {create.ids_column}, and the field of its counts with "
+            "{create.counts_column}",
         )
     try:
         return np.array(value, dtype=np.int64)
@@ -255,8 +258,8 @@ def _texts(
         if field not in record:
             raise ShardError(
                 url,
-                f"{place} has no field {field!r}; its fields are {sorted(record)}; rename one, or "
-                "choose another with `create --text-column NAME`",
+                f"{place} has no field {field!r}; its fields are {sorted(record)}",
+                "rename one, or choose another with {create.text_column}",
             )
         text = record[field]
         if not isinstance(text, str):

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streaming_moments.errors import ShardError
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.files.filesystems import one_line
 from streaming_moments.storage.formats import id_chunks, text_chunks
 from streaming_moments.storage.formats.base import (
@@ -78,7 +79,7 @@ class Parquet(Format):
         self, source: Source, columns: Sequence[str], limits: ReadLimits, start: Position
     ) -> Iterator[tuple[pa.Table, Position]]:
         named = dict.fromkeys(columns)
-        asked = [ParquetColumn(name, "create --columns", None, source.even) for name in named]
+        asked = [ParquetColumn(name, "create.columns", None, source.even) for name in named]
         read = read_columns(source, asked, limits.decoded_bytes, start)
         tables = (
             (pa.Table.from_batches([batch]), Position(passed + batch.num_rows))
@@ -91,7 +92,7 @@ class Parquet(Format):
             _refuse_large_footer(stored, DEFAULT_LIMITS.decoded_bytes, source.url)
             file = pq.ParquetFile(stored)
             names = file.schema_arrow.names
-            place_of_column(names, column, "create --date-column", source.url)
+            place_of_column(names, column, "create.date_column", source.url)
             for batch in file.iter_batches(_DATE_ROWS, columns=[column], use_threads=False):
                 yield from bounds_of(batch.column(0), column, source.url, zones)
 
@@ -132,7 +133,7 @@ class ParquetColumn:
 
         Examples
         --------
-        >>> ParquetColumn("ids", "create --ids-column", True).takes(pa.list_(pa.float64()))
+        >>> ParquetColumn("ids", "create.ids_column", True).takes(pa.list_(pa.float64()))
         False
         """
         if self.of_lists is None:
@@ -148,7 +149,7 @@ class ParquetColumn:
 class _IdColumn(ParquetColumn):
     """A column with the names of documents."""
 
-    option: str = "transform --id-column"
+    option: str = "transform.id_column"
     of_lists: bool = False
 
     @property
@@ -181,8 +182,8 @@ def read_columns(
         except pa.ArrowInvalid as error:
             raise ShardError(
                 url,
-                f"is not Parquet, or is truncated ({one_line(error)}); write it again, or give "
-                "another format to `create --format`",
+                f"is not Parquet, or is truncated ({one_line(error)})",
+                "write it again, or give another format to {create.format}",
             ) from error
         columns = [_required_column(file.schema_arrow, column, url) for column in columns]
         names, passed = [column.name for column in columns], 0
@@ -217,7 +218,7 @@ def _refuse_large_footer(stored: IO[bytes], limit: int, url: str) -> None:
 
 def _texts(source: Source, limits: ReadLimits, start: Position) -> Iterator[text_chunks.TextPiece]:
     # may be invalid UTF-8, as readers of Parquet do not check
-    columns = [ParquetColumn(source.columns.text_column, "create --text-column", False)]
+    columns = [ParquetColumn(source.columns.text_column, "create.text_column", False)]
     for passed, batch in read_columns(source, columns, limits.decoded_bytes, start):
         texts = pc.fill_null(batch.column(0).cast(pa.large_string()), "")
         yield text_chunks.TextPiece(texts, _row(passed), _after(passed), source.url)
@@ -234,9 +235,9 @@ def _after(passed: int) -> Callable[[int], Position]:
 def _ids(
     source: Source, limits: ReadLimits, start: Position
 ) -> Iterator[tuple[id_chunks.IdChunk, NDArray[np.int64], Position]]:
-    columns = [ParquetColumn(str(source.columns.ids_column), "create --ids-column", True)]
+    columns = [ParquetColumn(str(source.columns.ids_column), "create.ids_column", True)]
     if source.columns.counts_column is not None:
-        columns.append(ParquetColumn(source.columns.counts_column, "create --counts-column", True))
+        columns.append(ParquetColumn(source.columns.counts_column, "create.counts_column", True))
     for passed, batch in read_columns(source, columns, limits.decoded_bytes, start):
         lists = [lists_of(batch.column(c.name), c.name, source.url) for c in columns]
         sizes = _ID_BYTES * np.sum([np.diff(offsets) for offsets, _ in lists], axis=0)
@@ -350,8 +351,11 @@ def _refuse_large(
     if nbytes > limit:
         raise ShardError(
             url,
-            f"{takes} {nbytes} bytes, which are decoded at once, above the limit of {limit}; write "
-            f"the file again with {fewer}, or raise --max-row-group-bytes",
+            f"{takes} {nbytes} bytes, which are decoded at once, above the limit of {limit}",
+            remedy(
+                "write the file again with {fewer}, or raise {option.max_row_group_bytes}",
+                fewer=fewer,
+            ),
         )
 
 
@@ -361,8 +365,8 @@ def _required_column(schema: pa.Schema, column: ParquetColumn, url: str) -> Parq
     if not column.takes(kind):
         raise ShardError(
             url,
-            f"column {column.name!r} is of type {kind}, expected {column.expected}; choose another "
-            f"with `{column.option}`",
+            f"column {column.name!r} is of type {kind}, expected {column.expected}",
+            remedy("choose another with {" + column.option + "}"),
         )
     if column.of_lists is not None:
         return column

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic_core import PydanticSerializationError, to_json
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.remedies import Spell
 from streaming_moments.storage.formats.columns.dates import day_of
 from streaming_moments.storage.inbox.batches import Piece, Submission
 from streaming_moments.storage.inbox.fields import RecordField, said, text_field
@@ -48,7 +49,7 @@ class RecordRefused(InvalidInput):
         super().__init__(place, field, reason)
         self.place, self.field, self.reason, self.id = place, field, reason, id
 
-    def __str__(self) -> str:
+    def said(self, spell: Spell) -> str:
         where = f"document {self.place}" + (f", field {self.field!r}" if self.field else "")
         return f"{where}: {self.reason}"
 

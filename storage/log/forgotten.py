@@ -18,6 +18,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AfterValidator
 
 from streaming_moments.errors import StoreError
+from streaming_moments.printing.remedies import Spell, in_words
 from streaming_moments.storage.files.parts import DOCUMENT, SEALED_NAME, whole_of
 from streaming_moments.storage.log.content_marks import tells_content
 from streaming_moments.storage.log.schema import Count, Extensible
@@ -210,10 +211,11 @@ class ShardsForgotten(StoreError):
         """Names of the shards."""
         return tuple(url for url, _ in self.reasons)
 
-    def __str__(self) -> str:
-        return (
-            f"{said_of_forgotten(self.reasons)}; leave these shards out, or count them with "
-            "`streaming-moments update --include-forgotten`"
+    def said(self, spell: Spell) -> str:
+        return in_words(
+            spell,
+            said_of_forgotten(self.reasons),
+            "leave these shards out, or count them by {update.include_forgotten}",
         )
 
 

@@ -150,8 +150,8 @@ def read_format(folder: Folder) -> StoreFormat:
     if data is None:
         folder.require_bucket()
         raise StoreError(
-            f"there is no store at {folder.url}; check the URL, or create one with "
-            "`streaming-moments create`"
+            f"there is no store at {folder.url}",
+            "check the URL, or create one with {create}",
         )
     content = json_object(data, where)
     needed = content.get("min_reader")

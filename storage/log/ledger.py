@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import Remedy, Spell, remedy
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.folders import Folder
@@ -57,11 +59,11 @@ class ShardsAlreadyCounted(StoreError):
         super().__init__(urls)
         self.urls = urls
 
-    def __str__(self) -> str:
+    def said(self, spell: Spell) -> str:
         shown = ", ".join(self.urls[:_SHOWN])
         more = f" and {len(self.urls) - _SHOWN} more" if len(self.urls) > _SHOWN else ""
         return (
-            f"{len(self.urls)} shards are counted already: {shown}{more}; "
+            f"{of_number(len(self.urls), 'shard')} counted already: {shown}{more}; "
             "count the other shards without them"
         )
 
@@ -79,15 +81,18 @@ class CopiesCounted(StoreError):
         super().__init__(pairs)
         self.pairs = pairs
 
-    def __str__(self) -> str:
-        shown = "; ".join(f"{url} {copy_of(other)}" for url, other in self.pairs[:_SHOWN])
+    def said(self, spell: Spell) -> str:
+        shown = "; ".join(
+            f"{url} {copy_of(other).said(spell)}" for url, other in self.pairs[:_SHOWN]
+        )
         more = f"; and {len(self.pairs) - _SHOWN} more" if len(self.pairs) > _SHOWN else ""
         return f"{shown}{more}"
 
 
-def copy_of(other: str) -> str:
+def copy_of(other: str) -> Remedy:
     """Return the reason and remedy for a shard with the same content as a counted one."""
-    return f"has the same content as {other}; leave it out, or run `update` without --unique"
+    text = "has the same content as {other}; leave it out, or count it without {update.unique}"
+    return remedy(text, other=other)
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,8 @@ def appended_to(
             raise ShardError(
                 shard.url,
                 f"the record that begins at byte {first + whole} exceeds {asked.document_bytes} "
-                "bytes without an end; end it, or raise --max-document-bytes",
+                "bytes without an end",
+                "end it, or raise {option.max_document_bytes}",
             )
     source = part_from(shard.read_at, first) if shard.read_at else ""
     part = Shard(part_from(shard.url, first), whole, None, source)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from streaming_moments.errors import InvalidInput
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.layout import COMMITS
@@ -72,10 +73,11 @@ def expire(
     def change(head: Commit) -> Commit:
         nonlocal found
         found = _expiry(head, keep, past, models)
-        text = message or f"expire: {len(found.versions)} versions, {len(found.models)} models"
+        versions = of_number(len(found.versions), "version")
+        dropped = f"expire: {versions}, {of_number(len(found.models), 'model')}"
         left = _without_models(head, found.models)
         return head.successor(
-            "expire", text, expired=head.without(found.versions), models=left.models
+            "expire", message or dropped, expired=head.without(found.versions), models=left.models
         )
 
     if found.versions or found.models:

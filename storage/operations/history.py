@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, StoreError
 from streaming_moments.models.registry import ABSENT
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.matching import MatchingRule, TopicMatching
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.covering import without_whole
@@ -93,7 +94,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
                 f"version {version} has just expired; roll back to a version that is still stored"
             )
         again = len(counted_again(head, before))
-        more = f"; {again} forgotten shards are counted again" if again else ""
+        more = f"; counted again: {of_number(again, 'forgotten shard')}" if again else ""
         return head.successor(
             ROLLBACK,
             message or f"rollback to version {version}{more}",

@@ -33,8 +33,8 @@ def label(
     topics = states.number
     if not 0 <= topic < topics:
         raise InvalidInput(
-            f"model {chosen!r} has topics 0 to {topics - 1}, not {topic}; `streaming-moments "
-            "topics` shows them"
+            f"model {chosen!r} has topics 0 to {topics - 1}, not {topic}",
+            "{topics} shows them",
         )
     if text:
         require_label(text)

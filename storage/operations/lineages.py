@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, StoreError, StreamingMomentsError, short
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, States, states_of
+from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import Spell
 from streaming_moments.quality.clusters import compare_clusters
 from streaming_moments.quality.matching import (
     MatchingRule,
@@ -47,10 +49,10 @@ class LineageBehind(StreamingMomentsError):
         super().__init__(urls)
         self.urls = urls
 
-    def __str__(self) -> str:
+    def said(self, spell: Spell) -> str:
         return (
-            f"the staged lineage has not counted {len(self.urls)} shards of the store, such as "
-            f"{self.urls[0]}; run `streaming-moments rebase` again"
+            f"the staged lineage has not counted {of_number(len(self.urls), 'shard')} of the "
+            f"store, such as {self.urls[0]}; run `streaming-moments rebase` again"
         )
 
 

@@ -87,8 +87,9 @@ def shares_over_time(
         if DateRange(days.first, days.first).period(by) != period:
             raise InvalidInput(
                 f"a segment of version {store.version} holds the documents of {days}, which are in "
-                f"more than one {by}; choose longer periods, write shards of one {by} each, or, if "
-                "segments were compacted, open an earlier version"
+                f"more than one {by}; choose longer periods, write shards of one {by} each, count "
+                f'collections by `update(by="{by}")`, or, if segments were compacted, open an '
+                "earlier version"
             )
         counts = read_rows(store.folder, part, store.layout, "word_counts")[: model.n_words]
         of_period = totals.setdefault(period, {})

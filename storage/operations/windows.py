@@ -49,8 +49,8 @@ class Window:
     def __post_init__(self) -> None:
         if self.since is not None and self.until is not None and self.until < self.since:
             raise InvalidInput(
-                f"the window ends on {self.until}, before it begins on {self.since}; give the "
-                "earlier day as `refit --since`"
+                f"the window ends on {self.until}, before it begins on {self.since}",
+                "give the earlier day as {refit.since}",
             )
         if self.half_life is not None:
             half_life_weights([], self.half_life)
@@ -270,9 +270,10 @@ def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange
     dated = [(part, part.dates) for part in parts if part.dates is not None]
     if len(dated) < len(parts):
         raise InvalidInput(
-            f"{len(parts) - len(dated)} of {len(parts)} segments of version {store.version} have "
-            "no dates, as the URLs of their shards have none; create the store with --date-column "
-            "or --date-pattern, or `refit` all documents without --since, --until and --half-life"
+            f"{len(parts) - len(dated)} of {len(parts)} segments of version {store.version} "
+            "have no dates, as the URLs of their shards have none",
+            "create the store with {create.date_column} or {create.date_pattern}, or use all "
+            "documents whatever their days",
         )
     return dated
 
@@ -280,8 +281,8 @@ def dated_segments(store: MomentStore) -> list[tuple[SegmentReference, DateRange
 def _straddles(store: MomentStore, days: DateRange) -> str:
     return (
         f"a segment of version {store.version} holds the documents of {days}, and the window has "
-        "only some of these days; choose days at the ends of segments, or `refit --version` an "
-        "earlier version, from before its segments were compacted"
+        "only some of these days; choose days at the ends of segments, or fit an earlier version, "
+        "from before its segments were compacted"
     )
 
 
@@ -289,6 +290,6 @@ def _require_whole(store: MomentStore, parts: list[SegmentReference]) -> None:
     overdrawn = store.ledger().of_segments(parts).overdrawn()
     if overdrawn:
         raise InvalidInput(
-            f"{overdrawn[0]} was forgotten but is still counted in a segment of other days; "
-            "run `streaming-moments compact`, then fit again"
+            f"{overdrawn[0]} was forgotten but is still counted in a segment of other days",
+            "run {compact}, then fit again",
         )

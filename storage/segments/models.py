@@ -69,8 +69,8 @@ def model_called(commit: Commit, name: str | None = None) -> str:
         asked = f" {name!r}" if name not in (None, LATEST) else ""
         other = ", nor any other" if asked else ""
         raise StoreError(
-            f"there is no model{asked} at version {commit.version}{other}; fit one with "
-            "`streaming-moments refit STORE`, or in Python by `store.refit(name=...)`"
+            f"there is no model{asked} at version {commit.version}{other}",
+            "fit one by {refit}",
         )
     chosen = commit.tags.get(name or LATEST, name or LATEST)
     if chosen == LATEST and chosen not in commit.models:

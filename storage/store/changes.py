@@ -161,9 +161,9 @@ def kept_segments(head: Commit, recount: Recount) -> tuple[SegmentReference, ...
     kept = tuple(part for part in head.segments if part.sign < 0 or part.id not in dropped)
     if len(kept) + len(dropped) != len(head.segments):
         raise StoreError(
-            f"version {head.version} lacks some of the {len(dropped)} segments that hold only the "
-            "old content: another writer has compacted or rolled back the store; give copies of "
-            "the old content by `update --old URL`"
+            f"version {head.version} lacks some of the {len(dropped)} segments that hold only "
+            "the old content: another writer has compacted or rolled back the store",
+            "give copies of the old content by {update.old}",
         )
     return kept
 
@@ -211,8 +211,8 @@ def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> N
         )
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InvalidInput(
-            f"{lines}{more}: its documents would be counted twice; leave it out, or remove the "
-            "counted shards first by `forget --allow-again`"
+            f"{lines}{more}: its documents would be counted twice",
+            "leave it out, or remove the counted shards first by {forget.allow_again}",
         )
 
 
@@ -300,9 +300,9 @@ def require_bound(segments: Iterable[SegmentReference]) -> None:
     bound = max(sides.values(), default=0)
     if bound >= LARGEST_TOTAL:
         raise SumExceeded(
-            f"a sum of the statistics may reach {bound:.3g}, above 2^62; run `streaming-moments "
-            "compact`, forget the longest documents, or create another store "
-            "(`create --passage-words` cuts documents)"
+            f"a sum of the statistics may reach {bound:.3g}, above 2^62",
+            "run {compact}, forget the longest documents, or create another store "
+            "({create.passage_words} cuts documents)",
         )
 
 

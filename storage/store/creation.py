@@ -47,6 +47,6 @@ def require_absent(folder: Folder) -> None:
 
 def _exists(folder: Folder) -> str:
     return (
-        f"there is already a store at {folder.url}; open it with `streaming-moments update` or "
-        "MomentStore.open, or create the new one at another URL"
+        f"there is already a store at {folder.url}; count into that one, or create the new one at "
+        "another URL"
     )

@@ -130,8 +130,8 @@ def require_pooled(lengths: DocumentLengths) -> None:
     """Raise NotIdentifiable for length weights in models whose lengths depend on the topics."""
     if not lengths.is_pooled:
         raise NotIdentifiable(
-            "documents are weighted by length, but in this model the length depends on the topic; "
-            "gather the statistics with --length-weights pooled (`create`, `rebase`)"
+            "documents are weighted by length, but in this model the length depends on the topic",
+            "gather the statistics with {create.length_weights:pooled}",
         )
 
 

@@ -18,6 +18,7 @@ from streaming_moments.decompositions.rotation import by_joint_diagonalization
 from streaming_moments.decompositions.svtd import Recovered, recover
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.numerics.held_bytes import held_bytes
+from streaming_moments.printing.remedies import remedy
 
 # Singular values below this share of the largest are rounding.
 _ROUNDING = 1e-10
@@ -90,14 +91,17 @@ def whiten_sides(
     most = min(len(left), len(right))
     if k > most:
         raise NotIdentifiable(
-            f"{k} states need sketches of at least {k} columns, but these have {most}; ask for at "
-            f"most {most}, or create the store with a larger --max-topics, or --sketch-columns"
+            f"{k} states need sketches of at least {k} columns, but these have {most}",
+            remedy(
+                "ask for at most {most}, or give a larger {create.max_topics} or more "
+                "{create.sketch_columns}",
+                most=most,
+            ),
         )
     triples = float(sums[0, 0])
     if triples <= 0:
         raise NotIdentifiable(
-            "no counted record has all three views, or three symbols in a row; run "
-            "`streaming-moments update` first"
+            "no counted record has all three views, or three symbols in a row; count more records"
         )
     means, share = sums / triples, alpha0 / (alpha0 + 1)
     centred = means[1:, 1:] - share * np.outer(means[1:, 0], means[0, 1:])

@@ -30,6 +30,7 @@ from streaming_moments.models.sweeps import seen_by
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.symmetric import three_orders
 from streaming_moments.numerics.unimodal import highest_place
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.pair_rows import PairRows
 from streaming_moments.statistics.counts.tensor import (
@@ -138,9 +139,8 @@ class Alpha0Search:
                 f"alpha0 is {WITHOUT_HALVES:g} by default: the statistics have no halves with word "
                 "pairs, so a fit cannot choose it"
             )
-        chosen = (
-            f"chose alpha0 {self.alpha0:g}: best held-out likelihood of {len(self.tried)} values"
-        )
+        values = of_number(len(self.tried), "value")
+        chosen = f"chose alpha0 {self.alpha0:g}: best held-out likelihood of {values}"
         if self.best == len(self.tried) - 1:
             return f"{chosen}, the largest tried"
         if not self.within_noise:

@@ -21,6 +21,7 @@ _LEAST_DRAWN = 50
 _RISE = 2**0.5
 _MOST_RISES = 10
 _SWEEPS = 100
+_LEAST_PRIOR = 1e-6  # of a topic without weight; with 0 no proportions can be drawn
 
 
 def log_posteriors(
@@ -130,8 +131,7 @@ def completing_alpha(
     if weights.size == 1 or not sizes.size:
         return alpha
     rng = np.random.default_rng(0)
-    prior = np.maximum(alpha * weights, np.finfo(float).tiny)
-    proportions = rng.dirichlet(prior, size=sizes.size)
+    proportions = rng.dirichlet(np.maximum(alpha * weights, _LEAST_PRIOR), size=sizes.size)
     first, second = (
         _drawn_tokens(topics, proportions, half, rng) for half in (sizes - sizes // 2, sizes // 2)
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streaming_moments.printing.plural import of_number
+
 
 @dataclass(frozen=True)
 class Polishing:
@@ -26,11 +28,13 @@ class Polishing:
     @property
     def sentence(self) -> str:
         """One sentence for people."""
-        where = f" of {self.shards:,} shards" if self.shards else ""
+        where = f" of {of_number(self.shards, 'shard')}" if self.shards else ""
         parent = f" from model {self.parent}" if self.parent else ""
         learned = ", alpha learned" if self.alpha else ""
         times = "once" if self.passes == 1 else f"{self.passes} times"
-        return f"polished{parent}: {self.documents:,} records{where} read {times}{learned}"
+        return (
+            f"polished{parent}: {of_number(self.documents, 'record')}{where} read {times}{learned}"
+        )
 
 
 @dataclass(frozen=True)

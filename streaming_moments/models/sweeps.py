@@ -197,7 +197,7 @@ def topic_rows(
 
 
 def both_rows(statistics: Statistics, whitening: Whitening, directions: Directions) -> TopicRows:
-    """(r, 2k): the `topic_rows`, and beside them those of the second moment, `A W O`."""
+    """Return `topic_rows` and, in k further columns, the rows `A W O` of the second moment."""
     rows, counts = topic_rows(statistics, whitening, directions)
     second = unwhitened_rows(statistics, whitening) @ directions.vectors
     return np.hstack([rows, second]), counts

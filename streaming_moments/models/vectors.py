@@ -74,8 +74,7 @@ def held_out_rows(whole: VectorStatistics, r: int, diagonal: bool) -> HeldOut:
     """
     if not whole.foundation.halves:
         raise InvalidInput(
-            "the statistics have no halves of the rows to compare; give a number, or create the "
-            "store without --no-halves"
+            "the statistics have no halves of the rows; give a number, or count with halves"
         )
     totals = whole.totals
     if not 0 < totals.even_documents < totals.n_tokens:

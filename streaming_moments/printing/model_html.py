@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streaming_moments.printing.html_table import html_table
+from streaming_moments.printing.plural import of_number
 
 
 def topics_html(model: Any) -> str:
@@ -14,5 +15,6 @@ def topics_html(model: Any) -> str:
         (place, f"{share:.1%}", *(f"{values[place]:.2f}" for values in scores.values()))
         for place, share in enumerate(model.weights)
     ]
-    said = f"{model.n_topics} topics of {model.n_words:,} words and {model.documents:,} documents"
+    sizes = (model.n_topics, "topic"), (model.n_words, "word"), (model.documents, "document")
+    said = "{} of {} and {}".format(*(of_number(*one) for one in sizes))
     return html_table(said, ["topic", "share", *scores], rows)

@@ -10,3 +10,14 @@ def plural(number: int, noun: str) -> str:
     ('shard', 'shards')
     """
     return noun if number == 1 else f"{noun}s"
+
+
+def of_number(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> of_number(1, "shard"), of_number(1200, "bad shard")
+    ('1 shard', '1,200 bad shards')
+    """
+    return f"{number:,} {plural(number, noun)}"

@@ -27,8 +27,8 @@ from streaming_moments.models.numbers.number_search import NumberSearch, searche
 from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.stored import outcome_of, too_few_line
+from streaming_moments.printing.remedies import in_memory
 from streaming_moments.progress import Report, reporter
-from streaming_moments.remedies import IN_MEMORY
 
 RandomSeed: TypeAlias = int | np.random.RandomState | None
 
@@ -37,7 +37,7 @@ _COUNTED_BY = ("statistics_", "_basis", "_foundation")  # not needed for inferen
 _SHAPE = ("n_features_in_", "feature_names_in_")
 
 
-@partial(checked, say=IN_MEMORY.said)
+@partial(checked, spell=in_memory)
 class MomentEstimator(BaseEstimator):  # type: ignore[misc]
     """Estimator that fits a model to additive statistics of its records.
 
@@ -65,7 +65,7 @@ class MomentEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        checked(cls, IN_MEMORY.said)
+        checked(cls, in_memory)
 
     def fit(self, X: Any, y: object = None) -> Self:
         """Fit the model to these records only.

@@ -10,7 +10,6 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from campaigns import few_row_blocks
 
 from streaming_moments.pipelines.cluster import rows_on_cluster
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -28,13 +27,6 @@ def spelled(word):
 @pytest.fixture(scope="session", autouse=True)
 def workers_of_this_process(forked_workers):
     """Worker processes of this one are forked: those of a command's process begin as they do."""
-
-
-@pytest.fixture(scope="module")
-def few_blocks():
-    """Small stores have fewer row blocks: each step takes a task for each, and files."""
-    with few_row_blocks():
-        yield
 
 
 @pytest.fixture(scope="session")

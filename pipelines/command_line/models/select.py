@@ -126,23 +126,24 @@ def select(
             }
         )
         return
-    print_selection(console(), selection)
     options = "" if method == "joint" else f" --method {method}"
     options = options if model is None else f" --model {model.name}"
     for name, value in window.attributes.items():
         options += "" if value is None else f" --{name.replace('_', '-')} {value}"
-    if best is None and model is None:
-        say(
-            "",
-            "no coherence: the store has no co-document counts (create it without "
-            "--no-codocuments)",
-        )
-    elif best is not None:
-        say("", f"best by NPMI: {_refit(store, best, options)}")
-    if apart is not None:
-        say(f"{selection.why_separable}: {_refit(store, apart, options, model)}")
+    answers = []
     if selection.likely:
-        say(f"{selection.why}: {_refit(store, selection.likely[0], options, model)}")
+        answers += [selection.why, f"  {_refit(store, selection.likely[0], options, model)}"]
+    if apart is not None:
+        answers += [f"{selection.why_separable}:", f"  {_refit(store, apart, options, model)}"]
+    if best is not None:
+        answers += ["Best by NPMI:", f"  {_refit(store, best, options)}"]
+    elif model is None:
+        answers.append(
+            "No coherence: the store has no co-document counts (create it without "
+            "--no-codocuments)."
+        )
+    say(*answers, "")
+    print_selection(console(), selection)
     say(f"{selection.seconds:.1f} seconds in total{f'; {plot_file}' if plot_file else ''}")
 
 

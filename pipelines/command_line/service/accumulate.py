@@ -25,6 +25,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.service.config import ServiceConfig, read_service
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.printing.plural import of_number
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.ingest_worker.turns import Turn
@@ -53,7 +54,7 @@ _BY_SIGNAL = 128  # plus its number: shells report the signal that ended a proce
 @click.option(
     "--until-closed",
     is_flag=True,
-    help="End with standard input; print heartbeats on standard output.",
+    help="End when standard input closes, and print heartbeats on standard output.",
 )
 @json_option
 @click.pass_context
@@ -91,7 +92,7 @@ def accumulate(
                 failed = {step: str(error) for step, error in turn.failed}
                 print_json({**asdict(replace(turn, failed=())), "failed": failed})
             else:
-                say(f"sealed {turn.sealed}, counted {turn.counted} documents")
+                say(f"sealed {turn.sealed}, counted {of_number(turn.counted, 'document')}")
             code = _told_of_others(turn, accumulator.seals.inbox, config)
             for _, error in turn.failed:
                 raise error  # the first error; a line has reported each
@@ -119,7 +120,7 @@ def _told_of_others(turn: Turn, inbox: Inbox, config: str) -> int:
         tell(f"refused {printable(url)}: {reason}")
     aside = all_set_aside(inbox.folder)
     for note in aside:
-        tell(f"set aside {note.path}, {note.documents} documents: {note.reason}")
+        tell(f"set aside {note.path}, {of_number(note.documents, 'document')}: {note.reason}")
     if aside:
         tell(f"`streaming-moments set-aside {config} --retry` counts shards that are set aside")
     return ExitCode.BAD_SHARDS if aside or turn.left_out else ExitCode.DONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from datetime import date, timedelta
 from pathlib import Path
@@ -63,16 +64,19 @@ _SENTENCES = (
 def write_folder(folder: Path, today: date) -> str:
     """Write the files of a service into a new folder, and return the token of its admin.
 
-    The example documents are of days up to `today`. If a file cannot be written, no file remains.
-    InvalidInput if the folder holds anything or cannot be written.
+    The example documents are of days up to `today`. The folder is there with all files, or not at
+    all. InvalidInput if the folder holds anything or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(f"{folder} exists and is not an empty folder; give another name")
+    whole = folder.resolve()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # a full disk or Ctrl-C then leaves an empty folder, in which the same command runs again
-        with TemporaryDirectory(prefix=".new-", dir=folder) as name:
-            staged = Path(name)
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        # a shell stays in its own folder, so only the files go there, the configuration last
+        inside = whole == Path.cwd() or not os.access(whole.parent, os.W_OK)
+        with TemporaryDirectory(prefix=".new-", dir=whole if inside else whole.parent) as name:
+            staged = Path(name, "new")
+            staged.mkdir()
             (staged / "service.toml").write_text(_SERVICE, encoding="utf-8")
             (staged / "night.toml").write_text(_NIGHT, encoding="utf-8")
             (staged / "documents").mkdir()
@@ -80,8 +84,11 @@ def write_folder(folder: Path, today: date) -> str:
                 lines = "".join(json.dumps(document) + "\n" for document in documents)
                 (staged / "documents" / f"{day}.jsonl").write_text(lines, encoding="utf-8")
             token = add_token(staged / "tokens.json", "admin", Role.ADMIN)
-            for path in staged.glob("[!.]*"):
-                path.rename(folder / path.name)
+            if not inside:
+                staged.replace(whole)
+            else:
+                for path in sorted(staged.iterdir(), key=lambda one: one.name == "service.toml"):
+                    path.rename(whole / path.name)
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be written ({error.strerror})") from error
     return token

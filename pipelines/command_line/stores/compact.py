@@ -17,6 +17,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
     store_argument,
 )
 from streaming_moments.pipelines.jobs.compact import compact as compact_store
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.dates import Bucket
 from streaming_moments.storage.store.store import MomentStore
 
@@ -51,4 +52,8 @@ def compact(
     before = len(opened.commit.segments)
     with running(session) as run:
         after = compact_store(opened, run, by)
-    print_version(after, f"{before} segments merged into {len(after.commit.segments)}", json_output)
+    print_version(
+        after,
+        f"{of_number(before, 'segment')} merged into {len(after.commit.segments)}",
+        json_output,
+    )

@@ -106,7 +106,7 @@ def create(
     say(
         f"Created {made.url}, of kind {made.kind}{sizes_text(sizes_of(made))}.",
         drawing or made.commit.message,
-        *filter(None, (read_as, language_line(made))),
+        *(str(line) for line in (read_as, language_line(made)) if line),
         *advice,
         f"Next: streaming-moments update {made.url} SHARDS...",
     )

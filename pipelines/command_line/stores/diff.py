@@ -15,6 +15,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.option_types import VERSION, VersionsCommand
 from streaming_moments.pipelines.terminal import say
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.operations.history import Difference, difference
 from streaming_moments.storage.store.store import MomentStore
 
@@ -54,7 +55,8 @@ def diff(
 def _difference_lines(found: Difference) -> list[str]:
     lines = [
         f"version {found.before} to {found.after}: {found.documents:+,} documents, "
-        f"{found.tokens:+,} tokens, {len(found.added)} shards added, {len(found.removed)} removed"
+        f"{found.tokens:+,} tokens, {of_number(len(found.added), 'shard')} added, "
+        f"{len(found.removed):,} removed"
     ]
     for sign, records in (("+", found.added), ("-", found.removed)):
         lines += [f"{sign} {record.url}: {record.documents:,}" for record in records[:_SHOWN]]

@@ -22,6 +22,7 @@ from streaming_moments.pipelines.command_line.stores.dropping import (
 )
 from streaming_moments.pipelines.option_types import Duration, Whole
 from streaming_moments.pipelines.terminal import say
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.operations.expiry import Expiry, plan_expiry
 from streaming_moments.storage.operations.expiry import expire as expire_versions
 from streaming_moments.storage.store.store import MomentStore
@@ -47,7 +48,8 @@ from streaming_moments.storage.store.store import MomentStore
     type=Duration(),
     default="90d",
     show_default=True,
-    help="Keep versions that were the latest within this time; below 7d only if no one uses STORE.",
+    help="Keep versions that a newer one replaced less than this ago; below 7d only if no one uses "
+    "STORE.",
 )
 @click.option(
     "--models",
@@ -96,12 +98,13 @@ def _expiry_as_json(found: Expiry) -> dict[str, Any]:
 
 def _expiry_lines(store: MomentStore, found: Expiry, dry_run: bool) -> list[str]:
     would = "would be " if dry_run else ""
-    lines = [f"version {version} stays: {why}" for version, why in found.held.items()]
+    versions, places = len(found.versions), len(found.places)
+    lines = [
+        f"version {store.version}: {of_number(versions, 'version')} {would}dropped; "
+        f"{mebibytes(found.size)} {would}freed in {of_number(places, 'place')}"
+    ]
     lines += [f"model {name} {would}dropped" for name in found.models]
-    lines.append(
-        f"version {store.version}: {len(found.versions)} versions {would}dropped; "
-        f"{mebibytes(found.size)} {would}freed in {len(found.places)} places"
-    )
+    lines += [f"version {version} stays: {why}" for version, why in found.held.items()]
     if not dry_run:
         lines.append(f"the history begins with version {store.commit.kept[0][0]}")
     return lines

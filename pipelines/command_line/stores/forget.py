@@ -16,7 +16,8 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.jobs.forget import forget as forget_shards
 from streaming_moments.pipelines.jobs.forgotten import counted_or_forgotten
-from streaming_moments.pipelines.terminal import of_shards, tell
+from streaming_moments.pipelines.terminal import tell
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
@@ -66,5 +67,7 @@ def forget(
         )
     with job.running() as run:
         after = forget_shards(opened, listed, run, message, allow_again)
-    skipped = "may count them again" if allow_again else "will skip them"
-    print_version(after, f"{of_shards(len(listed))} forgotten; updates {skipped}", job.json_output)
+    updates = "may count" if allow_again else "will skip"
+    them = f"{'it' if len(listed) == 1 else 'them'}{' again' * allow_again}"
+    what = f"{of_number(len(listed), 'shard')} forgotten; updates {updates} {them}"
+    print_version(after, what, job.json_output)

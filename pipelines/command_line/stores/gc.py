@@ -17,6 +17,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.option_types import Duration
 from streaming_moments.pipelines.terminal import say
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.store.garbage import collect, find_garbage
 from streaming_moments.storage.store.store import MomentStore
 
@@ -56,7 +57,7 @@ def gc(
         places = [{"path": heap.path, "bytes": heap.size} for heap in garbage]
         print_json({"dry_run": dry_run, "bytes": freed, "garbage": places})
         return
+    would = "would be freed" if dry_run else "freed"
+    say(f"{mebibytes(freed)} {would} in {of_number(len(garbage), 'place')}")
     for heap in garbage:
         say(f"{heap.path}: {mebibytes(heap.size)} of {heap.modified:%Y-%m-%d %H:%M} UTC")
-    would = "would be freed" if dry_run else "freed"
-    say(f"{mebibytes(freed)} {would} in {len(garbage)} places")

@@ -16,6 +16,7 @@ from streaming_moments.pipelines.jobs.grow import WORDS, recent_shards
 from streaming_moments.pipelines.jobs.grow import grow as grow_store
 from streaming_moments.pipelines.option_types import COUNT
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.store.store import MomentStore
 
@@ -72,11 +73,11 @@ def grow(
     elif found:
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         say(
-            f"version {after.version}: {len(found)} words added ({', '.join(found[:_SHOWN])}"
-            f"{more}); later documents count them"
+            f"version {after.version}: {of_number(len(found), 'word')} added "
+            f"({', '.join(found[:_SHOWN])}{more}); later documents count them"
         )
     else:
         say(
             f"version {after.version}: no words to add: the vocabulary has every "
-            f"frequent word of a sample of these {result.shards} shards"
+            f"frequent word of a sample of {of_number(result.shards, 'shard')}"
         )

@@ -22,6 +22,7 @@ from streaming_moments.pipelines.command_line.stores.dropping import (
 from streaming_moments.pipelines.jobs.purge import plan_purge
 from streaming_moments.pipelines.jobs.purge import purge as purge_shards
 from streaming_moments.pipelines.terminal import say
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.operations.purging import Purge
 from streaming_moments.storage.operations.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
@@ -83,7 +84,12 @@ def _purge_lines(
     dry_run: bool,
 ) -> list[str]:
     would = "would be " if dry_run else ""
-    lines = list(gone.shards) if dry_run else []
+    shards, versions = (
+        of_number(len(gone.shards), "shard"),
+        of_number(len(gone.versions), "version"),
+    )
+    lines = [f"version {store.version}: {shards} {would}purged, with {versions}"]
+    lines += gone.shards if dry_run else ()
     if gone.models:
         lines.append(f"models {would}dropped: {', '.join(gone.models)}; fit new ones with `refit`")
     if gone.tags:
@@ -91,17 +97,12 @@ def _purge_lines(
     if gone.staged:
         lines.append(f"the unfinished rebase {would}cancelled; run `rebase` again")
     if recounted:
-        lines.append(
-            f"{recounted} other shards were counted again, as the purged files no longer exist"
-        )
+        again = of_number(recounted, "other shard")
+        lines.append(f"{again} counted again, because the purged files no longer exist")
     lines += [f"deleted {path}" for path in erased]
     if before:
-        left = "their remains would be" if dry_run else "their remains are"
-        lines.append(f"{before} shards are already purged; {left} deleted")
-    lines.append(
-        f"version {store.version}: {len(gone.shards)} shards {would}purged, with "
-        f"{len(gone.versions)} versions"
-    )
+        left = f"what is left of {'it' if before == 1 else 'them'} {would or 'is '}deleted"
+        lines.append(f"{of_number(before, 'shard')} purged before; {left}")
     return [
         *lines,
         "not covered by the purge:",

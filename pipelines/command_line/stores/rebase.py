@@ -18,6 +18,7 @@ from streaming_moments.pipelines.jobs.create import PilotOptions
 from streaming_moments.pipelines.option_types import declared_options
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of
 from streaming_moments.pipelines.terminal import say, tell
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -74,8 +75,8 @@ def rebase(
         return
     on = redraw_of(result.store).renewed(result.store.foundation)
     say(
-        f"version {result.store.version}: {result.shards} shards counted on {on}; next: "
-        "`streaming-moments refit`"
+        f"version {result.store.version}: {of_number(result.shards, 'shard')} counted on {on}; "
+        "next: `streaming-moments refit`"
     )
     for url, reason in result.left_out:
         tell(f"left out {url}: {reason}")

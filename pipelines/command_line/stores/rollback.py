@@ -14,6 +14,7 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.option_types import VERSION, StoreName, VersionsCommand
 from streaming_moments.pipelines.terminal import tell
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.log.commit_log import CommitLog
 from streaming_moments.storage.operations.history import counted_again, last_published
 from streaming_moments.storage.operations.history import rollback as rollback_store
@@ -72,7 +73,8 @@ def rollback(
     again = counted_again(CommitLog(back.folder).read(back.version - 1), back)
     if again:
         more = f" and {len(again) - _SHOWN} more" if len(again) > _SHOWN else ""
+        them = "it" if len(again) == 1 else "them"
         tell(
-            f"{len(again)} forgotten shards are counted again: "
-            f"{', '.join(again[:_SHOWN])}{more}; to remove them, `forget` them again"
+            f"counted again: {of_number(len(again), 'forgotten shard')}: "
+            f"{', '.join(again[:_SHOWN])}{more}; to remove {them}, `forget` {them} again"
         )

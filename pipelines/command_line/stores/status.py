@@ -20,10 +20,12 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.option_types import VERSION
 from streaming_moments.pipelines.reports.kinds.registry import (
+    next_step,
     print_status_of,
     status_as_json,
     status_of_any,
 )
+from streaming_moments.pipelines.terminal import DETAILED, asked_for, say
 from streaming_moments.storage.store.store import MomentStore
 
 
@@ -53,7 +55,10 @@ def status(
     storage_options: dict[str, Any] | None,
     json_output: bool,
 ) -> None:
-    """Show what STORE holds."""
+    """Show what STORE holds, and what to do next.
+
+    With --verbose, also how exact the sums are and how they are stored.
+    """
     opened = MomentStore.open(store, version, storage_options)
     shown: Any = status_of_any(opened)
     if model is not None:
@@ -68,4 +73,6 @@ def status(
     if json_output:
         print_json(status_as_json(shown))
     else:
-        print_status_of(console(), shown, opened)
+        print_status_of(console(), shown, opened, asked_for(DETAILED))
+        if version is None:
+            say(next_step(opened, shown))

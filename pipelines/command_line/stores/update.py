@@ -31,8 +31,10 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     advice_on,
     left_out_lines,
     outside_lines,
+    records_text,
 )
-from streaming_moments.pipelines.terminal import note, of_shards, say, tell
+from streaming_moments.pipelines.terminal import note, say, tell
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.files.parts import STANDARD_INPUT
 from streaming_moments.storage.listing import list_shards
@@ -141,14 +143,13 @@ def update(
     if job.json_output:
         print_json(_as_json(result, final, share))
     else:
-        new = "no new shards"
+        parts = ["no new shards"]
         if result.counted:
-            new = (
-                f"counted {of_shards(result.counted)} "
-                f"({result.documents:,} documents, {result.tokens:,} tokens)"
-            )
-        replaced = f", {result.replaced:,} replaced" if result.replaced else ""
-        say(f"version {final.version}: {new}, {result.already:,} were counted before{replaced}")
+            records = records_text(final, result.documents, result.tokens)
+            parts = [f"counted {of_number(result.counted, 'shard')} ({records})"]
+        parts += [f"{result.already:,} counted before"] * bool(result.already)
+        parts += [f"{result.replaced:,} replaced"] * bool(result.replaced)
+        say(f"version {final.version}: {', '.join(parts)}")
         say(*left_out_lines(result.outside, final), *outside_lines(final, share))
     for error in result.bad:
         tell(f"left out {error}")

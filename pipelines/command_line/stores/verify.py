@@ -16,7 +16,8 @@ from streaming_moments.pipelines.command_line.shared_options import (
 )
 from streaming_moments.pipelines.exit_codes import ExitCode
 from streaming_moments.pipelines.option_types import VERSION
-from streaming_moments.pipelines.terminal import of_shards, say
+from streaming_moments.pipelines.terminal import say
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.operations.traces import beyond
 from streaming_moments.storage.store.store import MomentStore
 
@@ -64,7 +65,7 @@ def verify(
         content |= {"purged": not found.traces, "shards": list(found.names)}
         unreachable = beyond(opened.foundation)
         content |= {"by_name_alone": list(found.unread), "cannot_reach": list(unreachable)}
-        lines.append(f"{opened.url} holds nothing of {of_shards(len(found.names))}")
+        lines.append(f"{opened.url} holds nothing of {of_number(len(found.names), 'shard')}")
     if json_output:
         print_json({**content, "problems": problems})
     else:

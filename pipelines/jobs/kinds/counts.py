@@ -80,8 +80,8 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
     named = counting.languages not in ((AUTO,), (NONE,), ())
     if counting.passage_words or named or counting.stop_words:
         raise InvalidInput(
-            "token ids and categories have no order and no spelling: leave out --passage-words, "
-            "--language and --stop-word"
+            "token ids and categories have no order and no spelling",
+            "leave out {create.passage_words}, {create.language} and {create.stop_word}",
         )
     return None
 

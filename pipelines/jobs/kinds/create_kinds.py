@@ -9,8 +9,9 @@ from typing import Any
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
 from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
@@ -38,8 +39,11 @@ def require_options_of(
     own = KIND_JOBS[shape.kind].takes
     others = frozenset[str]().union(*(one.takes for one in KIND_JOBS.values())) - own
     if idle := others & (_changed(shape) | _changed(counting) | _changed(options)):
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(idle))
-        raise InvalidInput(f"a store of kind {shape.kind} does not use {flags}; remove it")
+        every = [own for one in (shape, counting, options) for own in fields(one)]
+        flags = sorted(option_of(own) for own in every if own.name in idle)
+        named = remedy(", ".join(f"{{create.{flag}}}" for flag in flags))
+        text = "a store of kind {kind} does not use {named}; remove it"
+        raise InvalidInput(remedy(text, kind=shape.kind, named=named))
     form_of(shape)
 
 

@@ -21,6 +21,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     state_text,
 )
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.statistics.edges.foundation import WHOLE_NODES, EdgesFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
@@ -49,8 +50,8 @@ def _form(shape: KindOptions) -> EdgeColumns:
     names = shape.names or ("source", "target")
     if len(names) != 2 or len(set(names)) != 2:
         raise InvalidInput(
-            f"edges need two different columns, got {', '.join(names)}; give them as "
-            "--columns source,target"
+            f"edges need two different columns, got {', '.join(names)}",
+            "give them as {create.columns:source,target}",
         )
     return EdgeColumns(names[0], names[1], shape.directed)
 
@@ -93,7 +94,7 @@ def _made(sampling: Sampling) -> Made:
     if sketch is not None:
         twice = "counts twice (lists by `streaming-moments neighbours` hold it once)"
         what = f"{sketch.columns} columns of each part; an edge that two shards hold {twice}"
-    of = f"{len(sampling.shards)} shards: {what}"
+    of = f"{of_number(len(sampling.shards), 'shard')}: {what}"
     origin = f"{nodes.n_words:,} nodes and {drawn.num_rows:,} edges of {of}"
     return Made(foundation, asdict(columns), f"{origin}; {state_text(foundation)}")
 

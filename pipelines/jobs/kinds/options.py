@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from typing import Any
 
 from streaming_moments.models.base import option
@@ -106,3 +106,9 @@ class KindOptions:
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(name.strip() for name in self.columns.split(",")) if self.columns else ()
+
+
+def option_of(own: Field[Any]) -> str:
+    """Return the option of `create` that changes a field, as remedies name it."""
+    name: str = own.metadata.get("flag", own.name).lstrip("-").replace("-", "_")
+    return f"no_{name}" if own.default is True else name

@@ -30,6 +30,8 @@ from streaming_moments.pipelines.jobs.kinds.base import (
 )
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.quantities import about
+from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.statistics.vectors.pilot import foundation_of, sketching_bytes
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -73,9 +75,9 @@ def _made_of(form: VectorsForm, sampling: Sampling) -> Made:
     )
     totals = foundation.prepared(VectorBatch.of(rows)).totals
     said = [
-        f"a sample of {len(rows):,} rows{most} in {len(samples)} shards: "
-        f"{foundation.dimension:,} numbers each, a sketch of {foundation.columns} columns, "
-        f"a step of {foundation.grid.step:.3g}",
+        f"a sample of {len(rows):,} rows{most} in {of_number(len(samples), 'shard')}: "
+        f"{foundation.dimension:,} numbers each, a sketch of "
+        f"{of_number(foundation.columns, 'column')}, a step of {foundation.grid.step:.3g}",
         f"capacity: about {about(foundation.room(totals))} such rows",
     ]
     if bad:
@@ -100,8 +102,8 @@ def _require_room(rows: NDArray[np.float64], shape: KindOptions, memory: int) ->
         "the pilot": _COPIES * rows.nbytes,
         "how its numbers vary together": sketching_bytes(width, shape.sketch_columns, shape.fourth),
     }
-    remedy = "raise --memory, or give shorter rows"
-    Budget(f"a sketch of rows of {width:,} numbers", items, remedy).require(memory)
+    shorter = remedy("raise {option.memory}, or give shorter rows")
+    Budget(f"a sketch of rows of {width:,} numbers", items, shorter).require(memory)
 
 
 def _known(store: MomentStore) -> Mapping[str, Any]:

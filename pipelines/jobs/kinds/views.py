@@ -23,6 +23,7 @@ from streaming_moments.pipelines.jobs.kinds.base import (
     state_text,
 )
 from streaming_moments.pipelines.jobs.kinds.options import OF_TEXTS, OF_WORDS, KindOptions
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.vocabulary import Vocabulary, select_terms
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
@@ -99,7 +100,10 @@ def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple
     table = pa.concat_tables(samples, promote_options="permissive")
     few = table.num_rows < sampling.options.pilot_documents
     most = cut_to_room(table.nbytes, sampling.limits) if few else ""
-    return table, f"a sample of {table.num_rows:,} {what}{most} in {len(samples)} shards"
+    return (
+        table,
+        f"a sample of {table.num_rows:,} {what}{most} in {of_number(len(samples), 'shard')}",
+    )
 
 
 def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
@@ -125,8 +129,9 @@ def pairs_of(views: Sequence[Any], place: int, room: int) -> Any:
             return sp.vstack(parts, format="csr")
         if own.shape[0] == 1:
             raise BoundExceeded(
-                f"the words of one record go together in more than {most:,} pairs, which take more "
-                "memory than a pilot may; raise --memory, or lower --vocabulary-size"
+                f"the words of one record go together in more than {most:,} pairs, which take "
+                "more memory than a pilot may",
+                "raise {option.memory}, or lower {create.vocabulary_size}",
             )
         views = [one[::2] for one in views]
 

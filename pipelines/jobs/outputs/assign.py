@@ -6,6 +6,7 @@ from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.jobs.outputs.records import read_records, write_records
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputJob, Written, require_seed
+from streaming_moments.printing.plural import of_number
 
 
 def assign(job: OutputJob) -> Written:
@@ -32,4 +33,6 @@ def assign(job: OutputJob) -> Written:
     found = write_records(job, "assigning records", plan, read_records, ("method", "views"))
     facts = {name: found.added(name) for name in ("documents", "empty", "outside")}
     empty = f", {facts['empty']:,} of them without a known word" if facts["empty"] else ""
-    return Written({"files": found.urls, **facts}, f"{facts['documents']:,} records{empty}")
+    return Written(
+        {"files": found.urls, **facts}, f"{of_number(facts['documents'], 'record')}{empty}"
+    )

@@ -14,6 +14,7 @@ import numpy as np
 from streaming_moments.errors import InvalidInput
 from streaming_moments.models.base import Model
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputJob
+from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.files.output_folders import (
     NOTE,
@@ -70,7 +71,7 @@ def written_by(
 
 
 def claimed(
-    folder: Folder, by: WrittenBy, replace: bool, tell: Callable[[str], None]
+    folder: Folder, by: WrittenBy, replace: bool, tell: Callable[[Remedy | str], None]
 ) -> OutputFolder:
     """Reserve a folder for the files of one model; the note comes with the first file.
 
@@ -100,8 +101,12 @@ def claimed(
             _replace(folder, by, replace)
         elif there:
             tell(
-                f"warning: {len(there)} files in {folder.url} do not name the model that wrote "
-                "them and stay; to separate models, give another folder or --replace"
+                remedy(
+                    "warning: {there} files in {url} do not name the model that wrote them and "
+                    "stay; to separate models, give another folder or {transform.replace}",
+                    there=len(there),
+                    url=folder.url,
+                )
             )
         return OutputFolder(folder, by)
     if not replace:
@@ -114,8 +119,10 @@ def claimed(
 def _require_same(note: OutputNote, by: WrittenBy, folder: Folder) -> None:
     if difference := note.by.differs(by):
         raise OutputOfAnother(
-            f"the files in {folder.url} were written {difference}, and a folder holds outputs of "
-            "one model. Give another folder as --output, or --replace to delete those files first"
+            f"the files in {folder.url} were written {difference}, and a folder holds outputs "
+            "of one model.",
+            "Give another folder as {transform.output}, or {transform.replace} to delete "
+            "those files first",
         )
 
 

@@ -14,6 +14,7 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputJob,
     Written,
 )
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.shards import Shard
 
 SCORES = ("log_probability", "chow_liu_log_probability")
@@ -37,8 +38,8 @@ def complete(job: OutputJob) -> Written:
     own, other = means.values()
     better = "" if own >= other else ", which fits these rows better"
     said = (
-        f"{rows:,} rows; mean log-probability of the known values of a row: {own:.4f} nats, by "
-        f"Chow-Liu's tree {other:.4f}{better}"
+        f"{of_number(rows, 'row')}; mean log-probability of the known values of a row: {own:.4f} "
+        f"nats, by Chow-Liu's tree {other:.4f}{better}"
     )
     return Written({"documents": rows, "files": found.urls, **means}, said)
 

@@ -15,6 +15,7 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputJob,
     Written,
 )
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.counting.symbols.named_sequences import Spans
 from streaming_moments.storage.counting.symbols.sequences import PIECE
 from streaming_moments.storage.shards import Shard
@@ -54,7 +55,7 @@ def decode(job: OutputJob) -> Written:
     told = "" if perplexity is None else f", perplexity {perplexity:.4g} per symbol"
     facts = {"files": found.urls, "sequences": sequences, "symbols": symbols}
     facts |= {"log_likelihood": score, "perplexity": perplexity}
-    return Written(facts, f"{sequences:,} sequences of {symbols:,} known symbols{told}")
+    return Written(facts, f"{of_number(sequences, 'sequence')} of {symbols:,} known symbols{told}")
 
 
 def _read(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:

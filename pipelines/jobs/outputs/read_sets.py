@@ -5,6 +5,7 @@ from __future__ import annotations
 from streaming_moments.pipelines.cluster.model_memory import plan_transform
 from streaming_moments.pipelines.jobs.outputs.records import read_records, write_records
 from streaming_moments.pipelines.jobs.outputs.shard_outputs import OutputJob, Written
+from streaming_moments.printing.plural import of_number
 
 
 def read_sets(job: OutputJob) -> Written:
@@ -17,5 +18,5 @@ def read_sets(job: OutputJob) -> Written:
     facts = {name: found.added(name) for name in ("documents", "empty", "outside")}
     likely = found.added("log_likelihood") / facts["documents"]
     empty = f", {facts['empty']:,} of them without a known feature" if facts["empty"] else ""
-    told = f"{facts['documents']:,} records{empty}, log likelihood of a row {likely:.4f}"
+    told = f"{of_number(facts['documents'], 'record')}{empty}, log likelihood of a row {likely:.4f}"
     return Written({"files": found.urls, **facts, "log_likelihood": likely}, told)

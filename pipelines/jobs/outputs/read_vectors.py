@@ -26,6 +26,7 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     OutputJob,
     Written,
 )
+from streaming_moments.printing.plural import of_number
 from streaming_moments.quality.representatives import NearRow
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.top_documents import ModelRead, write_near_rows
@@ -89,7 +90,7 @@ def rows_written(found: ShardFiles, nearest: tuple[tuple[NearRow, ...], ...] = (
         for one in rows
     )
     facts |= {"log_likelihood": likely, "nearest": nearest}
-    return Written(facts, f"{documents:,} records{left_out}{told}", near)
+    return Written(facts, f"{of_number(documents, 'record')}{left_out}{told}", near)
 
 
 def _with_nearest(shard: Shard, place: int, context: OutputContext) -> Iterator[Part]:

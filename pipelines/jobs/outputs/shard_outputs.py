@@ -13,6 +13,7 @@ from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.pipelines.aggregation.reading import ReadingContext
 from streaming_moments.pipelines.cluster.memory import ReadingPlan, plan_reading
 from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.storage.column_files import read_columns
 from streaming_moments.storage.files.output_folders import OutputFolder
@@ -79,7 +80,7 @@ class Written:
 
     def lines(self, output: str) -> list[str]:
         """Return lines for people, with the folder of the files."""
-        return [f"{self.said}; {len(self.files)} files in {output}", *self.more]
+        return [f"{self.said}; {of_number(len(self.files), 'file')} in {output}", *self.more]
 
     def as_json(self) -> dict[str, Any]:
         """Return all facts by name."""
@@ -151,7 +152,7 @@ def write_each(
 def require_seed(method: str, seed: int | None) -> None:
     """Raise InvalidInput for sampling without a seed."""
     if method == "gibbs" and seed is None:
-        raise InvalidInput("the Gibbs sampler needs a seed; give --seed")
+        raise InvalidInput("the Gibbs sampler needs a seed", "give {option.seed}")
 
 
 def drawn(options: OutputOptions) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from streaming_moments.pipelines.jobs.outputs.shard_outputs import (
     require_seed,
     write_each,
 )
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.quality.representatives import Representatives
 from streaming_moments.storage.column_files import read_columns
@@ -109,18 +110,22 @@ class TransformResult:
     def lines(self, output: str) -> list[str]:
         """Describe for people what was written, and which share of the words is known."""
         kept = f", {self.kept} of them from an earlier run" if self.kept else ""
-        told = [f"{self.documents:,} documents in {len(self.files)} files in {output}{kept}"]
+        told = [
+            f"{of_number(self.documents, 'document')} in {of_number(len(self.files), 'file')} in "
+            f"{output}{kept}"
+        ]
         if (share := self.unknown_share) is not None:
             words = self.tokens + self.unknown
             told.append(f"outside the vocabulary: {share:.1%} of {words:,} words")
         if self.foreign:
             told.append(
-                f"{self.foreign:,} documents have no topic, as under "
-                f"{self.foreign_below:.0%} of their words are in the vocabulary"
+                f"without a topic: {of_number(self.foreign, 'document')} with under "
+                f"{self.foreign_below:.0%} of the words in the vocabulary"
             )
         if self.empty:
             told.append(
-                f"{self.empty:,} documents have no topic, as they have no word of the vocabulary"
+                f"without a topic: {of_number(self.empty, 'document')} without any word of the "
+                "vocabulary"
             )
         return told
 

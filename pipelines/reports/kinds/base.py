@@ -6,21 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.console import Console
-
 from streaming_moments.pipelines.reports.plain_values import json_value
 from streaming_moments.pipelines.reports.status import (
+    counted_at,
     days_of,
     kept_facts,
     kept_rows,
-    print_facts,
-    print_warnings,
+    segments_row,
     shard_facts,
-    shards_text,
+    shards_row,
     size_facts,
     size_row,
-    stale_line,
-    stale_models,
+    version_row,
 )
 from streaming_moments.quality.drift import outside_share
 from streaming_moments.storage.store.store import MomentStore
@@ -63,13 +60,29 @@ def planned_rows(foundation: Any, state: str, blocks: str, room: int) -> Rows:
     return [("statistics", f"{state}: words of {words}; {blocks}")]
 
 
+def common_details(facts: Facts) -> Rows:
+    """Version, segments, bytes and halves."""
+    return [
+        version_row(facts),
+        segments_row(facts),
+        size_row(facts),
+        ("halves", "stored separately" if facts["halves"] else "without halves, so no error bars"),
+    ]
+
+
+def no_warnings(facts: Facts) -> list[str]:
+    """Return no warnings."""
+    return []
+
+
 @dataclass(frozen=True)
 class KindReports:
     """Reports on stores of a kind.
 
     foundation : class of its foundations
     facts : content of a store by name, or as a dataclass
-    show : `show(console, facts, store)` prints the facts
+    holds : key in the facts of the number of records that count, and what one is called
+    rows : names and values that `status` prints
     left_out : `left_out(outside, store)`: lines on the `outside` items that an update left out, and
         on content of the store that does not count
     sizes : number of words of a foundation, and similar sizes
@@ -81,11 +94,14 @@ class KindReports:
     records : text after the number of documents in a plan
     advice : `advice(store, share)`: remedies that lower the share of tokens outside the vocabulary,
         a sentence each; None if tokens are never outside
+    details : names and values that `status --verbose` adds
+    warnings : why models may be poor, a sentence each
     """
 
     foundation: Any
     facts: Callable[[MomentStore], Any]
-    show: Callable[[Console, Any, MomentStore], None]
+    holds: tuple[str, str]
+    rows: Callable[[Facts], Rows]
     left_out: Callable[[int, MomentStore], list[str]]
     sizes: Callable[[Any], dict[str, Any]] = words_of
     told: Callable[[MomentStore], Facts] = told_by_commit
@@ -95,36 +111,8 @@ class KindReports:
     planned_rows: Callable[[Any, str, str, int], Rows] = planned_rows
     records: str = ""
     advice: Callable[[MomentStore, float | None], tuple[str, ...]] | None = None
-
-
-def show_rows(rows: Callable[[Facts], Rows]) -> Callable[[Console, Facts, MomentStore], None]:
-    """Print facts as names and values, and models that do not include all documents."""
-
-    def show(console: Console, facts: Facts, store: MomentStore) -> None:
-        print_facts(console, rows(facts))
-        print_warnings(console, map(stale_line, stale_models(store)))
-
-    return show
-
-
-def first_rows(facts: Facts) -> Rows:
-    """The store and its version."""
-    return [("store", facts["store"]), ("version", f"{facts['version']}: {facts['message']}")]
-
-
-def shards_row(facts: Facts) -> tuple[str, str]:
-    """Shards, segments and days."""
-    read = facts["segments_read"]
-    return "shards", shards_text(facts["shards"], facts["segments"], read, facts["days"])
-
-
-def last_rows(facts: Facts) -> Rows:
-    """Bytes, halves, models, tags, and what updates skip."""
-    return [
-        size_row(facts),
-        ("halves", "kept apart" if facts["halves"] else "without halves, so no error bars"),
-        *kept_rows(facts),
-    ]
+    details: Callable[[Facts], Rows] = common_details
+    warnings: Callable[[Facts], list[str]] = no_warnings
 
 
 def first_facts(store: MomentStore) -> dict[str, Any]:
@@ -136,6 +124,7 @@ def first_facts(store: MomentStore) -> dict[str, Any]:
         "time": commit.time,
         "message": commit.message,
         "kind": store.kind,
+        "counted_at": counted_at(store),
     }
 
 
@@ -192,13 +181,12 @@ def rows_of_triples(records: str, triples: str, lacking: str) -> Callable[[Facts
     def rows(facts: Facts) -> Rows:
         words = ", ".join(f"{name} {number:,}" for name, number in facts["words"].items())
         return [
-            *first_rows(facts),
             (records, f"{facts['documents']:,} ({facts['without_a_triple']:,} {lacking})"),
             (triples, f"{facts['triples']:,}"),
             ("tokens", f"{facts['tokens']:,} in the vocabulary, {outside_text(facts)} outside"),
             shards_row(facts),
             ("words", words),
-            *last_rows(facts),
+            *kept_rows(facts),
         ]
 
     return rows

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-
 from streaming_moments.pipelines.quantities import about
 from streaming_moments.pipelines.reports.kinds.base import Facts, KindReports, Rows, told_by_commit
 from streaming_moments.pipelines.reports.outside_words import advice_of, share_outside
-from streaming_moments.pipelines.reports.status import Status, print_status, status_of
+from streaming_moments.pipelines.reports.status import (
+    details_of,
+    rows_of,
+    status_of,
+    warnings_of,
+)
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.store.store import MomentStore
-
-
-def _show(console: Console, status: Status, store: MomentStore) -> None:
-    print_status(console, status)
 
 
 def _left_out(outside: int, store: MomentStore) -> list[str]:
@@ -38,7 +38,10 @@ def _planned(foundation: CountsFoundation) -> dict[str, Any]:
 
 def _planned_rows(foundation: CountsFoundation, state: str, blocks: str, room: int) -> Rows:
     basis = foundation.basis
-    sizes = f"{basis.n_words:,} words, core {basis.core:,}, {basis.columns} columns"
+    sizes = (
+        f"{of_number(basis.n_words, 'word')}, core {basis.core:,}, "
+        f"{of_number(basis.columns, 'column')}"
+    )
     return [
         ("statistics", f"{state}: {sizes}, {blocks}"),
         (
@@ -51,7 +54,8 @@ def _planned_rows(foundation: CountsFoundation, state: str, blocks: str, room: i
 COUNTS = KindReports(
     CountsFoundation,
     status_of,
-    _show,
+    ("documents", "document"),
+    rows_of,
     _left_out,
     _sizes,
     _told,
@@ -59,4 +63,6 @@ COUNTS = KindReports(
     planned_rows=_planned_rows,
     records=" (passages)",
     advice=advice_of,
+    details=details_of,
+    warnings=warnings_of,
 )

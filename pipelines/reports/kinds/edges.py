@@ -9,9 +9,9 @@ from streaming_moments.pipelines.reports.kinds.base import (
     KindReports,
     facts_of_triples,
     rows_of_triples,
-    show_rows,
     told_by_commit,
 )
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.edges.ends import EdgeTotals
 from streaming_moments.statistics.edges.foundation import EdgesFoundation
 from streaming_moments.storage.store.store import MomentStore
@@ -28,11 +28,13 @@ def _facts(store: MomentStore) -> dict[str, Any]:
 def _left_out(outside: int, store: MomentStore) -> list[str]:
     lines, totals = [], store.totals()
     if outside:
-        lines.append(f"{outside:,} edges were left out, because an end is not a node of the store")
+        lines.append(
+            f"left out {of_number(outside, 'edge')}, because an end is not a node of the store"
+        )
     if totals.without:
         lines.append(
-            f"the store left out {totals.repeated:,} edges that occurred twice in a shard, and "
-            f"{totals.loops:,} loops"
+            f"the store left out {of_number(totals.repeated, 'edge')} that occurred twice in a "
+            f"shard, and {of_number(totals.loops, 'loop')}"
         )
     return lines
 
@@ -48,9 +50,8 @@ def _counted(told: Facts) -> dict[str, str | int | float]:
 EDGES = KindReports(
     EdgesFoundation,
     _facts,
-    show_rows(
-        rows_of_triples("edges read", "edges counted", "of a node to itself, or there already")
-    ),
+    ("triples", "edge"),
+    rows_of_triples("edges read", "edges counted", "of a node to itself, or there already"),
     _left_out,
     told=_told,
     counted=_counted,

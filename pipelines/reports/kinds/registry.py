@@ -16,8 +16,16 @@ from streaming_moments.pipelines.reports.kinds.sets import SETS
 from streaming_moments.pipelines.reports.kinds.vectors import VECTORS
 from streaming_moments.pipelines.reports.kinds.views import VIEWS
 from streaming_moments.pipelines.reports.outside_words import share_line
-from streaming_moments.pipelines.reports.status import Status
+from streaming_moments.pipelines.reports.status import (
+    Status,
+    local_time,
+    print_facts,
+    print_warnings,
+    stale_line,
+    stale_models,
+)
 from streaming_moments.pipelines.reports.tables import as_json
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.foundation import CountsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
@@ -38,9 +46,32 @@ def status_as_json(found: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else as_json(found)
 
 
-def print_status_of(console: Console, found: Any, store: MomentStore) -> None:
-    """Print the result of `status_of_any` for people."""
-    KIND_REPORTS[store.kind].show(console, found, store)
+def print_status_of(console: Console, found: Any, store: MomentStore, detailed: bool) -> None:
+    """Print the result of `status_of_any` for people, the answer first."""
+    reports = KIND_REPORTS[store.kind]
+    facts = found if isinstance(found, dict) else vars(found)
+    key, noun = reports.holds
+    holds = f"{store.url} holds {of_number(facts[key], noun)}"
+    if facts["counted_at"] is not None:
+        holds += f", last counted {local_time(facts['counted_at'])}"
+    console.print(f"{holds}.", soft_wrap=True)
+    print_facts(console, [*reports.rows(facts), *(reports.details(facts) if detailed else ())])
+    print_warnings(console, [*reports.warnings(facts), *map(stale_line, stale_models(store))])
+
+
+def next_step(store: MomentStore, found: Any) -> str:
+    """Return the command that the status of a store suggests."""
+    facts = found if isinstance(found, dict) else vars(found)
+    if not store.commit.documents:
+        return f"Next: streaming-moments update {store.url} SHARDS..."
+    command = "topics" if store.models and not facts["stale_models"] else "refit"
+    return f"Next: streaming-moments {command} {store.url}"
+
+
+def records_text(store: MomentStore, records: int, tokens: int) -> str:
+    """Name numbers of records and tokens, as the kind calls its records; one of vectors is both."""
+    said = of_number(records, KIND_REPORTS[store.kind].holds[1])
+    return said if tokens == records else f"{said}, {of_number(tokens, 'token')}"
 
 
 def left_out_lines(outside: int, store: MomentStore) -> list[str]:
@@ -81,7 +112,8 @@ def sizes_text(sizes: Mapping[str, Any]) -> str:
     """
     words = sizes["words"]
     if not isinstance(words, Mapping):
-        return f": {words:,} words, core {sizes['core']:,}, basis of {sizes['columns']} columns"
+        columns = of_number(sizes["columns"], "column")
+        return f": {words:,} words, core {sizes['core']:,}, basis of {columns}"
     said = ", ".join(f"{name} ({number:,})" for name, number in words.items())
     return f": words of {said}" if said else ""
 

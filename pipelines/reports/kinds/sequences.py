@@ -8,12 +8,12 @@ from streaming_moments.pipelines.reports.kinds.base import (
     KindReports,
     facts_of_triples,
     rows_of_triples,
-    show_rows,
 )
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.sequences.foundation import SequencesFoundation
 from streaming_moments.storage.store.store import MomentStore
 
-_LACKING = "under three symbols"
+_LACKING = "of under three symbols"
 _GAPS = 3  # number of gaps in a message
 
 
@@ -30,17 +30,21 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
         )
     if gaps := store.gaps():
         lines.append(
-            f"{len(gaps):,} gaps in sequences, which no window spans: {'; '.join(gaps[:_GAPS])}"
+            f"{of_number(len(gaps), 'gap')} in sequences, which no window spans: "
+            f"{'; '.join(gaps[:_GAPS])}"
         )
     totals = store.totals()
     if totals.without:
-        lines.append(f"{totals.without:,} sequences of the store do not count: {_LACKING}")
+        lines.append(
+            f"not counted: {of_number(totals.without, 'sequence')} of the store {_LACKING}"
+        )
     return lines
 
 
 SEQUENCES = KindReports(
     SequencesFoundation,
     _facts,
-    show_rows(rows_of_triples("sequences", "windows", _LACKING)),
+    ("documents", "sequence"),
+    rows_of_triples("sequences", "windows", _LACKING),
     _left_out,
 )

@@ -8,15 +8,14 @@ from streaming_moments.pipelines.reports.kinds.base import (
     Facts,
     KindReports,
     Rows,
+    common_details,
     first_facts,
-    first_rows,
     last_facts,
-    last_rows,
     outside_text,
-    shards_row,
-    show_rows,
     token_facts,
 )
+from streaming_moments.pipelines.reports.status import kept_rows, shards_row
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.sets.foundation import SetsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
@@ -41,20 +40,23 @@ def _rows(facts: Facts) -> Rows:
     mean = facts["features_a_row"]
     a_row = "" if mean is None else f"; {mean:.3g} a row, {facts['longest']:,} at most"
     return [
-        *first_rows(facts),
         ("rows", f"{facts['documents']:,} ({facts['empty']:,} without a feature)"),
         (
             "features",
             f"{facts['words']['features']:,} counted, {outside_text(facts)} others{a_row}",
         ),
-        ("sketch", f"{facts['columns']:,} columns of {facts['core']:,} features"),
         shards_row(facts),
-        *last_rows(facts),
+        *kept_rows(facts),
     ]
+
+
+def _details(facts: Facts) -> Rows:
+    sketch = ("sketch", f"{of_number(facts['columns'], 'column')} of {facts['core']:,} features")
+    return [*common_details(facts), sketch]
 
 
 def _left_out(outside: int, store: MomentStore) -> list[str]:
     return [f"{outside:,} features are not in the store"] if outside else []
 
 
-SETS = KindReports(SetsFoundation, _facts, show_rows(_rows), _left_out)
+SETS = KindReports(SetsFoundation, _facts, ("documents", "row"), _rows, _left_out, details=_details)

@@ -9,15 +9,18 @@ from streaming_moments.pipelines.reports.kinds.base import (
     Facts,
     KindReports,
     Rows,
+    common_details,
     first_facts,
-    first_rows,
     last_facts,
-    last_rows,
     planned,
-    shards_row,
-    show_rows,
 )
-from streaming_moments.pipelines.reports.status import days_of, shard_facts
+from streaming_moments.pipelines.reports.status import (
+    days_of,
+    kept_rows,
+    shard_facts,
+    shards_row,
+)
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.vectors.foundation import VectorsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
@@ -51,32 +54,32 @@ def _facts(store: MomentStore) -> dict[str, Any]:
 
 
 def _rows(facts: Facts) -> Rows:
-    optional = [name for name in ("squares", "fourth") if facts[name]]
     share = facts["clipped_share"]
-    room = "" if facts["room"] is None else f", capacity about {about(facts['room'])}"
     return [
-        *first_rows(facts),
-        ("vectors", f"{facts['vectors']:,} of {facts['dimension']:,} numbers{room}"),
-        ("left out", f"{facts['without_numbers']:,} records that are not numeric"),
+        ("vectors", f"{facts['vectors']:,} of {of_number(facts['dimension'], 'number')}"),
+        ("left out", f"{of_number(facts['without_numbers'], 'record')} without numbers"),
         (
-            "drawn in",
+            "clipped",
             f"{facts['clipped']:,}{'' if share is None else f' ({share:.2%})'} beyond the radius",
         ),
         shards_row(facts),
-        (
-            "sketch",
-            f"{facts['sketch_columns']} columns{', ' * bool(optional)}{', '.join(optional)}",
-        ),
-        *last_rows(facts),
+        *kept_rows(facts),
     ]
+
+
+def _details(facts: Facts) -> Rows:
+    optional = ", ".join(["", *(name for name in ("squares", "fourth") if facts[name])])
+    room = [] if facts["room"] is None else [("capacity", f"about {about(facts['room'])} vectors")]
+    sketch = ("sketch", f"{of_number(facts['sketch_columns'], 'column')}{optional}")
+    return [*common_details(facts), *room, sketch]
 
 
 def _left_out(outside: int, store: MomentStore) -> list[str]:
     lines, totals = [], store.totals()
     if outside:
         lines.append(
-            f"{outside:,} records left out: of another width, or with numbers that are missing, "
-            "NaN or infinite"
+            f"left out {of_number(outside, 'record')}: of another width, or with numbers that are "
+            "missing, NaN or infinite"
         )
     share = totals.clipped / max(1, totals.n_tokens)
     if share > _CLIPPED:
@@ -112,11 +115,13 @@ def _planned_rows(foundation: VectorsFoundation, state: str, blocks: str, room: 
 VECTORS = KindReports(
     VectorsFoundation,
     _facts,
-    show_rows(_rows),
+    ("vectors", "vector"),
+    _rows,
     _left_out,
     told=_facts,
     counted=_counted,
     ledger=("records", "rows", "left out"),
     planned=_planned,
     planned_rows=_planned_rows,
+    details=_details,
 )

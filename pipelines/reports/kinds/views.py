@@ -6,12 +6,12 @@ from streaming_moments.pipelines.reports.kinds.base import (
     KindReports,
     facts_of_triples,
     rows_of_triples,
-    show_rows,
 )
+from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.storage.store.store import MomentStore
 
-_LACKING = "that lack a view"
+_LACKING = "without all three views"
 
 
 def _left_out(outside: int, store: MomentStore) -> list[str]:
@@ -19,13 +19,14 @@ def _left_out(outside: int, store: MomentStore) -> list[str]:
     if outside:
         lines.append(f"{outside:,} words or symbols are not in the store")
     if totals.without:
-        lines.append(f"{totals.without:,} records of the store do not count: {_LACKING}")
+        lines.append(f"not counted: {of_number(totals.without, 'record')} of the store {_LACKING}")
     return lines
 
 
 VIEWS = KindReports(
     ViewsFoundation,
     facts_of_triples,
-    show_rows(rows_of_triples("records", "triples", _LACKING)),
+    ("documents", "record"),
+    rows_of_triples("records", "triples", _LACKING),
     _left_out,
 )

@@ -7,13 +7,14 @@ import base64
 import re
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from streaming_moments.pipelines.service.http.problems import Problem
+from streaming_moments.pipelines.service.limits import Share
 from streaming_moments.pipelines.service.service import Service
 from streaming_moments.pipelines.service.state_view import OWNER, TOKENS
 from streaming_moments.pipelines.service.tokens import ANYBODY, Principal, Role
@@ -27,11 +28,13 @@ _SOON, _AGAIN, _LATER = 1, 5, 30  # seconds until another try may succeed
 class Door:
     """Admits calls that have the right role, as many as there is room for.
 
-    within : number of calls in progress
+    within : number of calls in progress, without those whose body is still coming in
+    shares : these bodies, by caller
     """
 
     service: Service
     within: int = 0
+    shares: dict[str, Share] = field(default_factory=dict)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -42,11 +45,34 @@ class Door:
         finally:
             self.within -= 1
 
+    @contextmanager
+    def receiving(self, request: Request) -> Iterator[Share]:
+        """Let a body come in, which takes no place of other calls while it does.
+
+        A caller, which is a token or an address, may send as many bodies at once as calls may be in
+        progress, and leaves room for the largest body of another. Raises a Problem 503 above that.
+        """
+        limits, caller = self.service.config.limits, request.state.principal.name
+        if self.service.view.tokens is None and request.client is not None:
+            caller = request.client.host
+        most = self.service.budget.nbytes - limits.body
+        share = self.shares.setdefault(caller, Share(self.service.budget, most))
+        if share.bodies >= limits.requests:
+            raise bodies_crowded()
+        share.bodies, self.within = share.bodies + 1, self.within - 1
+        try:
+            yield share
+        finally:
+            share.bodies, self.within = share.bodies - 1, self.within + 1
+            if not share.bodies:
+                del self.shares[caller]
+
     def admit(self, request: Request, role: Role, of_people: bool) -> None:
         """Check that a caller has a role, and record the caller; browsers send passwords."""
         self.require_room()
         request.state.credential = ""
         request.state.principal = self._admitted(request, role, of_people)
+        request.state.door = self
         request.scope["principal"] = request.state.principal.name
 
     async def in_time(self, work: Coroutine[Any, Any, Response], method: str) -> Response:
@@ -165,16 +191,15 @@ async def written_in_time(written: asyncio.Future[str], seconds: float) -> None:
     written.add_done_callback(asyncio.Future.exception)  # no one else asks for its error
     raise Problem(
         503,
-        f"the storage did not answer in {seconds:g} seconds and may still store these "
-        "documents. Send them again under the same Idempotency-Key; without it they may be "
-        "counted twice",
+        f"the storage did not answer in {seconds:g} seconds and may still store these documents. "
+        "Send them again under the same Idempotency-Key; without it they may be counted twice",
         retry_after=_AGAIN,
     )
 
 
 def bodies_crowded() -> Problem:
-    """Return the answer while bodies of other callers use the whole budget."""
-    detail = "too many bytes are being sent at once; send again in a moment"
+    """Return the answer while other bodies take the whole budget, or the share of a caller."""
+    detail = "too many bodies are being sent at once; send again in a moment"
     return Problem(503, detail, retry_after=_SOON)
 
 

@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from streaming_moments.pipelines.service.http.admission import bodies_crowded
 from streaming_moments.pipelines.service.http.arrow_bodies import STREAM, documents_of_stream
 from streaming_moments.pipelines.service.http.problems import Problem
-from streaming_moments.pipelines.service.limits import HARMLESS, NESTED, Budget
+from streaming_moments.pipelines.service.limits import HARMLESS, NESTED, Budget, Share
 from streaming_moments.storage.inbox.records import Unreadable
 
 JSON = "application/json"
@@ -30,7 +30,7 @@ async def read_body(
     headers: Mapping[str, str],
     most: int,
     seconds: float,
-    budget: Budget,
+    budget: Budget | Share,
 ) -> bytes:
     """Read and decompress the body of a request, of at most `most` bytes in either form.
 

@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
 
-from streaming_moments.pipelines.service.http.bodies import FORM, read_body
+from streaming_moments.pipelines.service.http.bodies import FORM
 from streaming_moments.pipelines.service.http.problems import Problem
-from streaming_moments.pipelines.service.http.request_params import principal
+from streaming_moments.pipelines.service.http.request_params import body_of, principal
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.service.service import Service
@@ -29,13 +29,7 @@ async def read_form(service: Service, request: Request, most: int = _FEW_BYTES) 
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != FORM:
         raise Problem(415, f"the content type is {kind[:60]!r}; send the form", "Content-Type")
-    content = await read_body(
-        request.stream(),
-        request.headers,
-        most=most,
-        seconds=service.config.limits.seconds.total_seconds(),
-        budget=service.budget,
-    )
+    content = await body_of(service, request, most)
     try:
         text = content.decode("latin-1")
         found = parse_qs(text, keep_blank_values=True, max_num_fields=_FIELDS)

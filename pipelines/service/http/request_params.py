@@ -25,16 +25,22 @@ def principal(request: Request) -> Principal:
     return found
 
 
-async def body_of(service: Service, request: Request) -> bytes:
-    """Read the body within the limits of the service; the caller releases its bytes."""
+async def body_of(service: Service, request: Request, most: int | None = None) -> bytes:
+    """Read the body within the limits of the service, of at most `most` bytes.
+
+    The caller releases its bytes in the budget.
+    """
     limits = service.config.limits
-    return await read_body(
-        request.stream(),
-        request.headers,
-        most=limits.body,
-        seconds=limits.seconds.total_seconds(),
-        budget=service.budget,
-    )
+    with request.state.door.receiving(request) as share:
+        content = await read_body(
+            request.stream(),
+            request.headers,
+            most=limits.body if most is None else most,
+            seconds=limits.seconds.total_seconds(),
+            budget=share,
+        )
+        share.came(len(content))
+        return content
 
 
 def flag(request: Request, name: str) -> bool:

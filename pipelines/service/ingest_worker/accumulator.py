@@ -37,6 +37,7 @@ from streaming_moments.pipelines.service.ingest_worker.selecting import (
 )
 from streaming_moments.pipelines.service.ingest_worker.steps import Steps, read_steps
 from streaming_moments.pipelines.service.ingest_worker.turns import Done, Turn, lines_of
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions
 from streaming_moments.storage.inbox.expiry import Expired, Retention, expire
 from streaming_moments.storage.inbox.inbox import Backlog, Inbox
@@ -299,7 +300,8 @@ class Accumulator:
         self._rollbacks.honoured()
         if shards:
             self.tell(
-                f"deleted documents were counted again in {shards} shards; subtracted them again"
+                f"deleted documents were counted again in {of_number(shards, 'shard')}; subtracted "
+                "them again"
             )
         return shards
 

@@ -81,7 +81,7 @@ class _Watch:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def keep(self, child: subprocess.Popen[bytes], anew: Callable[[int], bool]) -> int:
-        """Restart it after each of some exit codes until `over`; return the last exit code."""
+        """Restart the process after some exit codes, until `over`; return its last exit code."""
         delay = _FIRST
         while True:
             begun = monotonic()

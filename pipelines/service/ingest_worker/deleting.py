@@ -18,6 +18,7 @@ from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.forget import forget_counted
 from streaming_moments.pipelines.jobs.rebase import looked_for
 from streaming_moments.pipelines.jobs.update import update
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.files.sealed import seal, unseal
 from streaming_moments.storage.inbox.deletions import Deletion, Deletions, cut_shards, read_gone
 from streaming_moments.storage.inbox.inbox import Inbox
@@ -60,7 +61,7 @@ class Deleting:
             self.deletions.withdraw(identity)
             return 0
         plan = self.deletions.plan(identity, deletion, self._beat("searching for ids"))
-        text = f"forget: {plan.documents} documents by request"
+        text = f"forget: {of_number(plan.documents, 'document')} by request"
         version = None
         for one in plan.shards:
             store = self.store()

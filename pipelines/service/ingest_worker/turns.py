@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from streaming_moments.pipelines.service.ingest_worker.selecting import Compared
+from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.inbox.expiry import Expired
 
 
@@ -48,7 +49,10 @@ def lines_of(found: Done) -> Iterator[str]:
             yield f"set aside {url}: {reason}"
     elif isinstance(found, Expired):
         if found:
-            yield (f"expired: {found.shards} shards, {found.seals} seals, {found.claims} keys")
+            yield (
+                f"expired: {of_number(found.shards, 'shard')}, {of_number(found.seals, 'seal')}, "
+                f"{of_number(found.claims, 'key')}"
+            )
     elif isinstance(found, Compared):
         yield f"compared numbers of topics of version {found.version}"
     else:

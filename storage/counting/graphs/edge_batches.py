@@ -90,8 +90,8 @@ class EdgeReader:
             if seen.size > most:
                 raise ShardError(
                     shard.url,
-                    f"has more than {most:,} edges, which are held in memory to find duplicates; "
-                    "split it into several shards, or raise --memory",
+                    f"has more than {most:,} edges, which are held in memory to find duplicates",
+                    "split it into several shards, or raise {option.memory}",
                 )
             batch = EdgeBatch(ends_of(new, n), loops, keys.size - new.size)
             yield ReadBatch(batch, len(given) - len(known), after)
@@ -215,8 +215,9 @@ def require_few_nodes(tables: Sequence[pa.Table], limits: ReadLimits, columns: i
     held = sum(one.nbytes for one in tables) + _COLUMN_BYTES * columns * nodes
     if held > limits.pilot_bytes:
         raise BoundExceeded(
-            f"the names and sketch of at least {nodes:,} nodes take {held:,} bytes, but a pilot "
-            f"may use {limits.pilot_bytes:,}; raise --memory"
+            f"the names and sketch of at least {nodes:,} nodes take {held:,} bytes, but a "
+            f"pilot may use {limits.pilot_bytes:,}",
+            "raise {option.memory}",
         )
 
 

@@ -186,16 +186,17 @@ def lists_of(column: pa.ChunkedArray, name: str, url: str, limits: ReadLimits) -
     if not is_list(column.type):
         raise ShardError(
             url,
-            f"column {name!r} is of type {column.type}, not lists of symbols; create the store "
-            "without --columns if a text is a sequence, or with sequence,time,symbol",
+            f"column {name!r} is of type {column.type}, not lists of symbols",
+            "create the store without {option.columns} if a text is a sequence, or with "
+            "sequence,time,symbol",
         )
     values = values_of(column, name, url)
     longest = 8 * int(np.diff(values.offsets).max(initial=0))
     if longest > limits.document_bytes:
         raise ShardError(
             url,
-            f"column {name!r} has a list of {longest} bytes, above {limits.document_bytes}; "
-            "split it, or raise --max-document-bytes",
+            f"column {name!r} has a list of {longest} bytes, above {limits.document_bytes}",
+            "split it, or raise {option.max_document_bytes}",
         )
     return values
 

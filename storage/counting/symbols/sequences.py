@@ -60,9 +60,10 @@ class SequencesForm:
     def __post_init__(self) -> None:
         if len(self.columns) not in (0, 1, 3) or len(set(self.columns)) < len(self.columns):
             raise InvalidInput(
-                f"sequences have {len(self.columns)} columns; give `create --columns` one column "
-                "of lists, or sequence,time,symbol of a long table, or sequence,from,symbols of "
-                "pieces in lists, or leave it out if texts are sequences"
+                f"sequences have {len(self.columns)} columns",
+                "give {create.columns} one column of lists, or sequence,time,symbol of a long "
+                "table, or sequence,from,symbols of pieces in lists, or leave it out if texts are "
+                "sequences",
             )
 
     @classmethod
@@ -190,7 +191,8 @@ def read_sequences(
         if form.holds(shard.url) != "texts":
             raise ShardError(
                 shard.url,
-                "holds token ids without an order; give `create --columns` a column of lists",
+                "holds token ids without an order",
+                "give {create.columns} a column of lists",
             )
         chunks = read_chunks(shard, form, few, storage_options, start, content)
         return ((Sequences(symbols_of(texts, sequences.symbols)), after) for texts, after in chunks)

@@ -55,9 +55,8 @@ def _tables(
             if batch.nbytes > limits.decoded_bytes:
                 raise ShardError(
                     source.url,
-                    f"record batch {number} has {batch.nbytes} bytes, above "
-                    f"{limits.decoded_bytes}; write the file again with smaller batches, or raise "
-                    "--max-row-group-bytes",
+                    f"record batch {number} has {batch.nbytes} bytes, above {limits.decoded_bytes}",
+                    "write it again with smaller batches, or raise {option.max_row_group_bytes}",
                 )
             for begin in range(0, batch.num_rows, _ROWS):
                 part = batch[begin : begin + _ROWS]
@@ -77,7 +76,7 @@ def _batches(stream: IO[bytes], columns: list[str] | None, url: str) -> Iterator
         opener = pa.ipc.open_file if of_file else pa.ipc.open_stream
         names = opener(stream).schema.names
         chosen = names if columns is None else columns
-        places = [place_of_column(names, name, "create --columns", url) for name in chosen]
+        places = [place_of_column(names, name, "create.columns", url) for name in chosen]
         stream.seek(0)
         options = pa.ipc.IpcReadOptions(included_fields=sorted(places), use_threads=False)
         reader = opener(stream, options=options)

@@ -112,8 +112,9 @@ class _Array:
                 return b""
             raise ShardError(
                 self._source.url,
-                f"has no {printable(key)}; give a folder of an array of Zarr 3, or of a group with "
-                "an array called as `create --columns` says",
+                f"has no {printable(key)}",
+                "give a folder of an array of Zarr 3, or of a group with an array called as "
+                "{create.columns} says",
             ) from error
         self._files[key] = cpu.Buffer.from_bytes(content)
         return content
@@ -130,8 +131,8 @@ def _tables(
         raise ShardError(
             source.url,
             f"has chunks of {array.chunk[0]} rows, {array.chunk[0] * row_bytes} bytes, above "
-            f"{limits.decoded_bytes}; write it again with smaller chunks, or raise "
-            "--max-row-group-bytes",
+            f"{limits.decoded_bytes}",
+            "write it again with smaller chunks, or raise {option.max_row_group_bytes}",
         )
     most = min(limits.batch_documents, max(1, limits.batch_bytes // row_bytes))
     passed = start.passed

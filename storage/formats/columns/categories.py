@@ -24,8 +24,8 @@ def of_categories(
             if not fits and whole_numbers(table[field.name]) is None:
                 raise ShardError(
                     url,
-                    f"column {field.name!r} is of type {field.type}, which is not a category; give "
-                    "columns of texts or whole numbers (float64 below 2^53) to `create "
-                    "--categories`, and group other values into classes",
+                    f"column {field.name!r} is of type {field.type}, which is not a category",
+                    "give columns of texts or whole numbers (float64 below 2^53) to "
+                    "{create.categories}, and group other values into classes",
                 )
         yield table, after

@@ -115,7 +115,8 @@ def mixture_components(
 def require_covariance(covariance: str) -> None:
     """Refuse a name that is not in `COVARIANCES`."""
     if covariance not in COVARIANCES:
-        raise InvalidInput(f'covariance is "{covariance}"; choose {", ".join(COVARIANCES)}')
+        known = ", ".join(COVARIANCES)
+        raise InvalidInput(f'a covariance of type "{covariance}" is unknown; choose {known}')
 
 
 def lifted_rotation(third: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -72,7 +72,7 @@ class SetMoments:
         """
         lengths = statistics.length_histogram
         if not lengths.n_documents:
-            raise NotIdentifiable("there are no rows yet; run `streaming-moments update` first")
+            raise NotIdentifiable("there are no rows yet; count some first")
         core, Q = statistics.basis.core, statistics.basis.matrix.astype(np.float64)
         s, rows = Q.shape[1], float(lengths.n_documents)
         sketch = unpack(statistics.triple_sketch[:core].astype(np.float64), s)
@@ -155,8 +155,9 @@ def components_of(moments: SetMoments, k: int, seed: int = 0) -> Components:
     most = moments.Q.shape[1] + 1
     if k > most:
         raise NotIdentifiable(
-            f"{k} components asked for, but the {most - 1} columns of the sketch separate at most "
-            f"{most}; create the store with more --sketch-columns, or ask for fewer"
+            f"{k} components asked for, but the {most - 1} columns of the sketch separate at "
+            f"most {most}",
+            "give more {create.sketch_columns}, or ask for fewer",
         )
     squares = squares_by_rank(moments, k - 1, seed)
     found = _decomposed(moments, squares, np.zeros_like(moments.triples), k, 1)

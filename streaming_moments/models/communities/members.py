@@ -87,9 +87,7 @@ def _of_lists(
     batch = CountBatch.from_csr(there)
     degrees = np.asarray(np.diff(batch.indptr), dtype=np.int64)
     if (degrees >= 3).sum() < 2:
-        raise NotIdentifiable(
-            "fewer than two nodes have three neighbours; run `streaming-moments update` first"
-        )
+        raise NotIdentifiable("fewer than two nodes have three neighbours; count more edges")
     basis = Basis.from_pilot(batch, options.topics, options.seed)
     statistics = MomentStatistics.of(batch, basis, halves=False)
     topical = TopicOptions(topics=options.topics, alpha0=options.alpha0, seed=options.seed)

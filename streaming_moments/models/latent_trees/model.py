@@ -219,8 +219,8 @@ class LatentTree(StoredModel):
         table = rows.basis.table
         if table is None:
             raise InvalidInput(
-                "a latent tree needs the categorical columns of a table; create the store with "
-                "--categories"
+                "a latent tree needs the categorical columns of a table",
+                "count them with {create.categories}",
             )
         if table.number < FEWEST_COLUMNS:
             raise NotIdentifiable(

@@ -166,9 +166,9 @@ class NumberSearch:
         --------
         >>> alike = {1: -9.0, 2: -8.6, 3: -8.2, 5: -8.15}
         >>> curve = {number: HeldOut(mean, mean) for number, mean in alike.items()}
-        >>> print(NumberSearch(curve, of="states", more="--topics 5-10").sentence())
+        >>> print(NumberSearch(curve, of="states", more="try 5 to 10").sentence())
         chose 3 states: one more gains less than a quarter of the mean gain in held-out \
-likelihood; 5 predict best, the most tried (try --topics 5-10); gain of each: 2 +0.4, 3 \
+likelihood; 5 predict best, the most tried (try 5 to 10); gain of each: 2 +0.4, 3 \
 +0.4, 5 +0.025
         """
         if not self.curve:
@@ -180,7 +180,7 @@ likelihood; 5 predict best, the most tried (try --topics 5-10); gain of each: 2 
         if how != "predict" and predicting == separable:
             best = "they also predict best"
         if predicting == max(self.curve):
-            best += ", the most tried" + (f" (try {self.more})" if self.more else "")
+            best += ", the most tried" + (f" ({self.more})" if self.more else "")
         if how == "predict":
             also = "they" if separable == predicting else separable
             told = f"{best}; {also} are separable"

@@ -71,14 +71,14 @@ def require_told_apart(foundation: Any) -> None:
     """
     if not foundation.halves:
         raise InvalidInput(
-            "the store has no halves of the records to compare; create it without --no-halves, or "
-            "compare results of `streaming-moments transform` on shards that are not counted"
+            "the statistics have no halves of the records to compare; count with halves, or "
+            "compare what models say of records that were not counted"
         )
     if not foundation.whole:
         raise InvalidInput(
-            "the store has only sketches of its words, without triples; create it with a "
-            "--vocabulary-size of 128 or less and without --sketch-columns, or compare results of "
-            "`streaming-moments transform` on shards that are not counted"
+            "the statistics have only sketches of words, without triples",
+            "count with a {create.vocabulary_size} of 128 or less and without "
+            "{create.sketch_columns}, or compare what models say of records that were not counted",
         )
 
 

@@ -171,9 +171,9 @@ def refuse_overflow(bound: float) -> None:
     """Raise SumExceeded for sums that may exceed their integers: a bound of 2^62 or more."""
     if bound >= LARGEST_TOTAL:
         raise SumExceeded(
-            f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62; "
-            "cut the documents into shorter passages (`create --passage-words`), or open another "
-            "store"
+            f"a sum of the triple sketch or of the pair counts may reach {bound:.3g}, above 2^62",
+            "cut the documents into shorter passages ({create.passage_words}), or open "
+            "another store",
         )
 
 

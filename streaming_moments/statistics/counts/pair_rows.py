@@ -291,8 +291,8 @@ def _even(statistics: Statistics) -> NDArray[Any]:
     """(r, core) pair counts of the even half."""
     if statistics.even_pair_counts is None:
         raise InvalidInput(
-            "the statistics keep no halves of the documents, which are needed here; gather them "
-            "with halves=True, or give a store halves with `rebase --halves`"
+            "the statistics keep no halves of the documents, which are needed here",
+            "count them with {rebase.halves}",
         )
     return statistics.even_pair_counts
 

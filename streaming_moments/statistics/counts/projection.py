@@ -258,9 +258,9 @@ def _weighted(values: NDArray[np.int32], weights: NDArray[np.int64]) -> NDArray[
     weighted = weights * values
     if weighted.max(initial=0) > np.iinfo(np.int32).max:
         raise BoundExceeded(
-            f"a count times the weight of its document is {weighted.max()}, above 2^31; cut long "
-            "documents into passages (`create --passage-words`), or count them by `create "
-            "--length-weights pooled`"
+            f"a count times the weight of its document is {weighted.max()}, above 2^31",
+            "cut long documents into passages ({create.passage_words}), or count them by "
+            "{create.length_weights:pooled}",
         )
     return weighted.astype(np.int32)
 
@@ -269,9 +269,9 @@ def _refuse_endless(lengths: NDArray[np.int64], bounds: NDArray[np.float64]) -> 
     if bounds.size and bounds.max() >= LARGEST_TOTAL:
         document = int(bounds.argmax())
         raise BoundExceeded(
-            f"document {document} has {int(lengths[document])} vocabulary tokens, and its triples "
-            f"may reach {bounds[document]:.3g}, above 2^62; cut it into passages "
-            "(`create --passage-words`)"
+            f"document {document} has {int(lengths[document])} vocabulary tokens, and its "
+            f"triples may reach {bounds[document]:.3g}, above 2^62",
+            "cut it into passages ({create.passage_words})",
         )
 
 

@@ -122,9 +122,9 @@ def select_terms(
             f"no term is left for the vocabulary: of {len(frequencies.terms)} terms in "
             f"{frequencies.documents} documents, {int(rare.sum())} occur in fewer than "
             f"{min_documents} documents and {int(common.sum())} in more than "
-            f"{max_document_fraction:.0%} of them; lower the minimum (`create "
-            "--min-documents`), raise the fraction (`create --max-document-fraction`), or give "
-            "more documents"
+            f"{max_document_fraction:.0%} of them",
+            "lower the minimum ({create.min_documents}), raise the fraction "
+            "({create.max_document_fraction}), or give more documents",
         )
     return chosen
 

@@ -14,6 +14,7 @@ from streaming_moments.decompositions.moments import require_topics
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.numerics.held_bytes import held_bytes
 from streaming_moments.numerics.krylov import leading_eigenpairs
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.statistics.counts.basis import Basis
 from streaming_moments.statistics.counts.lengths.histogram import Lengths
 from streaming_moments.statistics.counts.weighted import Statistics
@@ -193,8 +194,11 @@ def require_columns(n_topics: int, basis: Basis) -> None:
     """Refuse more topics than the basis has columns."""
     if n_topics > basis.columns:
         raise NotIdentifiable(
-            f"{n_topics} topics asked for but the basis has {basis.columns} columns; "
-            f"ask for at most {basis.columns}, or create a store with a larger --max-topics"
+            f"{n_topics} topics asked for but the basis has {basis.columns} columns",
+            remedy(
+                "ask for at most {columns}, or give a larger {create.max_topics}",
+                columns=basis.columns,
+            ),
         )
 
 

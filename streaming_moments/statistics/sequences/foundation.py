@@ -81,8 +81,8 @@ class SequencesFoundation(ThreeViews):
         require_sketch(self.sketch, self.alphabet)
         if self.alphabet.n_words > MOST_SYMBOLS:
             raise InvalidInput(
-                f"an alphabet of {self.alphabet.n_words:,} symbols; {MOST_SYMBOLS:,} at most: "
-                "create the store with a lower --vocabulary-size"
+                f"an alphabet of {self.alphabet.n_words:,} symbols; {MOST_SYMBOLS:,} at most",
+                "give a lower {create.vocabulary_size}",
             )
 
     @cached_property

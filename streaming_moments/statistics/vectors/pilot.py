@@ -150,7 +150,7 @@ def grid_of(rows: NDArray[Any], reach: float | None = None) -> Grid:
         raise InvalidInput("the pilot has NaN or infinite numbers; leave such rows out")
     if len(values) and not (values.min(axis=0) < values.max(axis=0)).any():
         raise InvalidInput(
-            f"all {len(values)} rows of the pilot are equal; give other shards, or a larger pilot"
+            f"all {len(values)} rows of the pilot are equal; give others, or more of them"
         )
     offset = np.median(values, axis=0)
     with np.errstate(over="ignore"):

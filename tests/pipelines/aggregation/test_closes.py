@@ -13,7 +13,7 @@ from streaming_moments.pipelines.aggregation.aggregation import gathering_on, pl
 from streaming_moments.pipelines.aggregation.bundles import Bundle
 from streaming_moments.pipelines.aggregation.group_state import Group
 from streaming_moments.pipelines.aggregation.reduction import Reduction, pieces_of
-from streaming_moments.pipelines.cluster.memory import MEBIBYTE
+from streaming_moments.pipelines.cluster.memory import mebibytes
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.jobs.update import update
 
@@ -120,8 +120,8 @@ def test_row_shares_that_are_read_one_after_the_other_are_said_before(store, und
     run = Run(embedded, tell=lines.append)
     found = update(store, listed, run, plan=replace(plan_of(store, run), passes=3)).store
     assert found.load() == expected.load()
-    assert lines == [
+    assert [str(line) for line in lines] == [
         "a worker cannot hold the sums of all row blocks "
-        f"({store.layout.state_bytes / MEBIBYTE:.0f} MiB), so the shards are read 3 times, once "
+        f"({mebibytes(store.layout.state_bytes)}), so the shards are read 3 times, once "
         "for each share of them. A larger --memory, or fewer threads for each worker, avoids that"
     ]

@@ -268,7 +268,7 @@ def limited(limit):
 def test_the_limit_of_a_worker_and_memory_are_in_the_same_bytes(limit):
     bytes_of = Bytes().convert(limit, None, None)
     most = bytes_of * 3 // 4
-    told = rf"{most + 1:,} bytes, above 75% of .* \({most:,} of {bytes_of:,} bytes\).* Lower it"
+    told = rf"{most + 1:,} bytes is above 75% of .* \({most:,} of {bytes_of:,} bytes\).* Lower --m"
     with limited(limit) as address:
         with connect(address, memory=most) as cluster:
             assert cluster.memory == most

@@ -1,5 +1,6 @@
 """Run, and the options that are declared once."""
 
+import logging
 from dataclasses import dataclass, fields
 
 import click
@@ -7,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from streaming_moments.models.base import option
+from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.every_command import cli
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
@@ -72,3 +74,20 @@ def test_changes_are_what_was_given():
     assert told("--ends", "3", changes=True) == {"ends": 3}
     assert told(changes=True) == {}
     assert "How much [as before]." in told("--help", changes=True)
+
+
+def test_tracebacks_of_dask_are_one_line_and_details(capfd):
+    told, details = [], []
+    loops = logging.getLogger("asyncio")
+    before = loops.handlers[:], loops.propagate
+    with connect(on_wait=told.append, detail=details.append):
+        for _ in range(2):
+            try:
+                raise OSError("cut off")
+            except OSError:
+                loops.exception("Exception in callback")
+    assert (loops.handlers, loops.propagate) == before
+    assert [line.partition(",")[0] for line in told] == ["Dask lost a connection"]
+    assert len(details) == 2
+    assert "Traceback" in details[0]
+    assert "cut off" not in "".join(capfd.readouterr())

@@ -395,7 +395,7 @@ def test_status_tells_the_time_by_the_clock_here(run, made, monkeypatch):
     time.tzset()
     try:
         here = f"{datetime.fromisoformat(stored).astimezone():%Y-%m-%d %H:%M:%S} JST"
-        assert here in run("status", made)[1]
+        assert here in run("status", made, "--verbose")[1]
     finally:
         monkeypatch.undo()
         time.tzset()

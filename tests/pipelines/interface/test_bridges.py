@@ -106,4 +106,4 @@ def test_statistics_of_other_counts_are_a_table_too():
     batch, _ = from_gensim([[(0, 3), (1, 1)], [(1, 2), (0, 1)]] * 9, {0: "a", 1: "b"})
     statistics = MomentStatistics.of(batch, Basis.from_pilot(batch, max_topics=1))
     assert "pair_counts" in statistics._repr_html_()
-    assert "1 topics" in fit(statistics, 1)._repr_html_()
+    assert "1 topic of" in fit(statistics, 1)._repr_html_()

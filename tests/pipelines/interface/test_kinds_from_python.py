@@ -99,7 +99,7 @@ def test_a_model_of_sequences_is_fitted_kept_and_read(empty, tmp_path):
         (lambda: store.refit_as(HiddenMarkovModel, topics="some"), "topics"),
         (lambda: store.refit_as(HiddenMarkovModel, topics="auto"), "has no halves"),
         (lambda: store.select([2]), "select_as(HiddenMarkovModel"),
-        (lambda: store.refit_as(TopicModel, topics=2), "class of model hmm to store.refit_as"),
+        (lambda: store.refit_as(TopicModel, topics=2), "fit hmm by `store.refit_as(...)`"),
         (lambda: store.refit_as(HiddenMarkovModel), "no value for 'topics'"),
         (lambda: store.refit_as(HiddenMarkovModel, topics=2, alpha0=1.0), "no option 'alpha0'"),
         (lambda: store.select_as(HiddenMarkovModel, [2]), "has no halves"),

@@ -1,45 +1,74 @@
-"""Messages of jobs name arguments and calls to callers in Python, and options to commands."""
+"""Errors of jobs name arguments and calls to callers in Python, and options to commands."""
 
 import inspect
+import pickle
 
 import pytest
 
 from streaming_moments import CountingOptions, PilotOptions, Store, create_store
-from streaming_moments.errors import InvalidInput, NotIdentifiable, StoreError
-from streaming_moments.pipelines.interface.remedies import METHODS, said_of_stores
-from streaming_moments.remedies import IN_MEMORY, OF_STATISTICS
+from streaming_moments.errors import InvalidInput, NotIdentifiable, ShardError, StoreError
+from streaming_moments.pipelines.interface.remedies import METHODS, of_stores
+from streaming_moments.printing.remedies import in_memory, in_words, of_arguments, remedy
 
 TEXTS = ["the sea and a ship in the port", "a law of the tax on trade"] * 20
 FEW = PilotOptions(min_documents=2)
 
 
 @pytest.mark.parametrize(
-    ("of_command", "of_python"),
+    ("text", "of_command", "of_python"),
     [
-        ("cut it (`create --passage-words`)", "cut it (`CountingOptions(passage_words=...)`)"),
-        ("by `create --language none`", 'by `CountingOptions(languages=("none",))`'),
-        ("or count by `create --bad-rows skip`", 'or count by `KindOptions(bad_rows="skip")`'),
-        ("lower the --vocabulary-size", "lower the vocabulary_size of PilotOptions"),
-        ("without --no-halves", "without CountingOptions(halves=False)"),
         (
-            "`streaming-moments update --include-forgotten`",
+            "{create.passage_words}",
+            "`create --passage-words`",
+            "`CountingOptions(passage_words=...)`",
+        ),
+        (
+            "{create.language:none}",
+            "`create --language none`",
+            '`CountingOptions(languages=("none",))`',
+        ),
+        ("{create.bad_rows:skip}", "`create --bad-rows skip`", '`KindOptions(bad_rows="skip")`'),
+        ("{create.no_halves}", "`create --no-halves`", "`CountingOptions(halves=False)`"),
+        ("{create.max_topics}", "`create --max-topics`", "`create_store(max_topics=...)`"),
+        (
+            "{update.include_forgotten}",
+            "`update --include-forgotten`",
             "`update(include_forgotten=True)`",
         ),
-        ("run `streaming-moments refit`", "run `store.refit(...)`"),
-        ("give --model hmm", "give the class of model hmm to store.refit_as"),
+        ("{refit}", "`streaming-moments refit`", "`store.refit(...)`"),
+        ("{refit.model}", "`refit --model`", "`store.refit_as(...)`"),
+        ("{transform.replace}", "`transform --replace`", "`transform(replace=True)`"),
         # of `transform`; `update` has one that only commands have
-        ("another folder or --replace", "another folder or replace=True"),
-        ("count it with --replace", "count it with --replace of the command line"),
-        ("raise --max-document-bytes", "raise --max-document-bytes of the command line"),
-        ("run `streaming-moments rebase --halves`", "run `streaming-moments rebase --halves`"),
-        ("a higher --memory-limit of the workers", "a higher --memory-limit of the workers"),
-        ("a range such as 2--5", "a range such as 2--5"),
+        ("{update.replace}", "`update --replace`", "`update --replace`"),
+        ("{option.memory}", "--memory", "memory"),
+        (
+            "{option.max_document_bytes}",
+            "--max-document-bytes",
+            "--max-document-bytes of the command line",
+        ),
+        ("{rebase.halves}", "`rebase --halves`", "`rebase --halves`"),
+        ("a higher --memory-limit", "a higher --memory-limit", "a higher --memory-limit"),
     ],
 )
-def test_options_become_arguments(of_command, of_python):
-    assert said_of_stores(of_command) == of_python
-    # an error can pass through two functions that users call
-    assert said_of_stores(of_python) == of_python
+def test_options_are_called_as_the_door_calls_them(text, of_command, of_python):
+    error = InvalidInput("it is {wrong}", text)
+    assert str(error) == f"it is {{wrong}}; {of_command}"
+    assert error.said(of_stores) == f"it is {{wrong}}; {of_python}"
+
+
+def test_errors_within_errors_and_in_other_processes_speak_with_their_door():
+    shard = ShardError(
+        "a.txt", "line {1} is long", remedy("raise {option.memory} by {most}", most=2)
+    )
+    whole = pickle.loads(pickle.dumps(StoreError(remedy("{error}", error=shard), "run {refit}.")))
+    assert str(whole) == (
+        "a.txt: line {1} is long; raise --memory by 2; run `streaming-moments refit`."
+    )
+    whole.spell = of_stores
+    assert str(pickle.loads(pickle.dumps(whole))) == (
+        "a.txt: line {1} is long; raise memory by 2; run `store.refit(...)`."
+    )
+    assert shard.reason == "line {1} is long; raise --memory by 2"
 
 
 def test_arguments_that_messages_name_are_those_of_methods():
@@ -47,22 +76,24 @@ def test_arguments_that_messages_name_are_those_of_methods():
         assert {*arguments} <= {*inspect.signature(getattr(Store, name)).parameters}
 
 
-def test_what_has_no_store_gives_no_advice_on_stores():
-    told = "ask for at most 3, or create a store with a larger --max-topics"
-    assert IN_MEMORY.said(told) == "ask for at most 3, or give a larger max_components"
-    assert OF_STATISTICS.said(told).endswith("give a larger max_topics of Basis.from_pilot")
-    told = "there are no rows yet; run `streaming-moments update` first"
-    assert IN_MEMORY.said(told) == "there are no rows yet; give more"
+def test_what_has_no_store_names_its_own_arguments():
+    larger = remedy("ask for at most {most}, or give a larger {create.max_topics}", most=3)
+    assert in_words(in_memory, larger) == "ask for at most 3, or give a larger max_components"
+    assert in_words(of_arguments, larger).endswith("give a larger max_topics of Basis.from_pilot")
 
 
 def test_errors_of_stores_name_arguments_and_methods():
     with pytest.raises(InvalidInput, match=r"lower the minimum \(`PilotOptions\(min_documents="):
         create_store("memory://remedies-none", ["sea law"] * 2, source="t")
     store = create_store("memory://remedies", TEXTS, source="t", max_topics=2, pilot=FEW)
-    with pytest.raises(StoreError, match=r"`store\.refit\(name=\.\.\.\)`"):
+    with pytest.raises(StoreError, match=r"`store\.refit\(\.\.\.\)`"):
         store.topics()
     store = store.update(TEXTS, source="t")
-    with pytest.raises(NotIdentifiable, match="a store with a larger max_topics$"):
+    with pytest.raises(
+        InvalidInput, match=r"have no dates.*`CountingOptions\(date_column=\.\.\.\)`"
+    ):
+        store.shares_over_time()
+    with pytest.raises(NotIdentifiable, match=r"a larger `create_store\(max_topics=\.\.\.\)`$"):
         store.refit(30)
     whole = CountingOptions(halves=False)
     store = create_store(

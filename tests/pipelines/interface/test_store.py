@@ -276,7 +276,7 @@ def test_bad_partitions_are_left_out_and_recorded(empty, planted, client):
 def test_ids_that_repeat_are_refused(lazy, empty, client):
     pairs = [(1, "sea"), (2, "law"), (1, "ship")]
     documents = dask.bag.from_sequence(pairs, npartitions=3) if lazy else pairs
-    with pytest.raises(InvalidInput, match="1 documents of partition://twice share an id with"):
+    with pytest.raises(InvalidInput, match="1 document of partition://twice with the id of"):
         empty.update(documents, source="twice", client=client if lazy else None)
 
 

@@ -55,7 +55,7 @@ def made(run, shards, tmp_path):
 @pytest.mark.parametrize("sketched", [False, True])
 def test_edges_become_memberships_of_named_nodes(run, made, shards, tmp_path, sketched):
     store, said = made(*(("--sketch-columns", "6") if sketched else ()))
-    assert "the store left out 5 edges that occurred twice in a shard, and 1 loops" in said
+    assert "the store left out 5 edges that occurred twice in a shard, and 1 loop" in said
     status = json.loads(run("status", store, "--json")[1])
     number = len(GRAPH.edges)
     assert (status["kind"], status["triples"], status["outside"]) == ("edges", number + 1, 0)
@@ -164,7 +164,7 @@ def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):
     ends = shards / "a.csv"
     for asked, said in (
         (("refit", store, "--model", "communities", "--topics", "2", "--refine", "1"), "--refine"),
-        (("refit", store, "--topics", "2"), "give --model blockmodel"),
+        (("refit", store, "--topics", "2"), "fit blockmodel by `refit --model`"),
         (("create", tmp_path / "s", ends, "--kind", "edges", "--core", "9"), "--core"),
         (
             ("create", tmp_path / "s", ends, "--kind", "edges", "--columns", "to"),
@@ -172,7 +172,7 @@ def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):
         ),
         (
             ("create", tmp_path / "s", ends, "--directed", "--passage-words", "9"),
-            "does not use --directed",
+            "does not use `create --directed`",
         ),
         (("create", tmp_path / "s", ends, "--kind", "edges"), "no column 'source'"),
     ):
@@ -195,7 +195,7 @@ def test_what_is_not_of_edges_is_refused(run, made, shards, tmp_path):
     strangers.write_text("from,to\nx,y\nnode 1,node 2\n")
     code, out, _ = run("update", store, strangers)
     assert code == 0
-    assert "1 edges were left out, because an end is not a node of the store" in out
+    assert "left out 1 edge, because an end is not a node of the store" in out
     fit = ("--model", "blockmodel", "--topics", "2", "--json")
     fitted = json.loads(run("refit", store, *fit)[1])
     assert "membership_error" not in fitted

@@ -118,7 +118,7 @@ def test_a_store_without_halves_says_what_new_ones_have(corpus, run, tmp_path):
     assert run("create", store, shards, *options, *plain)[0] == 0
     assert run("update", store, shards)[0] == 0
     assert MomentStore.open(store).format.format == 1
-    said = " ".join(run("status", store)[1].split())
+    said = " ".join(run("status", store, "--verbose")[1].split())
     assert "without halves, so no error bars" in said
     assert "`rebase --length-weights even --halves`" in said
     code, _, errors = run("rebase", store, "--length-weights", "even", "--halves")

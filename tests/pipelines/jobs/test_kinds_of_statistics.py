@@ -317,10 +317,10 @@ def test_what_does_not_fit_the_kind_is_refused(run, views, view_store, sequence_
         (("create", tmp_path / "s", views, "--columns", "a"), "give `--kind sequences` for"),
         (
             ("create", tmp_path / "s", views, "--kind", "sequences", "--max-topics", "3"),
-            "does not use --max-topics",
+            "does not use `create --max-topics`",
         ),
-        (("refit", view_store, "--topics", "2"), "give --model views"),
-        (("refit", sequence_store, "--topics", "2"), "give --model hmm"),
+        (("refit", view_store, "--topics", "2"), "fit views by `refit --model`"),
+        (("refit", sequence_store, "--topics", "2"), "fit hmm by `refit --model`"),
         (("refit", view_store, "--model", "views", "--topics", "40"), "sketches of at least"),
         (("status", view_store, "--drift", "first"), "--drift needs a store of documents"),
         (("topics", view_store, "--over-time", "month"), "--over-time needs a model of topics"),

@@ -292,7 +292,7 @@ def test_a_folder_of_an_earlier_version_is_accepted_and_said_to_name_no_model(wr
     (tmp_path / "out" / NOTE).unlink()
     told = []
     write("second", 2, 4, tell=told.append)
-    [line] = told
+    [line] = map(str, told)
     assert line.startswith(f"warning: 2 files in {tmp_path}/out do not name the model")
     assert sorted(models_of(tmp_path / "out")) == ["first", "first", "second", "second"]
     with pytest.raises(OutputOfAnother, match="model second"):

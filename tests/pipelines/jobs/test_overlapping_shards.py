@@ -43,7 +43,7 @@ def test_those_that_overlap_are_left_out_and_the_others_of_their_group_counted(e
     # the fifth overlaps the first, the seventh the sixth
     found = written(tmp_path, [0, 3, 6, 9, 1, 12, 13, 16])
     store = update(store, list_shards([str(tmp_path / "0.csv")]), Run(embedded)).store
-    told = r"'x' from 0 to 2 and from 1 to 3.* came with .*/4\.csv.*; --skip-bad-shards leaves out"
+    told = r"'x' from 0 to 2 and from 1 to 3.* came with .*/4\.csv.*; `update --skip-bad-shards`"
     with pytest.raises(InvalidInput, match=told):
         update(store, found, Run(embedded))
     assert store.latest().version == store.version

@@ -231,7 +231,7 @@ def test_numbers_are_found_where_they_are_auto(run, store):
     asked = ("select", store.url, "--topics", "2,3,5", "--alpha0", "0.5")
     code, out, err = run(*asked)
     assert (code, err) == (0, "")
-    taken = next(line for line in out.splitlines() if "taken" in line).split("│")[0].strip()
+    taken = next(line for line in out.splitlines() if "chosen" in line).split("│")[0].strip()
     said = next(line for line in out.splitlines() if line.startswith("Chose "))
     assert f"Chose {taken} topics" in said
     told = json.loads(run(*asked, "--json")[1])
@@ -276,7 +276,8 @@ def test_every_number_may_have_rounds_of_its_own(run, store, embedded, monkeypat
     monkeypatch.setattr(module, "predicting_rounds_there", fewer_rounds_for_more_topics)
     asked = ("select", store.url, "--topics", "2,4", "--alpha0", "0.5", "--refine", "auto")
     code, out, err = run(*asked)
-    assert (code, err, "rounds" in out.splitlines()[0]) == (0, "", True)
+    [names] = [line for line in out.splitlines() if "┃" in line]
+    assert (code, err, "rounds" in names) == (0, "", True)
     rounds = {2: 7, 4: 3}
     for k, many in rounds.items():
         [row] = [line for line in out.splitlines() if line.split("│")[0].strip() == str(k)]
@@ -351,7 +352,7 @@ def test_missing_coherence_is_said_and_the_rest_shown(run, silent_store, tmp_pat
     plot = tmp_path / "k.svg"
     code, out, _ = run("select", silent_store.url, "--topics", "3,2", "--plot", plot)
     assert code == 0
-    assert "no coherence: the store has no co-document counts" in out
+    assert "No coherence: the store has no co-document counts" in out
     assert "NPMI" not in out
     assert plot.read_text().lstrip().startswith("<?xml")
     found = json.loads(run("select", silent_store.url, "--topics", "2-3", "--json")[1])

@@ -172,8 +172,8 @@ def test_options_of_other_kinds_are_refused(run, shards, tmp_path):
         "--columns",
         "codes",
     )
-    assert "does not use --squares" in run(*asked, "--squares")[2]
-    assert "does not use --passage-words" in run(*asked, "--passage-words", "20")[2]
+    assert "does not use `create --squares`" in run(*asked, "--squares")[2]
+    assert "does not use `create --passage-words`" in run(*asked, "--passage-words", "20")[2]
 
 
 def test_components_of_rows_are_written(run, store, shards, drawn, tmp_path):

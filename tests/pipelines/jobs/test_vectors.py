@@ -74,13 +74,13 @@ def test_shards_of_vectors_are_forgotten_bit_for_bit_and_bad_rows_said(
     before = MomentStore.open(str(store)).load()
     code, said, _ = run("update", store, folder / "2.parquet")
     assert code == 0
-    assert "3 records left out" in said
+    assert "left out 3 records" in said
     status = json.loads(run("status", store, "--json")[1])
     assert (status["vectors"], status["without_numbers"]) == (1_197, 3)
     zarr.create_array(str(tmp_path / "more.zarr"), data=rows[:100], chunks=(30, 70))
     code, said, err = run("update", store, tmp_path / "more.zarr")
     assert code == 0, err
-    assert "counted 1 shard (100 documents" in said
+    assert "counted 1 shard (100 vectors" in said
     assert run("forget", store, folder / "2.parquet", tmp_path / "more.zarr")[0] == 0
     assert run("compact", store)[0] == 0
     found = MomentStore.open(str(store))
@@ -193,16 +193,16 @@ def test_a_rebase_that_was_cut_off_goes_on(run, shards, embedded, tmp_path, monk
 def test_a_rebase_has_no_use_for_options_of_words(run, store):
     code, _, err = run("rebase", store, "--max-topics", "9")
     assert code == 2
-    assert "kind vectors does not use --max-topics" in " ".join(err.split())
+    assert "kind vectors does not use `create --max-topics`" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         (("--columns", "other"), "no column 'other'"),
-        (("--symbols", "words"), "does not use --symbols"),
-        (("--max-topics", "9"), "does not use --max-topics"),
-        (("--vocabulary-size", "9"), "does not use --vocabulary-size"),
+        (("--symbols", "words"), "does not use `create --symbols`"),
+        (("--max-topics", "9"), "does not use `create --max-topics`"),
+        (("--vocabulary-size", "9"), "does not use `create --vocabulary-size`"),
     ],
 )
 def test_what_cannot_be_created_is_said(run, shards, tmp_path, options, told):
@@ -224,7 +224,7 @@ def test_other_kinds_have_no_use_for_what_is_of_vectors(run, shards, tmp_path):
     for kind in ("counts", "views", "sequences"):
         code, _, err = run(*given, "--kind", kind, "--squares")
         assert code
-        assert "does not use --squares" in " ".join(err.split())
+        assert "does not use `create --squares`" in " ".join(err.split())
 
 
 def test_a_pilot_is_as_large_as_it_is_asked_for_and_columns_below_the_grid_are_said(run, tmp_path):

@@ -200,9 +200,26 @@ def test_a_column_of_dates_is_read_and_a_bad_one_left_out(planted, tmp_path, emb
     assert made.latest().version == 0
     result = update(MomentStore.open(made.url), listed, Run(embedded), skip_bad_shards=True)
     assert [error.url for error in result.bad] == [listed[3].url]
-    assert result.store.log()[2].skipped[0][0] == listed[3].url
+    assert result.store.log()[1].skipped[0][0] == listed[3].url
     found = [(str(part.dates), part.shards) for part in result.store.commit.segments]
     assert found == [(DAYS[0], 2), (f"{DAYS[0]} to {DAYS[2]}", 1)]
+
+
+def test_bad_shards_of_several_days_are_one_commit(counted, dated, tmp_path, embedded):
+    store = counted.latest()
+    for number in range(3):
+        (tmp_path / f"2026-11-2{4 + number}.txt").write_bytes(b"no \xff text")
+    bad = list_shards([str(tmp_path / "*.txt")])
+    result = update(store, bad, Run(embedded), skip_bad_shards=True)
+    assert [error.url for error in result.bad] == [shard.url for shard in bad]
+    assert (result.store.version, result.counted) == (store.version + 1, 0)
+    assert len(result.store.commit.skipped) == 3
+    # a shard that can be read takes them into its commit
+    (tmp_path / "2026-11-27.txt").write_text((dated / "0" / f"{DAYS[0]}.txt").read_text())
+    listed = list_shards([str(tmp_path / "*.txt")])
+    result = update(result.store, listed, Run(embedded), skip_bad_shards=True)
+    assert (result.store.version, result.counted) == (store.version + 2, 1)
+    assert len(result.store.commit.skipped) == 3
 
 
 @pytest.mark.parametrize(("zones", "day"), [(True, "2026-11-22"), (False, "2026-11-21")])

@@ -157,7 +157,7 @@ def test_nights_make_publish_follow_and_refuse(run, place):
         ({"growth": {}}, "[growth] applies to documents"),
         ({"growth": {}, "refit": {"model": "latent_tree", "topics": 2}}, "not to categories"),
         ({"create": {}}, "[create] kind is 'counts'"),
-        ({"create": {"kind": "sequences", "max_topics": 4}}, "does not use --max-topics"),
+        ({"create": {"kind": "sequences", "max_topics": 4}}, "does not use `create --max-topics`"),
         (
             {
                 "create": {"kind": "sequences", "halves": False},

@@ -68,7 +68,26 @@ def test_status_shows_the_radius_of_the_lengths_and_warns_of_few_long_documents(
     assert shown["warning"].endswith(remedy)
     out = run("status", store.url)[1]
     assert f"warning: {shown['warning']}" in out
-    assert f"M3 {shown['error_radius_m3']:.2g} (Theorem 2" in out
+    assert "Theorem" not in out
+    detailed = run("status", store.url, "--verbose")[1]
+    assert f"M3 {shown['error_radius_m3']:.2g} (Theorem 2" in detailed
+
+
+def test_status_answers_first_and_ends_with_what_to_do(run, counted):
+    store = counted(1000 * [4])
+    said = run("status", store.url)[1].splitlines()
+    counted_at = json.loads(run("status", store.url, "--json")[1])["counted_at"]
+    assert counted_at == store.commit.time
+    assert said[0].startswith(f"{store.url} holds 1,000 documents, last counted {counted_at[:10]}")
+    assert said[-1] == f"Next: streaming-moments refit {store.url}"
+    assert run("refit", store.url, "--topics", "1", "--name", "one")[0] == 0
+    said = run("status", store.url)[1].splitlines()
+    assert said[-1] == f"Next: streaming-moments topics {store.url}"
+    # the latest commit saved a model
+    assert json.loads(run("status", store.url, "--json")[1])["counted_at"] == counted_at
+    # of a version that has a successor, nothing is suggested
+    empty = run("status", store.url, "--version", "0")[1].splitlines()
+    assert (empty[0], "Next" in empty[-1]) == (f"{store.url} holds 0 documents.", False)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +115,7 @@ def test_documents_without_three_words_have_no_radius_of_the_third_moment(run, c
     assert shown.state_bytes == store.load().nbytes
     assert shown.error_radius_m2 > 0
     assert shown.error_radius_m3 is None
-    assert "M3 unknown" in run("status", store.url)[1]
+    assert "M3 unknown" in run("status", store.url, "--verbose")[1]
     empty = status_of(store.at(0))
     assert (empty.error_radius_m2, empty.error_radius_m3, empty.warning) == (None, None, "")
 

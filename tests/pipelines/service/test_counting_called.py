@@ -198,7 +198,7 @@ def test_documents_are_deleted_by_id_and_by_receipt_and_stay_so_after_a_rollback
     done = place.deleted("receipt", second)
     assert (done.documents, done.version) == (1, version + 2)
     assert place.store.commit.documents == 240 + 2
-    assert place.store.commit.message == "forget: 1 documents by request"
+    assert place.store.commit.message == "forget: 1 document by request"
     assert place.deleted("id", "none").version is None
     # a turn takes out what a rollback brings back
     rollback(place.store, version)

@@ -111,6 +111,8 @@ def test_it_writes_over_nothing(run, tmp_path):
 
 def test_a_write_that_fails_leaves_no_file(run, tmp_path, monkeypatch):
     def full(*_):
+        # it comes with all files, so that a kill leaves none of it
+        assert not (tmp_path / "new").exists()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
@@ -118,7 +120,7 @@ def test_a_write_that_fails_leaves_no_file(run, tmp_path, monkeypatch):
         code, out, err = run("serve", "--init", tmp_path / "new")
     assert (code, out) == (2, "")
     assert "new cannot be written (No space left on device)" in err
-    assert [*(tmp_path / "new").iterdir()] == []
+    assert [*tmp_path.iterdir()] == []
     assert run("serve", "--init", tmp_path / "new")[0] == 0
 
 

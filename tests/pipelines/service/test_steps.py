@@ -194,7 +194,7 @@ def test_the_name_of_a_step():
             ["sealed 1, counted 0, version 0", "left out a: bad", "set aside b: full"],
         ),
         (Expired(), []),
-        (Expired(1, 2, 3), ["expired: 1 shards, 2 seals, 3 keys"]),
+        (Expired(1, 2, 3), ["expired: 1 shard, 2 seals, 3 keys"]),
         (Compared(5), ["compared numbers of topics of version 5"]),
         ("published", ["night: published"]),
     ],

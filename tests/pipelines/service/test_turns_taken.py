@@ -209,7 +209,7 @@ def test_documents_are_taken_out_by_the_content_from_before(ours, taken_out, mon
     assert taken_out == [
         ([url], [2], True),
         ([url], [], True),
-        ([url], "forget: 1 documents by request", [1], True),
+        ([url], "forget: 1 document by request", [1], True),
         ([url], "forget: documents by request, after a rollback", [], True),
     ]
 

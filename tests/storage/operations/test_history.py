@@ -304,7 +304,7 @@ def test_what_was_forgotten_is_listed_unless_the_version_gone_back_to_counts_it(
     assert counted_again(both.commit, store.at(1)) == ("a", "b")
     assert counted_again(store.commit, both) == ()
     back = rollback(both, 1)
-    assert back.commit.message == ("rollback to version 1; 2 forgotten shards are counted again")
+    assert back.commit.message == ("rollback to version 1; counted again: 2 forgotten shards")
     # c came later, and stays forgotten
     assert listed(back) == ["c"]
     # what the version lists itself stays so, too

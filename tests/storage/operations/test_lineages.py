@@ -106,7 +106,7 @@ def test_the_old_words_are_no_longer_written(store):
 def test_shards_that_came_meanwhile_are_lacking(store):
     staged = aside(aside(begun(store), "a", 1), "b", 2)
     append(staged, {"c": 3})
-    with pytest.raises(LineageBehind, match="not counted 1 shards of the store, such as c"):
+    with pytest.raises(LineageBehind, match="not counted 1 shard of the store, such as c"):
         adopt(staged)
     adopted = adopt(staged, {"c": "is gone"})
     assert adopted.commit.skipped == (("c", "is gone"),)

@@ -272,6 +272,9 @@ def test_the_alpha_of_reading_takes_lengths_with_weights_and_lengths_without_pai
     assert completing_alpha(*given, LengthHistogram.of([0, 1, 1])) == 0.2
     assert completing_alpha(*given, LengthHistogram.zero()) == 0.2
     assert completing_alpha(corpus.topics[:, :1], np.ones(1), 0.2, both) == 0.2
+    # topics without weight are never drawn
+    some = np.array([0.5, 0.5, 0, 0, 0, 0, 0, 0])
+    assert 0.0125 <= completing_alpha(corpus.topics, some, 0.0125, both) < 1
 
 
 def test_a_fit_to_short_documents_predicts_better_with_the_alpha_that_it_finds():

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.short_repr import short_repr
 from streaming_moments.statistics.counts.lengths.weights import POOLED, LengthWeights
 
@@ -99,9 +100,9 @@ class LengthHistogram:
         np.add.at(documents, inverse[self.lengths.size :], sign * other.documents)
         if (documents < 0).any():
             length = int(values[np.argmin(documents)])
+            many = of_number(int(-documents.min()), "document")
             raise InvalidInput(
-                f"taking away {int(-documents.min())} documents of length {length} too many; "
-                "subtract only what was added"
+                f"taking away {many} of length {length} too many; subtract only what was added"
             )
         return LengthHistogram(values[documents > 0], documents[documents > 0], self.weights)
 

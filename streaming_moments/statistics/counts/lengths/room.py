@@ -36,8 +36,8 @@ def finest_even(batch: CountBatch) -> LengthWeights:
     longest = int(batch.lengths.max(initial=0))
     if longest > _LONGEST:
         raise BoundExceeded(
-            f"document {int(batch.lengths.argmax())} has {longest:,} words, above {_LONGEST:,}; "
-            "cut it into passages (`create --passage-words`)"
+            f"document {int(batch.lengths.argmax())} has {longest:,} words, above {_LONGEST:,}",
+            "cut it into passages ({create.passage_words})",
         )
     return LengthWeights.even(_FINENESS * longest)
 

@@ -235,7 +235,7 @@ def test_a_purged_shard_may_be_gone(run, store, places):
     gone.unlink()
     code, out, err = run("purge", store.url, gone)
     assert code == 0, err
-    assert "2 other shards were counted again" in out
+    assert "2 other shards counted again" in out
     after = MomentStore.open(store.url)
     assert after.load() == statistics(after, others)
     code, out, _ = run("verify", store.url, gone, "--purged")
@@ -333,7 +333,7 @@ def test_a_purge_that_died_after_its_commit_is_told_and_finished(
     assert "typo, and it has purged no such shard" in err
     code, out, err = run("purge", store.url, f"{places[0].parent}/4.*")
     assert (code, err) == (0, "")
-    assert "1 shards are already purged; their remains are deleted" in out
+    assert "1 shard purged before; what is left of it is deleted" in out
     code, out, _ = run("verify", store.url, places[4], "--purged")
     assert code == 0, out
     assert MomentStore.open(store.url).load() == after.load()

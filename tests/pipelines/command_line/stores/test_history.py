@@ -100,8 +100,8 @@ def test_compact_and_gc(run, store, embedded):
     assert (code, out) == (0, "0 MiB freed in 0 places\n")
     shown = json.loads(run("gc", store.url, "--dry-run", "--grace", "0d", "--json")[1])
     assert (len(shown["garbage"]), shown["dry_run"]) == (1, True)
-    assert "would be freed in 1 places" in run("gc", store.url, "--dry-run", "--grace", "0s")[1]
-    assert "freed in 1 places" in run("gc", store.url, "--grace", "0s")[1]
+    assert "would be freed in 1 place" in run("gc", store.url, "--dry-run", "--grace", "0s")[1]
+    assert "freed in 1 place" in run("gc", store.url, "--grace", "0s")[1]
     assert "0 places" in run("gc", store.url, "--grace", "0s")[1]
     assert store.at(2).load() == before
     assert "write for example 7d" in run("gc", store.url, "--grace", "soon")[2]
@@ -145,8 +145,8 @@ def test_forget_and_replace_ask_for_the_content_that_was_counted(run, tmp_path, 
     version = store.latest().version
     for arguments, said in (
         (("forget", store.url, a), "was counted as sha256:"),
-        (("update", store.url, a, b), "STORE SHARDS --replace`"),
-        (("update", store.url, a, b, "--replace"), "the old content of 1 changed shards is needed"),
+        (("update", store.url, a, b), "with `update --replace`"),
+        (("update", store.url, a, b, "--replace"), "the old content of 1 changed shard is needed"),
         (("update", store.url, a, "--replace", "--old", b), "no segment holds it alone"),
         (("update", store.url, a, "--old", copy), "give both"),
     ):
@@ -156,12 +156,12 @@ def test_forget_and_replace_ask_for_the_content_that_was_counted(run, tmp_path, 
     assert store.latest().version == version
     code, out, err = run("update", store.url, a, b, "--replace", "--old", copy)
     assert code == 0, err
-    assert "1 were counted before, 1 replaced" in out
+    assert "1 counted before, 1 replaced" in out
     latest = store.latest()
     assert (latest.version, latest.commit.operation) == (version + 1, "replace")
     assert latest.load() == statistics(store, [a, b])
     assert latest.verify() == []
-    assert run("update", store.url, a, b)[1].endswith("2 were counted before\n")
+    assert run("update", store.url, a, b)[1].endswith("2 counted before\n")
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_old_content_alone_in_a_segment_need_not_be_given(run, apart):
     store, places = apart
     code, out, err = run("update", store.url, *places, "--replace")
     assert code == 0, err
-    assert "1 were counted before, 1 replaced" in out
+    assert "1 counted before, 1 replaced" in out
     latest = store.latest()
     assert (latest.version, latest.commit.operation) == (store.version + 1, "replace")
     assert latest.load() == statistics(store, places)
@@ -204,7 +204,7 @@ def test_old_content_compacted_meanwhile_must_be_given(
     monkeypatch.setattr(forgetting, "gather_all", overtaken)
     code, _, err = run("update", store.url, *places, "--replace")
     assert (code, err.count("\n")) == (2, 1)
-    assert "give copies of the old content by `update --old URL`" in err
+    assert "give copies of the old content by `update --old`" in err
     assert store.latest().version == store.version + 1
     assert store.latest().load() == store.load()
     # versions that hold it alone have expired

@@ -131,7 +131,7 @@ def test_what_rows_do_not_hold_is_refused() -> None:
     bare = GivenMoments(*list(vars(narrow).values())[:7])
     with pytest.raises(InvalidInput, match="needs the statistic squares"):
         mixture_components(bare, 2, "diag")
-    with pytest.raises(InvalidInput, match='covariance is "full"'):
+    with pytest.raises(InvalidInput, match='covariance of type "full"'):
         mixture_components(narrow, 2, "full")
 
 

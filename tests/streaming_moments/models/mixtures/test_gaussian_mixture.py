@@ -218,7 +218,7 @@ def test_the_number_asked_for_is_held_against_the_spectrum(drawn) -> None:
 def test_what_is_asked_for_wrongly_is_named(drawn) -> None:
     with pytest.raises(InvalidInput, match="-1 components"):
         MixtureOptions(topics=-1)
-    with pytest.raises(InvalidInput, match='covariance is "full"'):
+    with pytest.raises(InvalidInput, match='covariance of type "full"'):
         MixtureOptions(topics=2, covariance="full")
     with pytest.raises(InvalidInput, match='not by "als"'):
         MixtureOptions(topics=2, method="als")

@@ -168,9 +168,9 @@ def test_blocks_of_rows_and_parts_give_the_same_model():
 def test_what_the_statistics_do_not_hold_is_not_identifiable():
     drawn = view_records(500, k=2, seed=2)
     statistics = on_identity(drawn.batch)
-    with pytest.raises(NotIdentifiable, match="larger --max|sketches of at least"):
+    with pytest.raises(NotIdentifiable, match="larger `create --max|sketches of at least"):
         fitted(statistics, 31 + 10)
-    with pytest.raises(NotIdentifiable, match="run `streaming-moments update`"):
+    with pytest.raises(NotIdentifiable, match="count more records"):
         fitted(statistics.foundation.of([]), 2)
     # every record alike: nothing tells two states apart
     same = ViewBatch(*(view.select(0, 1) for view in drawn.batch.views))
