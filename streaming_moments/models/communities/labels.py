@@ -119,8 +119,8 @@ def settled_labels(
     """(n,) labels of an undirected graph after variational rounds, until they change little.
 
     A node has the probabilities of all communities given those of its neighbours (mean field;
-    Daudin, Picard, Robin 2008), and at the end the likeliest. Rounds of labels end further from
-    planted ones: a node that is wrong holds its neighbours. `adjacency` is (n, n) sparse, of 0
+    Daudin, Picard, Robin 2008), and at the end its most likely one. Rounds of labels end further
+    from planted ones, as a wrong node misleads its neighbours. `adjacency` is (n, n) sparse, of 0
     and 1, and symmetric.
 
     Examples

@@ -164,6 +164,7 @@ _OF_FACTORS = Passes(
     OF_EM,
     of_rows=True,
     states=factor_passes.columns_of,
+    lasting=False,
 )
 _OF_SETS = Passes(
     set_passes.ExpectedSets,
