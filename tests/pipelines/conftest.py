@@ -1,3 +1,4 @@
+import asyncio
 import gzip
 import json
 import os
@@ -94,9 +95,12 @@ def reading():
     return call
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    """A headless browser: the one on PATH, else the one that Playwright has installed."""
+@pytest.fixture(scope="session")
+def kept_chromium():
+    """A headless browser, and the loop of what drives it.
+
+    The browser is the one on PATH, else the one that Playwright has installed.
+    """
     from playwright.sync_api import Error, sync_playwright
 
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -113,8 +117,23 @@ def chromium():
             if os.environ.get("REQUIRE_BROWSER") == "1":
                 pytest.fail(why)
             pytest.skip(why)
-        yield browser
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(kept_chromium):
+    """The browser, which starts in a second, while no test can run a loop of its own.
+
+    Between its calls Playwright leaves its loop as that which runs in this thread.
+    """
+    browser, loop = kept_chromium
+    asyncio._set_running_loop(loop)
+    yield browser
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="session")
