@@ -55,11 +55,11 @@ ABSENT: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "has no topics, states or clusters to match with those of another model; "
             "`streaming-moments topics --model` shows each",
         ),
-        "polish": dict.fromkeys(
-            ("independent", "factors"),
-            "has no passes over records; polish a model of topics, poisson, communities, "
-            "blockmodel, hmm, views, latent_tree, gaussian_mixture or bernoulli_mixture",
-        ),
+        "polish": {
+            "independent": "has no passes over records; polish a model of topics, poisson, "
+            "communities, blockmodel, hmm, views, latent_tree, gaussian_mixture, factors or "
+            "bernoulli_mixture",
+        },
         "estimator": dict.fromkeys(
             ("poisson", "independent", "blockmodel"),
             "has no estimator; fit it by `Store.refit_as`",

@@ -11,13 +11,16 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from streaming_moments.errors import ForeignStatistics
 from streaming_moments.models.factors.independent_factors import FactorOptions, IndependentFactors
+from streaming_moments.models.factors.order import AUTO
 from streaming_moments.models.rows import InMemory
 from streaming_moments.models.vectors import BY_SPECTRUM
 from streaming_moments.sklearn.estimator import MomentTransformer, RandomSeed
 from streaming_moments.sklearn.vectors import VectorEstimator
+from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics
 
 _REACH = 4.0  # in median norms: large, as the tails separate factors
+_MOST_FOURTH = 40  # columns of the sketch whose fourth moments are worth their seconds
 
 
 class MomentFactors(MomentTransformer, VectorEstimator):
@@ -30,11 +33,17 @@ class MomentFactors(MomentTransformer, VectorEstimator):
     ----------
     n_components : int or "auto"
         Number of factors k; "auto" chooses as many as the spectrum separates from noise.
-    order : {"third", "fourth", "both"}
+    order : {"auto", "third", "fourth", "both"}
         Cumulants that separate factors: third for skewed, fourth for kurtotic ones, both for any
-        kind.
+        kind. "auto" uses those by which halves of the rows agree best, and only third cumulants
+        where more than 40 columns of the sketch would make fourth ones slow.
     noise : {"spherical", "diag", "full"}
-        Covariance of normal noise: one variance, one per coordinate, or full.
+        Covariance of normal noise: one variance, one per coordinate, or full. As many factors as
+        columns leave no noise to the first two.
+    polish : int or "auto"
+        Passes of maximum likelihood over the rows after the fit; "auto": until one changes columns
+        by less than a twentieth of their error bars. Only in `fit`, as `partial_fit` does not have
+        all rows.
     sketch_columns : int, optional
         Columns of the sketch of the rows; default as for `MomentGaussianMixture`.
     random_state : int, RandomState or None
@@ -77,8 +86,9 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         self,
         n_components: int | Literal["auto"] = 1,
         *,
-        order: str = "third",
+        order: str = "auto",
         noise: str = "spherical",
+        polish: int | Literal["auto"] = 0,
         sketch_columns: int | None = None,
         random_state: RandomSeed = 0,
         keep_statistics: bool = False,
@@ -87,6 +97,7 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         self.n_components = n_components
         self.order = order
         self.noise = noise
+        self.polish = polish
         self.sketch_columns = sketch_columns
         self.random_state = random_state
         self.keep_statistics = keep_statistics
@@ -115,20 +126,34 @@ class MomentFactors(MomentTransformer, VectorEstimator):
         return self.model_.rows_of(values)
 
     def _begin(self, records: NDArray[Any]) -> None:
-        fourth = self.order != "third" or self.noise == "full"
-        self._foundation = self._foundation_of(records, fourth=fourth, reach=_REACH)
+        self._foundation = self._foundation_of(
+            records, fourth=self._needs_fourth(records.shape[1]), reach=_REACH
+        )
+
+    def _needs_fourth(self, dimension: int) -> bool:
+        if self.order != AUTO or self.noise == "full":
+            return self.order != "third" or self.noise == "full"
+        return min(self._columns(dimension) or dimension, dimension) <= _MOST_FOURTH
+
+    def _read_by_passes(self, records: NDArray[Any]) -> VectorBatch:
+        return VectorBatch(records)
 
     def _fitted(self, statistics: VectorStatistics) -> Self:
         k = BY_SPECTRUM if isinstance(self.n_components, str) else self.n_components
         options = FactorOptions(topics=k, order=self.order, noise=self.noise, weak="keep")
         model = IndependentFactors.fit(InMemory((statistics,)), options)
-        if model.weak:
+        # passes find factors by all that is not normal in them
+        if model.weak and not self.polish:
+            other = "" if model.order == "both" else ", for order both"
             warnings.warn(
-                f"{model.weak} of {model.n_topics} factors have cumulants of {self.order} order "
-                "within noise and are unreliable; ask for fewer, for order both, or add rows",
+                f"{model.weak} of {model.n_topics} factors have cumulants within noise and are "
+                f"unreliable (order {model.order}); ask for fewer{other}, add rows, or give polish",
                 stacklevel=4,
             )
         self.statistics_ = statistics
+        return self._shown(model)
+
+    def _shown(self, model: IndependentFactors) -> Self:
         self.model_ = model
         self.mixing_ = model.mixing.copy()
         self.components_ = np.ascontiguousarray(model.unmixing.T)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +37,21 @@ class VectorEstimator(MomentEstimator):
         reach: float | None = None,
     ) -> VectorsFoundation:
         """Foundation for the number of components, from a pilot sample of the rows."""
-        columns, seed = self.sketch_columns, self._seed
-        if columns is None and not isinstance(self.n_components, str) and X.shape[1] > WHOLE:
-            columns = ceil(_A_COMPONENT * self.n_components) + _BESIDE
-            columns = min(columns, LARGEST_OF_FOURTH) if fourth else columns
+        columns, seed = self._columns(X.shape[1]), self._seed
+        if columns is not None and self.sketch_columns is None and fourth:
+            columns = min(columns, LARGEST_OF_FOURTH)
         pilot = X
         if len(X) > _PILOT:
             rng = np.random.default_rng(seed)
             pilot = X[np.sort(rng.choice(len(X), _PILOT, replace=False))]
         return foundation_of(pilot, columns, seed, squares, fourth, reach=reach)
+
+    def _columns(self, dimension: int) -> int | None:
+        """Columns of the sketch; None for the default of a foundation."""
+        known = self.sketch_columns is None and not isinstance(self.n_components, str)
+        if known and dimension > WHOLE:
+            return ceil(_A_COMPONENT * cast("int", self.n_components)) + _BESIDE
+        return self.sketch_columns
 
     def _records(self, X: Any, first: bool = False) -> NDArray[Any]:
         least = 2 if first else 1

@@ -12,7 +12,7 @@ from streaming_moments.errors import BoundExceeded
 
 UNIT = 1 << 20
 """Integer units of one record, place or token."""
-_MOST = (1 << 62) // UNIT
+_MOST = 1 << 62
 BESIDE = 0.05
 """Counts beside each word or symbol of a state, so that a pass makes none impossible.
 
@@ -72,6 +72,8 @@ class IntegerSums:
 
     counted: ClassVar[str] = "tokens"
     """Plural of what `tokens` are."""
+    largest: ClassVar[int] = UNIT
+    """Most that a record, or one of its tokens, adds to a sum."""
 
     documents: int = field(default=0, kw_only=True)
     tokens: int = field(default=0, kw_only=True)
@@ -109,14 +111,15 @@ class IntegerSums:
         Raises
         ------
         BoundExceeded
-            More than 2^42 records or tokens, whose sums could exceed 2^62.
+            More records or tokens, usually 2^42, than keep sums below 2^62.
         """
         found = replace(self, documents=self.documents + documents, tokens=self.tokens + tokens)
         counts = (found.documents, "records"), (found.tokens, self.counted)
+        most = _MOST // self.largest
         for number, what in counts:
-            if number > _MOST:
+            if number > most:
                 raise BoundExceeded(
-                    f"{number:,} {what} are more than the {_MOST:,} that a pass can sum; polish "
+                    f"{number:,} {what} are more than the {most:,} that a pass can sum; polish "
                     "with fewer shards"
                 )
         return found

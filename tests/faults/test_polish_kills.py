@@ -14,6 +14,7 @@ from killable_cluster import PATIENCE, wait_for
 from night_corpus import command
 
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
+from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
@@ -49,16 +50,27 @@ def store_of_topics(place):
     return store.save_model("given", named)
 
 
-def store_of_a_mixture(place):
-    """One of vectors, likewise."""
+def store_of_vectors(place):
     grid = Grid(np.zeros(16), step=0.1, radius=60)
     foundation = VectorsFoundation(grid, np.eye(16, 5, dtype=np.int8), np.zeros(5, dtype=np.uint8))
     form = {**ShardFormat().to_json(), READING: VectorsForm().to_json()}
-    store = MomentStore.create_on(place, foundation, form)
+    return MomentStore.create_on(place, foundation, form)
+
+
+def store_of_a_mixture(place):
+    """One of vectors, likewise."""
     drawn = np.random.default_rng(2).normal(size=(2, 16))
-    return store.save_model(
+    return store_of_vectors(place).save_model(
         "given", GaussianMixture(drawn, np.array([0.6, 0.4]), np.array([[1.0], [2.0]]))
     )
+
+
+def store_of_factors(place):
+    """Another of vectors."""
+    mixing = np.random.default_rng(2).normal(size=(16, 3))
+    unmixing = np.linalg.pinv(mixing).T
+    given = IndependentFactors(mixing, unmixing, np.zeros(16), noise=np.full(16, 0.5))
+    return store_of_vectors(place).save_model("given", given)
 
 
 def store_of_a_chain(place):
@@ -137,6 +149,7 @@ def rows(path, rng):
 MODELS = {
     "topics": (store_of_topics, texts, "txt", 2),
     "gaussian_mixture": (store_of_a_mixture, rows, "npy", 1),
+    "factors": (store_of_factors, rows, "npy", 1),
     "hmm": (store_of_a_chain, sequences, "txt", 1),
     "views": (store_of_views, records, "csv", 1),
     "latent_tree": (

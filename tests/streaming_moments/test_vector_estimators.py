@@ -108,10 +108,40 @@ def test_factors_are_found_and_turned_back() -> None:
         model.inverse_transform(np.zeros((1, 3)))
 
 
+def test_passes_over_rows_separate_factors_better() -> None:
+    drawn = factor_rows(5_000, 6, 3, "exponential", noise=0.01, seed=2)
+    plain, settled = (MomentFactors(3, polish=polish).fit(drawn.rows) for polish in (0, "auto"))
+    errors = [amari_distance(drawn.mixing, one.components_.T) for one in (plain, settled)]
+    assert errors[1] < 0.8 * errors[0]
+    assert 1 <= settled.model_.polishing.passes < MOST_PASSES
+    assert np.array_equal(settled.mixing_, settled.model_.mixing)
+    with pytest.raises(InvalidInput, match="polish is auto"):
+        settled.partial_fit(drawn.rows)
+
+
+def test_fourth_moments_are_kept_where_they_are_cheap() -> None:
+    rng = np.random.default_rng(0)
+    narrow, wide = (rng.exponential(size=(300, d)) for d in (5, 41))
+    for rows, given, fourth in (
+        (narrow, {}, True),
+        (narrow, {"order": "third"}, False),
+        (narrow, {"order": "third", "noise": "full"}, True),
+        (wide, {}, False),
+        (wide, {"sketch_columns": 12}, True),
+        (wide, {"order": "both", "sketch_columns": 12}, True),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = MomentFactors(2, keep_statistics=True, **given).fit(rows)
+        assert found.statistics_.foundation.fourth == fourth
+
+
 def test_factors_of_noise_are_warned_of() -> None:
     rows = np.random.default_rng(0).normal(size=(500, 5))
-    with pytest.warns(UserWarning, match="cumulants of third order"):
+    with pytest.warns(UserWarning, match=r"\(order both\); ask for fewer, add rows"):
         MomentFactors(2).fit(rows)
+    with pytest.warns(UserWarning, match=r"\(order third\); ask for fewer, for order both"):
+        MomentFactors(2, order="third").fit(rows)
     drawn = factor_rows(20_000, 6, 2, noise=0.05, seed=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -138,5 +168,5 @@ def test_a_number_that_is_none_is_refused(wrong) -> None:
             estimator.fit(rows)
     with pytest.raises(NotIdentifiable, match="ask for 5 components"):
         MomentGaussianMixture(9).fit(rows)
-    with pytest.raises(InvalidInput, match="all 50 rows are equal"):
+    with pytest.raises(InvalidInput, match="all 50 rows of the pilot are equal"):
         MomentGaussianMixture(2).fit(np.ones((50, 3)))

@@ -68,7 +68,9 @@ def independent_factors(
     "full" the length of a column is unknown, and a factor and its noise together have variance 1.
     All but order "third" with noise "spherical" or "diag" needs moments with `fourth`.
 
-    Raises NotIdentifiable as `Signal.of`, or with "full" noise for kurtoses of both signs.
+    With "full" noise and kurtoses of both signs, whitening does not take noise off.
+
+    Raises NotIdentifiable as `Signal.of`.
 
     Examples
     --------
@@ -155,7 +157,7 @@ def fourth_cumulant(moments: CentralMoments) -> NDArray[np.float64]:
 
 
 def _known_noise(moments: CentralMoments, k: int, order: Order, diagonal: bool) -> Factors:
-    signal = Signal.of(moments, k, diagonal)
+    signal = Signal.of(moments, k, diagonal, whole=True)
     B = signal.inside
     fourth = None if moments.fourth is None else fourth_cumulant(moments)
     third = contracted(moments.third, B, B, B)
@@ -188,11 +190,9 @@ def _unknown_noise(moments: CentralMoments, k: int, order: Order) -> Factors:
         values, vectors = values[chosen], vectors[:, chosen]
         weights = _weighting(np.abs(values), vectors)
     if (values > 0).any() and (values < 0).any():
-        raise NotIdentifiable(
-            f"of {k} factors {int((values > 0).sum())} have positive and {int((values < 0).sum())} "
-            "negative kurtosis, which noise of unknown covariance does not allow; ask for fewer, "
-            "add rows, or choose noise spherical or diag"
-        )
+        # no fold of such cumulants whitens them: the covariance does, with its noise
+        values, vectors = np.linalg.eigh(moments.sketch_covariance)
+        values, vectors = values[-k:], vectors[:, -k:]
     B = vectors / np.sqrt(np.abs(values))
     third, four = contracted(moments.third, B, B, B), contracted(fourth, B, B, B, B)
     rotation = _rotation(third, four, order)

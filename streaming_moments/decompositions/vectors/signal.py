@@ -40,23 +40,27 @@ class Signal:
     spectrum: NDArray[np.float64]
 
     @classmethod
-    def of(cls, moments: CentralMoments, r: int, diagonal: bool = False) -> Signal:
+    def of(
+        cls, moments: CentralMoments, r: int, diagonal: bool = False, whole: bool = False
+    ) -> Signal:
         """Signal with the r leading directions, in the range of the basis.
 
-        With `diagonal` the noise differs by coordinate. Raises NotIdentifiable if there are too few
+        With `diagonal` the noise differs by coordinate. With `whole` the signal can have as many
+        directions as dimensions, without noise. Raises NotIdentifiable if there are too few
         dimensions, for the signal or for noise by coordinate, or if too few directions vary.
         """
         C, basis, d = moments.covariance, moments.basis, moments.mean.size
-        if d <= r:
+        if d < r or (d == r and not whole):
             raise NotIdentifiable(
-                f"rows of {d} numbers have at most {d - 1} directions of signal, but {r} are asked "
-                f"for; ask for {d} components or {d - 1} factors at most"
+                f"rows of {d} numbers have at most {d if whole else d - 1} directions of signal, "
+                f"but {r} are asked for; ask for {d} components or {d} factors at most"
             )
         scale = np.trace(C) / d
         if not scale > 0:
             raise NotIdentifiable(
                 "all rows are equal, so there is nothing to fit; add rows that differ"
             )
+        diagonal = diagonal and r < d  # no direction is left for noise
         if diagonal and r > (most := _identified(C)):
             raise NotIdentifiable(
                 f"{r} directions of signal asked for, but covariances separate at most {most} from "
@@ -88,7 +92,8 @@ class Signal:
 def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
     """Common variance of noise in all coordinates: the mean of the d - r smallest eigenvalues.
 
-    Theorem 1 of Hsu and Kakade uses the smallest, which is biased low.
+    Without such eigenvalues it is 0. Theorem 1 of Hsu and Kakade uses the smallest, which is biased
+    low.
 
     Examples
     --------
@@ -96,7 +101,7 @@ def spherical_noise(covariance: NDArray[np.float64], r: int) -> float:
     2.0
     """
     values = np.linalg.eigvalsh(covariance)
-    return float(max(values[: len(values) - r].mean(), 0.0))
+    return float(max(values[: len(values) - r].mean(), 0.0)) if r < len(values) else 0.0
 
 
 def diagonal_noise(covariance: NDArray[np.float64], r: int) -> NDArray[np.float64]:

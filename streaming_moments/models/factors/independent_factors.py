@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -14,8 +14,6 @@ from streaming_moments.columns import Columns
 from streaming_moments.decompositions.vectors.factors import (
     NOISES,
     ORDERS,
-    Factors,
-    independent_factors,
     require_noise,
     require_order,
     require_told_apart,
@@ -25,13 +23,13 @@ from streaming_moments.decompositions.vectors.signal import signal_directions
 from streaming_moments.deprecation import renamed_fields
 from streaming_moments.errors import InvalidInput, NotIdentifiable
 from streaming_moments.models.base import Description, FitOptions, option, require_joint
-from streaming_moments.models.mixtures.matching import matched_rows
+from streaming_moments.models.factors.order import AUTO, fitted, matched_halves
+from streaming_moments.models.provenance import Polishing
 from streaming_moments.models.rows import Rows
 from streaming_moments.models.stored import StoredModel, is_known, stored_as
 from streaming_moments.models.vectors import (
     BY_SPECTRUM,
     fit_of_blocks,
-    fits_of_halves,
     read_by_parts,
     require_number,
     tensor_bytes,
@@ -42,6 +40,11 @@ from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.statistics.vectors.statistics import VectorStatistics, joined_blocks
 
 WEAK = ("refuse", "keep")
+
+
+def _require_order(name: str) -> None:
+    if name != AUTO:
+        require_order(name)
 
 
 def _require_weak(name: str) -> None:
@@ -62,10 +65,10 @@ class FactorOptions(FitOptions):
     )
     order: str = option(
         "Cumulants that separate factors: third for skewed ones, fourth for kurtotic ones, both "
-        "for any.",
-        "third",
-        require_order,
-        choices=ORDERS,
+        "for any; auto: those by which halves of the rows agree best.",
+        AUTO,
+        _require_order,
+        choices=(AUTO, *ORDERS),
     )
     noise: str = option(
         "Covariance of normal noise: spherical, diagonal, or full, which needs fourth moments.",
@@ -121,13 +124,17 @@ class IndependentFactors(StoredModel):
     spectrum : (k,) float64
         Spectrum of the signal.
     order, noise_kind : str
-        As the options `order` and `noise`.
+        Cumulants that separated the factors, and the option `noise`.
+    order_told : str
+        Why this order, if it was chosen by "auto".
     n_directions : int
         Directions in which rows vary beyond noise.
     n_missing, n_clipped : int
         Records that are not numeric, and rows that were clipped to the radius.
     bars : (k,) float64, optional
         Expected distance of each column from the true one, from halves of the rows.
+    polishing : Polishing, optional
+        How the factors were polished, if they were.
     documents, since, until, half_life
         As for any model.
 
@@ -163,6 +170,8 @@ class IndependentFactors(StoredModel):
     n_missing: int = field(default=0, metadata=stored_as(name="without"))
     n_clipped: int = field(default=0, metadata=stored_as(name="drawn_in"))
     bars: NDArray[np.float64] | None = None
+    order_told: str = ""
+    polishing: Polishing | None = None
 
     @classmethod
     def fit(cls, rows: Rows, options: Any) -> Self:
@@ -196,13 +205,13 @@ class IndependentFactors(StoredModel):
                 f"{moments.number:,} rows vary in no direction beyond noise, so there are no "
                 "factors; add rows, or ask for a number of factors"
             )
-        found = independent_factors(moments, k, options.order, options.noise)
+        found, order, halves, told = fitted(whole, moments, k, options.order, options.noise)
         if options.weak == "refuse":
-            require_told_apart(found, options.order)
-        halves = fits_of_halves(
-            whole, lambda half: independent_factors(half, k, options.order, options.noise)
-        )
-        bars = _bars(found, *halves) if halves else None
+            require_told_apart(found, order)
+        bars = None
+        if halves:
+            even, odd = matched_halves(found, halves)
+            bars = np.linalg.norm(even - odd, axis=1) / 2
         grid, totals = moments.grid, whole.totals
         return cls(
             found.mixing * grid.step,
@@ -214,7 +223,8 @@ class IndependentFactors(StoredModel):
             skewness_error=found.skewness_error,
             kurtosis_error=found.kurtosis_error,
             spectrum=found.spectrum,
-            order=options.order,
+            order=order,
+            order_told=told,
             noise_kind=options.noise,
             n_directions=n_directions,
             documents=totals.n_documents,
@@ -248,7 +258,12 @@ class IndependentFactors(StoredModel):
     @property
     def weak(self) -> int:
         """Number of factors whose cumulants do not exceed noise."""
-        return weak_factors(self, self.order).size
+        # passes separate factors by whatever is not normal in them
+        return weak_factors(self, self.order if self.polishing is None else "both").size
+
+    @property
+    def _of_both_signs(self) -> bool:
+        return bool((self.kurtosis > 0).any() and (self.kurtosis < 0).any())
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -308,22 +323,20 @@ class IndependentFactors(StoredModel):
             f"{self.n_topics} factors of {self.dimension} dimensions by {self.order} cumulants, "
             f"{self.noise_kind} noise"
         ]
-        if self.n_topics != self.n_directions and self.noise_kind != "full":
+        if self.order_told:
+            facts["order_told"] = self.order_told
+            said.append(self.order_told)
+        if self.n_topics == self.dimension and self.noise_kind != "full":
+            said.append("with as many factors as dimensions, noise is taken as none")
+        elif self.n_topics != self.n_directions and self.noise_kind != "full":
             said.append(f"the spectrum separates {self.n_directions} from noise")
+        if self.noise_kind == "full" and self.polishing is None and self._of_both_signs:
+            said.append("kurtoses have both signs, so only passes (polish) take noise off")
         if self.weak:
             said.append(f"{self.weak} have cumulants within noise and are unreliable")
         if self.n_missing:
             said.append(f"{self.n_missing:,} records are not numeric and were skipped")
+        if self.polishing is not None:
+            facts["polishing"] = asdict(self.polishing)
+            said.append(self.polishing.sentence)
         return Description(facts, columns, "; ".join(said))
-
-
-def _bars(found: Factors, *halves: Factors) -> NDArray[np.float64]:
-    """(k,) half the distance between the matched columns of the halves."""
-    own = found.mixing.T
-    # the sign of a factor without skewness is free: match either sign
-    either = [
-        matched_rows(np.vstack([own, -own]), np.vstack([one.mixing.T, -one.mixing.T]))
-        for one in halves
-    ]
-    even, odd = (one[: len(own)] for one in either)
-    return np.asarray(np.linalg.norm(even - odd, axis=1) / 2)

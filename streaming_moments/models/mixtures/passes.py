@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streaming_moments.errors import BoundExceeded, ForeignStatistics, InvalidInput
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.provenance import Polishing
-from streaming_moments.statistics.vectors.grid import Grid
+from streaming_moments.statistics.vectors.grid import SUM_BITS, Grid, rounded_for_sums
 from streaming_moments.statistics.vectors.rows import VectorBatch
 
 ROW = 1 << 16
@@ -20,10 +20,9 @@ ROW = 1 << 16
 _MOST = 1 << 62
 _EXACT = 1 << 53  # whole numbers up to here are exact in float64
 _ROWS = 1024  # rows at a time
-_BITS = 50  # bits of a product whose sums stay exact
 _ROUNDING = 1 / 12  # variance added by rounding to the grid
 _LEAST_VARIANCE = 1e-3  # share of the mean variance of all components
-RULES = (ROW, _BITS)  # rules by which rows are read
+RULES = (ROW, SUM_BITS)  # rules by which rows are read
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +128,8 @@ class MixtureReader:
         alike = self.grid.dimension / precisions.shape[1]
         constant -= alike * np.log(2 * np.pi * self.model.variances).sum(axis=1) / 2
         held = {
-            "_linear": _rounded(turned, reach * np.linalg.norm(turned, axis=1).max()),
-            "_precisions": _rounded(precisions, reach**2 * precisions.max()),
+            "_linear": rounded_for_sums(turned, reach * np.linalg.norm(turned, axis=1).max()),
+            "_precisions": rounded_for_sums(precisions, reach**2 * precisions.max()),
             "_constant": constant,
             "_at_a_time": max(1, min(_ROWS, int(_EXACT / (ROW * reach**2)))),
         }
@@ -253,9 +252,3 @@ def shape_of(model: GaussianMixture) -> tuple[int, int]:
     """(rows, k) of tables as large as means, variances, and the rows read at a time."""
     k, d = model.means.shape
     return 2 * d + _ROWS * (d + k) // k, k
-
-
-def _rounded(numbers: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
-    """Numbers rounded just enough to keep sums of their products exact."""
-    bits = _BITS - int(np.frexp(max(largest, 1e-300))[1])
-    return np.asarray(np.ldexp(np.rint(np.ldexp(numbers, bits)), -bits))

@@ -23,6 +23,9 @@ ROWS = 4000
 """Rows of the pilot, and as many more by which starts are compared."""
 _STARTS = 10
 _KEPT = 3
+_CANDIDATES = 5  # clusters whose split is tried before the search for one ends
+_STEPS = 10  # of K-means after a split, and after a centre is taken away
+_LESS = 1 - 1e-4  # share of the distances that a move leaves at most
 _PASSES = 20
 _FEWEST = 2.0  # rows of the pilot that a component has at least
 _ERRORS = 2.0  # standard errors of the gain in log-likelihood above which the pilot starts
@@ -40,8 +43,9 @@ def best_start(
 ) -> GaussianMixture:
     """The mixture from which passes over all rows start.
 
-    K-means (k-means++, ten starts) on half of the pilot, then passes over that half from the three
-    nearest starts. The best of them, by the other half, is used if it makes the other half more
+    K-means (k-means++, ten starts) on half of the pilot; the three nearest starts then split wide
+    clusters in exchange for centres that are hardly needed, and passes over that half follow. The
+    best of them, by the other half, is used if it makes the other half more
     likely than `model` does after as many passes: by two standard errors, and a thousandth of a
     nat a row.
 
@@ -131,14 +135,69 @@ def _replaced(
 
 
 def _clustered(rows: NDArray[Any], blank: GaussianMixture) -> list[GaussianMixture]:
-    """Mixtures of the clusters of K-means with the least distances."""
+    """Mixtures of the clusters of K-means with the least distances, after moves of centres."""
     x, k = rows.astype(np.float64), blank.n_topics
     tried = []
     for seed in range(_STARTS):
         centres, labels = vq.kmeans2(x, k, minit="++", seed=seed, missing="warn")
-        tried.append((float(np.square(x - centres[labels]).sum()), seed, centres, labels))
+        tried.append((_spread(x, centres, labels), seed, centres, labels))
     best = sorted(tried, key=lambda one: one[:2])[:_KEPT]
-    return [_of_clusters(x, centres, labels, blank) for _, _, centres, labels in best]
+    return [_of_clusters(x, *_moved(x, centres, labels), blank) for _, _, centres, labels in best]
+
+
+def _moved(
+    x: NDArray[np.float64], centres: NDArray[np.float64], labels: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Clusters after splits of wide ones, each in exchange for a centre that is hardly needed.
+
+    A split is kept if the rows are then nearer to their centres.
+    """
+    k, before = len(centres), _spread(x, centres, labels)
+    moves = 0
+    while k > 1 and moves < 2 * k:
+        moves += 1
+        for chosen, apart in _widest(x, centres, labels):
+            split = np.vstack([centres, centres[chosen] + apart])
+            split[chosen] -= apart
+            split, parts = vq.kmeans2(x, split, iter=_STEPS, minit="matrix", missing="warn")
+            fewer = np.delete(split, _least_needed(x, split, parts), axis=0)
+            fewer, parts = vq.kmeans2(x, fewer, iter=_STEPS, minit="matrix", missing="warn")
+            if (found := _spread(x, fewer, parts)) < _LESS * before:
+                centres, labels, before = fewer, parts, found
+                break
+        else:
+            break
+    return centres, labels
+
+
+def _widest(
+    x: NDArray[np.float64], centres: NDArray[np.float64], labels: NDArray[np.int64]
+) -> list[tuple[int, NDArray[np.float64]]]:
+    """Clusters that hold most variance along one axis, and a standard deviation along it."""
+    found = []
+    for one in range(len(centres)):
+        own = x[labels == one]
+        if len(own) > 1:
+            values, axes = np.linalg.eigh(np.cov(own.T, bias=True).reshape((x.shape[1],) * 2))
+            found.append((len(own) * values[-1], one, np.sqrt(max(values[-1], 0.0)) * axes[:, -1]))
+    found.sort(key=lambda one: (-one[0], one[1]))
+    return [(one, apart) for _, one, apart in found[:_CANDIDATES]]
+
+
+def _least_needed(
+    x: NDArray[np.float64], centres: NDArray[np.float64], labels: NDArray[np.int64]
+) -> int:
+    """Centre without which the rows are least further from their nearest centres."""
+    away = np.square(centres).sum(axis=1) - 2 * x @ centres.T
+    own = away[np.arange(len(x)), labels].copy()
+    away[np.arange(len(x)), labels] = np.inf
+    return int(np.bincount(labels, away.min(axis=1) - own, minlength=len(centres)).argmin())
+
+
+def _spread(
+    x: NDArray[np.float64], centres: NDArray[np.float64], labels: NDArray[np.int64]
+) -> float:
+    return float(np.square(x - centres[labels]).sum())
 
 
 def _of_clusters(

@@ -16,6 +16,8 @@ from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.communities import passes as edge_passes
 from streaming_moments.models.communities.blockmodel import Blockmodel
 from streaming_moments.models.communities.model import Communities
+from streaming_moments.models.factors import passes as factor_passes
+from streaming_moments.models.factors.independent_factors import IndependentFactors
 from streaming_moments.models.latent_trees import passes as tree_passes
 from streaming_moments.models.latent_trees.model import LatentTree
 from streaming_moments.models.mixtures import passes as mixture_passes
@@ -146,6 +148,18 @@ _OF_ROWS = Passes(
     of_rows=True,
     better=lambda model, rows, foundation: better_start(model, rows, foundation.grid),
 )
+_OF_FACTORS = Passes(
+    factor_passes.FactorSums,
+    lambda model, foundation: factor_passes.FactorReader(model, foundation.grid),
+    lambda model, sums, foundation, alpha: factor_passes.improved(model, sums, foundation.grid),
+    ("mixing", "unmixing", "mean", "noise"),
+    factor_passes.RULES,
+    factor_passes.shape_of,
+    _refuse_alpha,
+    OF_EM,
+    of_rows=True,
+    states=factor_passes.columns_of,
+)
 _OF_SETS = Passes(
     set_passes.ExpectedSets,
     lambda model, foundation: set_passes.SetReader(model),
@@ -208,6 +222,7 @@ PASSES: Mapping[str, Passes] = MappingProxyType(
         PoissonMixture.name: _OF_DOCUMENTS,
         Communities.name: _OF_DOCUMENTS,
         GaussianMixture.name: _OF_ROWS,
+        IndependentFactors.name: _OF_FACTORS,
         BernoulliMixture.name: _OF_SETS,
         HiddenMarkovModel.name: _OF_SEQUENCES,
         MultiViewMixture.name: _OF_VIEWS,

@@ -85,8 +85,8 @@ def polished(
     """
     if passes_of(type(model)).of_rows:
         raise InvalidInput(
-            f"model {model.name} is of rows of numbers; give them to MomentGaussianMixture with "
-            "polish"
+            f"model {model.name} is of rows of numbers; give them to MomentGaussianMixture or "
+            "MomentFactors with polish"
         )
     given = [batches] if isinstance(batches, Records) else batches
     report = reporter("polished", verbose)

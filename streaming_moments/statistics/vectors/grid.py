@@ -14,6 +14,8 @@ from streaming_moments.statistics.vectors import kernels
 
 # Largest norm of a row of the grid, so that its coordinates and products fit.
 LARGEST_RADIUS = 1 << 14
+SUM_BITS = 50
+"""Bits of a product with a row of the grid whose sums stay exact in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,3 +92,17 @@ class Grid:
         """(..., d) points of the grid, whole or not, in the unit of the rows."""
         found: NDArray[np.float64] = self.offset + self.step * points
         return found
+
+
+def rounded_for_sums(numbers: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
+    """Numbers rounded just enough to keep sums of their products with whole numbers exact.
+
+    Sums of such products, in any order, are at most `largest`.
+
+    Examples
+    --------
+    >>> rounded_for_sums(np.array([1 / 3]), 2.0**47)
+    array([0.25])
+    """
+    bits = SUM_BITS - int(np.frexp(max(largest, 1e-300))[1])
+    return np.asarray(np.ldexp(np.rint(np.ldexp(numbers, bits)), -bits))

@@ -11,11 +11,13 @@ import pytest
 from streaming_moments.errors import InvalidInput, ShardError
 from streaming_moments.models.mixtures.matching import matched_order
 from streaming_moments.models.mixtures.passes import polished
+from streaming_moments.models.passes.in_memory import passes_over
 from streaming_moments.pipelines.cluster.cluster import connect
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.command_line.entry import main
 from streaming_moments.pipelines.jobs.kinds.registry import KIND_JOBS
 from streaming_moments.pipelines.jobs.polish import polish, polish_stored
+from streaming_moments.statistics.vectors.rows import VectorBatch
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.operations.labels import label
 from streaming_moments.storage.store.store import MomentStore
@@ -279,3 +281,22 @@ def test_factors_of_rows_are_written(store, drawn, folder, run, tmp_path) -> Non
     np.testing.assert_allclose(
         np.array(table["factors"].to_pylist()), model.values(drawn.rows[:1000])
     )
+
+
+def test_passes_of_factors_on_a_store_are_those_in_memory(store, drawn, run) -> None:
+    given = "refit", store, "--model", "factors", "--components", "2", "--weak", "keep"
+    assert run(*given, "--name", "begun")[0] == 0
+    code, said, _ = run("polish", store, "--model", "begun", "--passes", "3", "--json")
+    assert code == 0
+    name = json.loads(said)["model"]
+    source = opened(store)
+    begun, there = (source.load_any_model(one) for one in ("begun", name))
+    rows = np.delete(drawn.rows, 2004, axis=0)
+    here = passes_over(begun, source.foundation, [VectorBatch(rows)], 3)
+    for array in ("mixing", "unmixing", "skewness", "kurtosis"):
+        np.testing.assert_array_equal(getattr(there, array), getattr(here, array))
+    assert (there.polishing.parent, there.polishing.shards) == ("begun", 3)
+    assert there.order_told == begun.order_told == "order third, as there are no fourth moments"
+    code, said, _ = run("topics", store, "--model", name)
+    assert code == 0
+    assert "polished from model begun: 2,999 records" in " ".join(said.split())

@@ -109,5 +109,15 @@ def test_what_is_asked_for_wrongly_is_named() -> None:
         independent_factors(moments, K, "second")
     with pytest.raises(InvalidInput, match='noise is "none"'):
         independent_factors(moments, K, noise="none")
-    with pytest.raises(NotIdentifiable, match="rows of 7 numbers"):
-        independent_factors(moments, 7)
+    with pytest.raises(NotIdentifiable, match="rows of 7 numbers .* 7 factors at most"):
+        independent_factors(moments, 8)
+
+
+@pytest.mark.parametrize("noise", ["spherical", "diag"])
+def test_as_many_factors_as_dimensions_leave_no_noise(noise: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.exponential(size=(5_000, 4)) @ rng.normal(size=(4, 4))
+    found = independent_factors(GivenMoments.of_rows(rows, np.eye(4)), 4, "third", noise)
+    assert not found.noise.any()
+    np.testing.assert_allclose(np.cov(rows.T, ddof=0), found.mixing @ found.mixing.T, atol=1e-9)
+    np.testing.assert_allclose(found.skewness, 2.0, atol=0.4)

@@ -4,12 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.cluster import vq
 from scipy.optimize import linear_sum_assignment
 
 from streaming_moments.errors import NotIdentifiable
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.mixtures.passes import polished
-from streaming_moments.models.mixtures.second_start import ROWS, best_start, pilot_of
+from streaming_moments.models.mixtures.second_start import (
+    ROWS,
+    _moved,
+    best_start,
+    pilot_of,
+)
 from streaming_moments.sklearn import MomentGaussianMixture
 from streaming_moments.statistics.vectors.grid import Grid
 
@@ -39,6 +45,31 @@ def test_as_many_components_as_dimensions_or_more_are_found(k, d):
     rows, means = drawn(k, d, length=6.0)
     found = MomentGaussianMixture(k, polish="auto").fit(rows)
     assert error(found.means_, means) < 1.2 * from_the_truth(rows, means, found._foundation.grid)
+
+
+def test_wide_clusters_are_split_where_a_centre_is_hardly_needed():
+    rows, means = drawn(12, 12, length=6.0)
+    # two centres in one cluster, and one between two
+    begun = np.vstack([means[:10], (means[10] + means[11]) / 2, means[0] + 0.5])
+    centres, labels = vq.kmeans2(rows, begun, minit="matrix")
+    assert error(centres, means) > 0.4
+    moved, parts = _moved(rows, centres, labels)
+    assert error(moved, means) < 0.25
+    assert (parts == np.linalg.norm(rows[:, None] - moved, axis=2).argmin(axis=1)).mean() > 0.99
+
+
+LAWS = {
+    "normal": lambda rng, d: rng.normal(size=(2000, d)),
+    "Student": lambda rng, d: rng.normal(size=(2000, d)) / np.sqrt(rng.chisquare(3, (2000, 1)) / 3),
+    "exponential": lambda rng, d: rng.exponential(size=(2000, d)),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("d", [5, 30])
+def test_noise_is_one_component(law, d):
+    rows = LAWS[law](np.random.default_rng(d), d)
+    assert MomentGaussianMixture("auto", polish="auto").fit(rows).means_.shape == (1, d)
 
 
 def test_the_start_from_a_pilot_is_said_and_stored():

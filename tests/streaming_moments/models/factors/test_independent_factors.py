@@ -8,8 +8,8 @@ from streaming_moments.errors import ForeignStatistics, InvalidInput, NotIdentif
 from streaming_moments.models.factors.independent_factors import (
     FactorOptions,
     IndependentFactors,
-    _bars,
 )
+from streaming_moments.models.factors.order import matched_halves
 from streaming_moments.models.rows import InMemory
 from streaming_moments.statistics.vectors.pilot import foundation_of
 from streaming_moments.statistics.vectors.rows import VectorBatch
@@ -87,6 +87,8 @@ def test_rows_of_noise_have_no_factors() -> None:
         fitted(noise, 0)
     with pytest.raises(InvalidInput, match='weak is "drop"'):
         FactorOptions(topics=2, weak="drop")
+    with pytest.raises(InvalidInput, match='order is "second"'):
+        FactorOptions(topics=2, order="second")
     with pytest.raises(InvalidInput, match="-1 factors"):
         FactorOptions(topics=-1)
 
@@ -98,7 +100,8 @@ def test_bars_compare_a_factor_with_itself_whatever_its_sign_and_place() -> None
         Factors(one, *(np.zeros(0),) * 7)
         for one in (mixing, -mixing[:, [2, 0, 1]], mixing * [1, -1, 1] + 0.01)
     )
-    bars = _bars(whole, even, odd)
+    first, second = matched_halves(whole, (even, odd))
+    bars = np.linalg.norm(first - second, axis=1) / 2
     assert bars == pytest.approx([0.005 * np.sqrt(6)] * 3)
 
 
@@ -121,6 +124,24 @@ def test_both_cumulants_separate_factors_of_any_kind(kinds) -> None:
         errors[order] = amari_distance(mixing, found.unmixing)
     assert errors["both"] < 1.4 * min(errors["third"], errors["fourth"])
     assert found.weak == 0
+    chosen = fitted(FactorRows(rows, mixing, factors), 3, fourth=True)
+    assert errors[chosen.order] < 1.4 * min(errors.values())
+    again = IndependentFactors.from_parts(*chosen.parts())
+    told = again.described().sentence
+    assert f"order {chosen.order}: columns of halves of the rows differ by " in told
+    assert again.described().facts["order_told"] == chosen.order_told
+
+
+def test_an_order_that_halves_show_to_be_better_is_used_alone() -> None:
+    drawn = factor_rows(2_000, 12, 6, "uniform", noise=0.1, seed=1)
+    found = fitted(drawn, 6, fourth=True)
+    assert found.order == "fourth"
+    few = fitted(factor_rows(50, 8, 1, "exponential", noise=0.1, seed=1), 1, fourth=True)
+    assert few.order_told == "order both"
+    bare = fitted(factor_rows(2_000, 8, 2, "exponential", noise=0.1, seed=1), 2)
+    assert bare.order == "third"
+    assert bare.order_told == "order third, as there are no fourth moments"
+    assert fitted(drawn, 6, fourth=True, order="fourth").order_told == ""
 
 
 def test_both_cumulants_need_fourth_moments_and_call_either_weak(skewed) -> None:

@@ -1,0 +1,83 @@
+"""Order: which cumulants separate the factors of some rows best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.decompositions.vectors.factors import (
+    ORDERS,
+    Factors,
+    Order,
+    independent_factors,
+    weak_factors,
+)
+from streaming_moments.models.mixtures.matching import matched_rows
+from streaming_moments.models.vectors import fits_of_halves
+from streaming_moments.statistics.vectors.moments import VectorMoments
+from streaming_moments.statistics.vectors.statistics import VectorStatistics
+
+AUTO = "auto"
+"""Order that the cumulants decide."""
+_BETTER = (
+    0.9  # of the difference between halves with both orders: below it, one order is used alone
+)
+_NAMES = {"third": "third cumulants", "fourth": "fourth cumulants", "both": "both"}
+
+Halves = tuple[Factors, Factors]
+
+
+def fitted(
+    whole: VectorStatistics, moments: VectorMoments, k: int, order: str, noise: Any
+) -> tuple[Factors, Order, Halves | None, str]:
+    """Factors, their order, the factors of the halves, and why the order, if it was "auto".
+
+    "auto" uses both cumulants, or one of them if halves of the rows then differ less and no more
+    than one factor lacks it. Without fourth moments it is "third". Raises as `independent_factors`.
+    """
+
+    def fit(given: VectorMoments, order: Any) -> Factors:
+        return independent_factors(given, k, order, noise)
+
+    if order != AUTO or moments.fourth is None:
+        chosen: Any = "third" if order == AUTO else order
+        found = fit(moments, chosen)
+        halves = fits_of_halves(whole, lambda half: fit(half, chosen))
+        told = "order third, as there are no fourth moments" if order == AUTO else ""
+        return found, chosen, halves, told
+    tried = {one: fit(moments, one) for one in ORDERS}
+    both = fits_of_halves(whole, lambda half: {one: fit(half, one) for one in ORDERS})
+    if both is None or k == 1:
+        return tried["both"], "both", both and (both[0]["both"], both[1]["both"]), "order both"
+    by_half = {one: (both[0][one], both[1][one]) for one in ORDERS}
+    apart = {one: _apart(tried[one], by_half[one]) for one in ORDERS}
+    clear = [one for one in ORDERS if weak_factors(tried[one], one).size <= 1]
+    best: Order = min(clear, key=lambda one: apart[one], default="both")
+    if apart[best] > _BETTER * apart["both"]:
+        best = "both"
+    shares = ", ".join(f"{apart[one]:.1%} with {_NAMES[one]}" for one in ORDERS)
+    told = f"order {best}: columns of halves of the rows differ by {shares}"
+    return tried[best], best, by_half[best], told
+
+
+def matched_halves(
+    found: Factors, halves: Halves
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(k, d) columns of the even and of the odd half that match those of all rows."""
+    own = found.mixing.T
+    # the sign of a factor without skewness is free: match either sign
+    either = [
+        matched_rows(np.vstack([own, -own]), np.vstack([one.mixing.T, -one.mixing.T]))
+        for one in halves
+    ]
+    even, odd = (one[: len(own)] for one in either)
+    return even, odd
+
+
+def _apart(found: Factors, halves: Halves) -> float:
+    """Root mean square of the differences between halves, in lengths of columns."""
+    even, odd = matched_halves(found, halves)
+    lengths = np.linalg.norm(found.mixing, axis=0)
+    return float(np.sqrt(np.square(np.linalg.norm(even - odd, axis=1) / lengths).mean()))

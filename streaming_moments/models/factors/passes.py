@@ -1,0 +1,250 @@
+"""Passes: maximum likelihood of independent factors over rows, with sums exact in any order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import ForeignStatistics
+from streaming_moments.models.factors.independent_factors import IndependentFactors
+from streaming_moments.models.factors.interval_kernels import add_rows
+from streaming_moments.models.states import Clusters
+from streaming_moments.statistics.expected_sums import IntegerSums
+from streaming_moments.statistics.vectors.grid import Grid, rounded_for_sums
+from streaming_moments.statistics.vectors.rows import VectorBatch
+
+FACTOR = 1 << 8
+"""Integer units of a standard deviation of a factor as it is read."""
+_FURTHEST = 1 << 5  # standard deviations: values beyond count as if they were there
+# Ends of the intervals between which a score is linear, in standard deviations.
+_ENDS = (-4.0, -3.0, -2.25, -1.6, -1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2, 1.6, 2.25, 3.0, 4.0)
+_POWER = 1 << 6  # integer units of a third or fourth power
+_ROUNDING = 1 / 12  # variance added by rounding to the grid
+_LARGEST = (FACTOR * _FURTHEST) ** 2  # that a row adds to a sum
+# Rows by which slopes of neighbouring intervals are drawn together: fewer fit the noise of 1,000
+# rows, more miss the edges of uniform and exponential factors (measured).
+_SMOOTH = 10.0
+# Rows for which a score is as good as linear: below it no likelihood separates two factors.
+_LINEAR = 50.0
+_LONGEST = 0.3  # that a pass moves a factor towards another
+_LEAST_SHARE = 0.01  # least share of a factor in what is read of it; the rest is noise
+RULES = (FACTOR, _FURTHEST, _POWER, *_ENDS)  # rules by which rows are read
+
+
+@dataclass(frozen=True, eq=False)
+class FactorSums(IntegerSums):
+    """Sums of a pass over rows, in integers, so that they are exact in any order.
+
+    Each factor j has intervals b; values of factors are in units of 2^-8 standard deviations.
+
+    rows : (k, b) int64, rows in each interval
+    first : (k, b, k) int64, sums of all factors over them
+    products : (k, b, k) int64, sums of their products with factor j
+    powers : (2, k) int64, sums of third and fourth powers, in units of 2^-6
+    documents, tokens : rows read
+    """
+
+    counted = "rows"
+    largest: ClassVar[int] = _LARGEST
+
+    rows: NDArray[np.int64]
+    first: NDArray[np.int64]
+    products: NDArray[np.int64]
+    powers: NDArray[np.int64]
+
+    @classmethod
+    def zero(cls, model: IndependentFactors) -> FactorSums:
+        """Empty sums."""
+        k, intervals = model.n_topics, len(_ENDS) + 1
+        shapes = (k, intervals), (k, intervals, k), (k, intervals, k), (2, k)
+        return cls(*(np.zeros(shape, dtype=np.int64) for shape in shapes))
+
+
+@dataclass(frozen=True, eq=False)
+class FactorReader:
+    """Unmixing prepared for reading rows of a grid.
+
+    What a row adds depends on its integers only, not on other rows of the batch: the parameters are
+    rounded so that float64 multiplies and adds them without further rounding.
+    """
+
+    model: IndependentFactors
+    grid: Grid
+    _linear: NDArray[np.float64] = field(init=False, repr=False)
+    _constant: NDArray[np.float64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        model, grid = self.model, self.grid
+        if model.dimension != grid.dimension:
+            raise ForeignStatistics(
+                f"the model has {model.dimension} dimensions, but the grid has "
+                f"{grid.dimension}; read rows of its own store"
+            )
+        unmixing = model.unmixing / _spreads(model, grid)
+        linear = unmixing * grid.step
+        reach = grid.radius + grid.dimension**0.5 + 1  # coordinates are rounded
+        largest = reach * np.linalg.norm(linear, axis=0).max()
+        object.__setattr__(self, "_linear", rounded_for_sums(linear, largest))
+        object.__setattr__(self, "_constant", (grid.offset - model.mean) @ unmixing)
+
+    def add(self, batch: VectorBatch, total: FactorSums) -> FactorSums:
+        """Add the rows of a batch to `total` in place; raises as `IntegerSums.counting`."""
+        rows = self.grid.quantised(batch.values)[0]
+        found = total.counting(len(rows), len(rows))
+        values = rows.astype(np.float64) @ self._linear + self._constant
+        most = float(FACTOR * _FURTHEST)
+        units = np.clip(np.rint(values * FACTOR), -most, most)
+        ends = np.rint(np.array(_ENDS) * FACTOR)
+        places = np.searchsorted(ends, units.ravel()).reshape(units.shape)
+        add_rows(units.astype(np.int64), places, found.rows, found.first, found.products)
+        cubes = (units / FACTOR) ** 3
+        for own, power in zip(found.powers, (cubes, cubes * units / FACTOR), strict=True):
+            own += np.rint(power * _POWER).astype(np.int64).sum(axis=0)
+        return found
+
+
+def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> IndependentFactors:
+    """Factors after a pass: a Newton step of the likelihood, with noise taken off.
+
+    The score of each factor, minus the derivative of its log density, is piecewise linear, and the
+    nearest to the true one in mean square (Pham and Garat 1997). At the true unmixing, the score of
+    a factor is uncorrelated with other factors, but for their noise: by Stein's identity that
+    leaves the covariance of the noise times the mean slope of the score. Noise of unknown
+    covariance is taken off with the part of the score that is linear. Factors keep their order and
+    signs. Skewness and kurtosis are of the values that the pass read.
+    """
+    n, k = sums.documents, model.n_topics
+    if not n:
+        return model
+    spreads = _spreads(model, grid)
+    every = np.einsum("jbl->jl", sums.first)[0] / (n * FACTOR)
+    spread = np.einsum("jbl->jl", sums.products) / (n * FACTOR**2) - np.outer(every, every)
+    slopes, scores = np.empty(k), np.empty((k, k))
+    for j in range(k):
+        slopes[j], scores[j] = _score(sums.rows[j], sums.first[j], sums.products[j], j, every, n)
+    noise = _noise_of(model, model.unmixing / spreads, grid)
+    if model.noise_kind == "full":
+        moved = _free_of_noise(scores, slopes, spread, n)
+    else:
+        moved = _known_noise(scores, slopes, spread, noise, n)
+    turn = np.eye(k) - np.clip(moved, -_LONGEST, _LONGEST)
+    unmixing = model.unmixing / spreads @ turn.T
+    mixing = np.linalg.solve(turn.T, (model.mixing * spreads).T).T
+    left = np.diag(turn @ spread @ turn.T)
+    own = left - np.diag(_noise_of(model, unmixing, grid))
+    lengths = np.sqrt(np.maximum(own, _LEAST_SHARE * left))
+    skewness, kurtosis = _cumulants(sums, every, spread, noise)
+    return replace(
+        model,
+        mixing=mixing * lengths,
+        unmixing=unmixing / lengths,
+        skewness=skewness,
+        kurtosis=kurtosis,
+    )
+
+
+def shape_of(model: IndependentFactors) -> tuple[int, int]:
+    """(rows, k) of tables as large as the sums, the columns, and what is read of rows."""
+    return 2 * (len(_ENDS) + 1) * model.n_topics + 2 * model.dimension, model.n_topics
+
+
+def columns_of(model: IndependentFactors) -> Clusters:
+    """Columns of the mixing, with their lengths and error bars."""
+    sizes = np.square(model.mixing).mean(axis=0)
+    return Clusters(model.mixing.T, sizes[:, None], model.bars)
+
+
+def _noise_of(
+    model: IndependentFactors, unmixing: NDArray[np.float64], grid: Grid
+) -> NDArray[np.float64]:
+    """(k, k) covariance of noise and rounding in factors; 0 for noise of unknown covariance."""
+    if model.noise_kind == "full":
+        return np.zeros((unmixing.shape[1],) * 2)
+    rounding = 0.0 if grid.whole else _ROUNDING * grid.step**2
+    noise = (model.noise if model.noise.size else 0.0) + np.full(model.dimension, rounding)
+    return np.asarray((unmixing.T * noise) @ unmixing)
+
+
+def _spreads(model: IndependentFactors, grid: Grid) -> NDArray[np.float64]:
+    """(k,) standard deviation of a factor of variance 1 with its noise."""
+    return np.asarray(np.sqrt(1 + np.diag(_noise_of(model, model.unmixing, grid))))
+
+
+def _score(
+    rows: NDArray[np.int64],
+    first: NDArray[np.int64],
+    products: NDArray[np.int64],
+    own: int,
+    every: NDArray[np.float64],
+    n: int,
+) -> tuple[float, NDArray[np.float64]]:
+    """Mean slope of the score of a factor, and its (k,) covariances with all factors.
+
+    The score is a combination of the value clipped to each interval. Its coefficients are slopes:
+    those nearest to the true score need only the share of rows in each interval.
+    """
+    sizes, sums, squares = rows / n, first / (n * FACTOR), products / (n * FACTOR**2)
+    ends = np.rint(np.array(_ENDS) * FACTOR) / FACTOR
+    low, high = np.concatenate([ends[:1], ends]), np.concatenate([ends, ends[-1:]])
+    # a value clipped to interval a is `fixed[a, b]` in interval b, and itself in its own
+    below, above = np.tri(low.size, k=-1), np.tri(low.size, k=-1).T
+    fixed = low[:, None] * below + high[:, None] * above
+    mean = fixed @ sizes + sums[:, own]
+    crossed = fixed * sums[:, own]
+    gram = (fixed * sizes) @ fixed.T + crossed + crossed.T + np.diag(squares[:, own])
+    gram -= np.outer(mean, mean)
+    steps = np.diff(np.eye(low.size), axis=0)
+    slopes = np.linalg.lstsq(gram + _SMOOTH / n * (steps.T @ steps), sizes, rcond=None)[0]
+    covariances = fixed @ sums + squares - np.outer(mean, every)
+    return float(slopes @ sizes), slopes @ covariances
+
+
+def _known_noise(
+    scores: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    n: int,
+) -> NDArray[np.float64]:
+    """(k, k) parts of other factors to take off each factor: a Newton step for each pair."""
+    left = scores - slopes[:, None] * noise
+    own, other = spread.diagonal() - noise.diagonal(), 1 - noise.diagonal() * slopes
+    straight = slopes[:, None] * own
+    size = straight * straight.T - np.outer(other, other)
+    told = size > _LINEAR / n
+    moved = (straight.T * left - other[:, None] * left.T) / np.where(told, size, 1.0)
+    # of two normal factors only their correlation is known
+    moved = np.where(told, moved, (spread - noise) / 2)
+    np.fill_diagonal(moved, 0.0)
+    return np.asarray(moved)
+
+
+def _free_of_noise(
+    scores: NDArray[np.float64], slopes: NDArray[np.float64], spread: NDArray[np.float64], n: int
+) -> NDArray[np.float64]:
+    """As `_known_noise`, by the part of the scores that is not linear."""
+    left = scores - slopes[:, None] * spread
+    size = slopes * spread.diagonal() - 1
+    told = size > _LINEAR / n
+    moved = np.where(told, -left.T / np.where(told, size, 1.0), 0.0)
+    np.fill_diagonal(moved, 0.0)
+    return np.asarray(moved)
+
+
+def _cumulants(
+    sums: FactorSums,
+    mean: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    noise: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(k,) skewness and excess kurtosis of the factors that a pass read, without their noise."""
+    third, fourth = sums.powers / (sums.documents * _POWER)
+    variances = spread.diagonal()
+    raw = variances + mean**2
+    skewed = third - 3 * mean * raw + 2 * mean**3
+    kurtotic = fourth - 4 * mean * third + 6 * mean**2 * raw - 3 * mean**4 - 3 * variances**2
+    own = np.maximum(variances - noise.diagonal(), _LEAST_SHARE * variances)
+    return skewed / own**1.5, kurtotic / own**2
