@@ -297,10 +297,9 @@ def _keys(owner: Any) -> list[str]:
     for one in fields(owner):
         if one.name in sections or one.name in ("further", "auto"):
             continue
-        meaning = one.metadata.get("help") or meanings.get(one.name, "")
-        lines.append(
-            f"| `{one.name}` | {_type_of(hints[one.name])} | {_default(one)} | {_cell(meaning)} |"
-        )
+        name, kind = one.name.rstrip("_"), _type_of(hints[one.name])  # `from_` is `from` in TOML
+        meaning = one.metadata.get("help") or meanings.get(name, "")
+        lines.append(f"| `{name}` | {kind} | {_default(one)} | {_cell(meaning)} |")
     return lines
 
 

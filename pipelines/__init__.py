@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.refit import coherence as coherence
     from streaming_moments.pipelines.jobs.refit import refit as refit
     from streaming_moments.pipelines.jobs.select import select as select
+    from streaming_moments.pipelines.jobs.sites.merge import merge as merge
     from streaming_moments.pipelines.jobs.update import update as update
     from streaming_moments.pipelines.reports.html_report import html_report as html_report
     from streaming_moments.pipelines.reports.metrics import RunMetrics as RunMetrics

@@ -73,7 +73,8 @@ def problems_of(refused: ValidationError, kind: Any) -> list[str]:
         inside = f"[{'.'.join(section)}]" if section else "the top level"
         cause = error.get("ctx", {}).get("error")
         if error["type"] in _UNKNOWN:
-            cause = UnknownKeys([key], (part.name for part in fields(owner)))
+            # a key that is a word of Python, such as `from`, ends with _ there
+            cause = UnknownKeys([key], (part.name.rstrip("_") for part in fields(owner)))
         if isinstance(cause, UnknownKeys):
             unknown += [f"{inside} {line}" for line in cause.lines]
         elif error["type"] in _MISSING:

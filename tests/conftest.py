@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lighter_s3  # noqa: F401
 import pytest
-from campaigns import CAMPAIGNS, Campaigns, Figure
+from campaigns import CAMPAIGNS, Campaigns, Figure, few_row_blocks
 from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import settings
 
@@ -114,6 +114,13 @@ def pytest_terminal_summary(terminalreporter, config):
 def pytest_runtest_setup():
     """An example looks for changes of each file that a traceback has shown, one by one."""
     linecache.clearcache()
+
+
+@pytest.fixture(scope="module")
+def few_blocks():
+    """Small stores have fewer row blocks: each step takes a task for each, and files."""
+    with few_row_blocks():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,16 @@ _COMMANDS: dict[str, dict[str, str]] = {
             "wrong."
         ),
     },
+    "sites": {
+        "foundation": (
+            "Write the words, basis and rules of STORE as a file, for `create --like` at another "
+            "site."
+        ),
+        "merge": (
+            "Add to STORE what each OTHER store holds, without its documents; later what has "
+            "changed."
+        ),
+    },
     "models": {
         "label": "Name a topic of a model of STORE: TOPIC is shown as TEXT from then on.",
         "memberships": (
@@ -94,6 +104,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
 }
 _HEADINGS = {
     "stores": "Stores",
+    "sites": "Several sites",
     "models": "Models",
     "service": "Service",
     "": "Other commands",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,21 +17,29 @@ from streaming_moments.pipelines.interface.remedies import store_door
 from streaming_moments.pipelines.interface.running import PACKAGE, running
 from streaming_moments.pipelines.interface.store import Store
 from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
-from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
+from streaming_moments.pipelines.jobs.kinds.create_kinds import (
+    changed_options,
+    create_kind,
+    require_options_of,
+)
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.pipelines.jobs.sites.like import created_like
 from streaming_moments.pipelines.reports.outside_words import language_line
 from streaming_moments.progress import reporter
+from streaming_moments.storage.counting.tokenisers.function import name_of
 from streaming_moments.storage.store.store import MomentStore
 
 
 @store_door
 def create_store(
     url: str,
-    documents: Any,
+    documents: Any = None,
     *,
+    like: str | Store | None = None,
     source: str | None = None,
     client: Client | None = None,
     max_topics: int = 32,
+    tokeniser: str | Callable[[str], Any] | None = None,
     shape: KindOptions = KindOptions(),
     counting: CountingOptions = CountingOptions(),
     pilot: PilotOptions = PilotOptions(),
@@ -47,11 +55,19 @@ def create_store(
         fsspec URL or local path that does not exist yet.
     documents, source
         As in `Store`; the first 128 MiB of an iterable. An iterable that can be read only once is
-        refused.
+        refused. None with `like`.
+    like : str or Store, optional
+        A store, its URL, or a file by `Store.foundation`: the new store counts the same words by
+        the same rules, so that the two add up. Of the other arguments it takes the format and
+        columns of `counting`, and `storage_options`.
     client, memory, verbose
         As in `Store.update`.
     max_topics : int
         Largest number of topics that the store separates well.
+    tokeniser : str or callable, optional
+        What cuts texts into words, in place of that of `counting`: a name as `create --tokeniser`
+        takes it, or a function from str to a list of str. Workers import the function by its
+        name, and its `version`, or the `__version__` of its module, is part of the store.
     shape : KindOptions
         Kind of data, documents by default, with the columns of views or symbols:
         `KindOptions("views", "title:text,author,year")`, `KindOptions("sequences", "steps")`.
@@ -67,7 +83,8 @@ def create_store(
     Raises
     ------
     InvalidInput
-        The documents have another type, or are too few for a vocabulary.
+        The documents have another type, or are too few for a vocabulary; the tokeniser cannot be
+        imported; or an argument would differ from `like`.
     ShardError, StoreError, BoundExceeded
         As in `pipelines.create`.
 
@@ -81,10 +98,22 @@ def create_store(
     (60, True)
     >>> store.languages
     ('english',)
+    >>> create_store("memory://shipping-in-genoa", like=store).documents
+    0
     """
     known: dict[str, object] = {"max_topics": max_topics, "counting": counting, "pilot": pilot}
     known |= {"source": source, "shape": shape}
-    require_fitting(create_store, url=url, storage_options=storage_options, **known)
+    require_fitting(create_store, url=url, storage_options=storage_options, like=like, **known)
+    if tokeniser is not None:
+        named = tokeniser if isinstance(tokeniser, str) else name_of(tokeniser)
+        counting = replace(counting, tokeniser=named)
+    if like is not None:
+        if max_topics != 32:
+            pilot = replace(pilot, max_topics=max_topics)
+        changed = changed_options(shape) | changed_options(counting) | changed_options(pilot)
+        place, read = like.url if isinstance(like, Store) else like, documents is not None
+        found = created_like(url, place, changed, counting, storage_options, read)
+        return Store(found, storage_options)
     options = replace(pilot, max_topics=max_topics)
     require_options_of(shape, counting, options)
     if isinstance(documents, Iterator):
@@ -103,8 +132,8 @@ def create_store(
         if given is None:
             raise InvalidInput("there are no documents to sample; give some")
         made = create_kind(url, given.shards, shape, counting, options, given.on(run))
-        if found := language_line(made):
-            run.tell(found)
+        if line := language_line(made):
+            run.tell(line)
     return Store(made, storage_options)
 
 

@@ -16,7 +16,8 @@ from streaming_moments.printing.remedies import ANY, of_commands
 METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "update": ("id_column", "skip_bad_shards", "unique", "include_forgotten", "memory"),
-        "forget": ("allow_again", "memory"),
+        "forget": ("origin", "allow_again", "memory"),
+        "merge": ("unique", "least_documents", "memory"),
         "refit": ("topics", "alpha0", "method", "seed", "refine", "alpha", "name", "memory"),
         "select": ("topics", "alpha0", "method", "seed", "refine", "memory"),
         "transform": (
@@ -40,7 +41,9 @@ _SWITCHES = frozenset(
 )
 _OTHERS = {
     "create": "create_store(...)",
+    "create.like": "create_store(like={})",
     "create.max_topics": "create_store(max_topics={})",
+    "merge.as": "merge(name={})",
     "refit.model": "store.refit_as(...)",
 }
 

@@ -27,6 +27,7 @@ from streaming_moments.pipelines.interface.inputs import (
     require_all_there,
     require_same_cut,
 )
+from streaming_moments.pipelines.interface.origin_shares import SharesByOrigin
 from streaming_moments.pipelines.interface.reading import (
     options_of,
     read_by,
@@ -47,6 +48,7 @@ from streaming_moments.pipelines.jobs.polish import polish_stored
 from streaming_moments.pipelines.jobs.refit import refit_by, require_kind_of, scored_refit
 from streaming_moments.pipelines.jobs.select import select
 from streaming_moments.pipelines.jobs.select_states import select_states
+from streaming_moments.pipelines.jobs.sites.merge import merge
 from streaming_moments.pipelines.jobs.update import update
 from streaming_moments.pipelines.model_options import finds_number
 from streaming_moments.pipelines.reports.kinds.registry import advice_on
@@ -57,6 +59,8 @@ from streaming_moments.printing.remedies import remedy
 from streaming_moments.progress import reporter
 from streaming_moments.storage.dates import PERIODS, Period
 from streaming_moments.storage.kinds.registry import columns_of
+from streaming_moments.storage.merging.pulling import drop_origin
+from streaming_moments.storage.merging.shared_foundation import SharedFoundation
 from streaming_moments.storage.operations.labels import label, succession
 from streaming_moments.storage.operations.lineages import store_for
 from streaming_moments.storage.operations.staleness import staleness
@@ -203,8 +207,9 @@ class Store:
 
     def forget(
         self,
-        documents: Any,
+        documents: Any = None,
         *,
+        origin: str | None = None,
         source: str | None = None,
         by: Period | None = None,
         allow_again: bool = False,
@@ -220,6 +225,8 @@ class Store:
         ----------
         documents, source, by, client, memory, verbose
             As in `update`; all partitions of an iterable are in memory at once.
+        origin : str, optional
+            Subtract all that `merge` took over from this origin, instead of documents.
         allow_again : bool
             Let updates count them again; also accepts documents that are forgotten already.
 
@@ -231,10 +238,78 @@ class Store:
             As in `pipelines.forget`.
         """
         at = dataclasses.replace(self, snapshot=self.snapshot.latest())
+        if (origin is None) == (documents is None):
+            raise InvalidInput("give either the documents to forget, or the name of an origin")
+        if origin is not None:
+            return dataclasses.replace(self, snapshot=drop_origin(at.snapshot, origin))
         with self._running(client, memory, verbose) as run:
             given = Given.joined(at._given(documents, source, None, run, apart=True, by=by))
             left = forget(at.snapshot, given.shards, given.on(run), allow_again=allow_again)
             return dataclasses.replace(at, snapshot=left)
+
+    def merge(
+        self,
+        *others: str | Store,
+        name: str | None = None,
+        unique: bool = False,
+        least_documents: int = 0,
+        compact_after: int = COMPACT_AFTER,
+        client: Client | None = None,
+        memory: int | None = None,
+        verbose: int | bool = 0,
+    ) -> Store:
+        """Add what other stores on the same foundation hold, without their documents.
+
+        The sum is bit for bit that of one store that counted all their documents. A later call
+        takes only what has changed since.
+
+        Parameters
+        ----------
+        others : str or Store
+            Stores, or their URLs, made by `create_store(like=...)`; they are only read.
+        name : str, optional
+            Name of the origin of a single store; by default as before, or by its URL.
+        unique : bool
+            Leave out segments of others whose documents are all counted here, by content.
+        least_documents : int
+            Refuse a store of fewer documents.
+        compact_after, client, memory, verbose
+            As in `update`.
+
+        Raises
+        ------
+        ForeignStatistics
+            A store has another foundation. The error says what differs.
+        InvalidInput
+            A store is this one or holds this one, or a shard would count twice.
+        StoreError
+            A store cannot be read or written. Stores before it are merged.
+
+        Examples
+        --------
+        >>> from streaming_moments import create_store
+        >>> from streaming_moments.pipelines import PilotOptions
+        >>> texts = ["the sea and a ship in the port"] * 30 + ["a law of the tax on trade"] * 30
+        >>> few = PilotOptions(min_documents=2)
+        >>> hub = create_store("memory://hub", texts, source="texts", max_topics=2, pilot=few)
+        >>> rome = create_store("memory://rome", like=hub).update(texts, source="texts")
+        >>> hub.merge(rome).documents
+        60
+        """
+        told = {"unique": unique, "least_documents": least_documents, "name": name}
+        require_fitting(Store.merge, compact_after=compact_after, **told)
+        urls = [one.url if isinstance(one, Store) else one for one in others]
+        with self._running(client, memory, verbose) as run:
+            done = merge(
+                self.snapshot.latest(),
+                urls,
+                run,
+                name,
+                unique,
+                least_documents,
+                compact_after=compact_after,
+            )
+        return dataclasses.replace(self, snapshot=done.store)
 
     def refit(
         self,
@@ -586,6 +661,26 @@ class Store:
         dated_segments(latest)  # named before a missing model, as a fit does not mend it
         return SharesOverTime.of(latest, self.topics(name), name, by)
 
+    def shares_by_origin(self, name: str | None = None) -> SharesByOrigin:
+        """Return shares of the topics of a stored model in each origin of a hub, with error bars.
+
+        They come from the counts of the store, without its documents.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name or tag of the model; by default the latest.
+
+        Raises
+        ------
+        InvalidInput
+            The store has no origins.
+        StoreError
+            There is no such model, or a file is missing or damaged.
+        """
+        require_fitting(Store.shares_by_origin, name=name)
+        return SharesByOrigin.of(self.snapshot.latest(), self.topics(name), name)
+
     def model(self, name: str | None = None) -> Model:
         """Return a stored model of any kind, by name or tag; by default the latest.
 
@@ -632,6 +727,24 @@ class Store:
         """
         require_fitting(Store.label, topic=topic, text=text, model=model)
         return dataclasses.replace(self, snapshot=label(self.snapshot.latest(), topic, text, model))
+
+    def foundation(self, output: str) -> None:
+        """Write words, basis and rules of this version as a file, for `create_store(like=...)`.
+
+        The file holds no counts, names of shards or models.
+
+        Parameters
+        ----------
+        output : str
+            Path or fsspec URL of a JSON file.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be written.
+        """
+        require_fitting(Store.foundation, output=output)
+        SharedFoundation.of(self.snapshot).save(output, self.storage_options)
 
     def __repr__(self) -> str:
         return (

@@ -296,8 +296,7 @@ class Topics:
     def _index(self) -> WordIndex:
         if self.policy is None or self.vocabulary.token_ids is not None:
             raise InvalidInput("the model is of token ids; give count batches to its `model`")
-        whole = TokenPolicy(self.policy.min_length, self.policy.stop_words)
-        return WordIndex.of(self.vocabulary, whole)
+        return WordIndex.of(self.vocabulary, self.policy.of_whole_texts)
 
 
 def _require_texts(texts: object) -> list[str]:

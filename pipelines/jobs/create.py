@@ -21,6 +21,7 @@ from streaming_moments.pipelines.cluster.memory import (
 from streaming_moments.pipelines.cluster.run import Run
 from streaming_moments.pipelines.quantities import Count, Number, PositiveShare, Seed, about
 from streaming_moments.printing.plural import of_number
+from streaming_moments.printing.remedies import remedy
 from streaming_moments.statistics.counts.basis import DEFAULT_CORE, Basis
 from streaming_moments.statistics.counts.lengths.room import documents_that_fit
 from streaming_moments.statistics.counts.lengths.weights import WEIGHTINGS, Weighting
@@ -32,19 +33,22 @@ from streaming_moments.statistics.counts.tables.columns import (
     require_countable,
 )
 from streaming_moments.statistics.counts.vocabulary import (
-    TermFrequencies,
     Vocabulary,
     select_terms,
     shares_left_out,
 )
-from streaming_moments.storage.counting.languages import AUTO, languages_of
+from streaming_moments.storage.counting.languages import AUTO, tokeniser_advice
 from streaming_moments.storage.counting.samples import (
     TermSample,
+    frequencies_of,
     merge_samples,
     recount,
     sample_shard,
-    without_stop_words,
+    settled,
+    words_told,
 )
+from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
+from streaming_moments.storage.counting.tokenisers.registry import spellings, tokeniser_called
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.dates import DateSource
 from streaming_moments.storage.files.folders import Folder
@@ -66,7 +70,8 @@ _UNMET_TIMES = 4.0  # factor of the next sample if there are too few words
 _WORTH = 1.1  # a sample that is less than this factor larger is not worth reading the shards again
 # Headings in the help of `create`.
 _DATA: Mapping[str, None] = MappingProxyType({"Data in SHARDS": None})
-_WORDS: Mapping[str, None] = MappingProxyType({"Words": None})
+WORDS = "Words"
+_WORDS: Mapping[str, None] = MappingProxyType({WORDS: None})
 _SAMPLE: Mapping[str, None] = MappingProxyType({"Sample": None})
 _SUMS: Mapping[str, None] = MappingProxyType({"What STORE holds": None})
 CHOSEN = "--pilot-documents sets this number"
@@ -117,11 +122,26 @@ class CountingOptions:
         metavar="NAME",
         sections=_WORDS,
     )
+    tokeniser: str = option(
+        f"What cuts texts into words: {spellings()}.",
+        COMPILED,
+        tokeniser_called,
+        metavar="NAME",
+        sections=_WORDS,
+    )
     stop_words: tuple[str, ...] = option(
         "Remove this word as well; repeatable.",
         (),
         flag="--stop-word",
         metavar="WORD",
+        sections=_WORDS,
+    )
+    phrases: tuple[str, ...] = option(
+        "2 or 3: find phrases of up to so many words in the sample, and count each in place of its "
+        "words; or a phrase to count, repeatable.",
+        (),
+        lambda given: TokenPolicy.for_languages((), phrases=given),
+        metavar="PHRASE",
         sections=_WORDS,
     )
     min_length: Count = option("Shortest word, in characters.", 2, sections=_WORDS)
@@ -147,7 +167,12 @@ class CountingOptions:
     def policy(self) -> TokenPolicy:
         """How a text becomes tokens; a policy that looks for languages has no stop words yet."""
         return TokenPolicy.for_languages(
-            self.languages, self.min_length, self.passage_words, self.stop_words
+            self.languages,
+            self.min_length,
+            self.passage_words,
+            self.stop_words,
+            self.tokeniser,
+            self.phrases,
         )
 
     @property
@@ -201,6 +226,7 @@ class Pilot:
     stopped : reason for no further passages
     policy : how its texts became tokens, with the languages that were found
     sought : whether languages were looked for
+    told : further findings about the words of the sample, see `words_told`
     """
 
     vocabulary: Vocabulary
@@ -213,6 +239,7 @@ class Pilot:
     stopped: str = ""
     policy: TokenPolicy | None = None
     sought: bool = False
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def drawn(self) -> dict[str, Any]:
@@ -223,6 +250,7 @@ class Pilot:
             "stopped": self.stopped,
             **self.outside,
             **({"languages": [*self.policy.languages]} if self.policy and self.sought else {}),
+            **self.told,
         }
 
     @property
@@ -314,10 +342,24 @@ def draw_pilot(
     Raises InvalidInput if the vocabulary would be empty, or without any pair of words.
     """
     drawn = draw_words(shards, form, policy, options, run)
-    pilot = choose([drawn.sample], drawn.policy, options)
+    told = words_told(drawn.sample, drawn.policy)
+    try:
+        pilot = choose([drawn.sample], drawn.policy, options)
+    except InvalidInput as error:
+        if "better_tokeniser" not in told:
+            raise
+        # sentences as words repeat too rarely
+        advice = tokeniser_advice(told["better_tokeniser"])
+        said = remedy("{advice}. As is, {error}", advice=advice, error=error)
+        raise InvalidInput(said) from None
     sought = policy is not None and policy.seeks_languages
     return replace(
-        pilot, shards=drawn.shards, stopped=drawn.stopped, policy=drawn.policy, sought=sought
+        pilot,
+        shards=drawn.shards,
+        stopped=drawn.stopped,
+        policy=drawn.policy,
+        sought=sought,
+        told=told,
     )
 
 
@@ -352,12 +394,15 @@ def draw_words(
         size = replace(options, pilot_documents=asked)
         samples = sample_pilot(shards, form, policy, size, run, most)
         sample, cut = merge_samples(samples), _is_cut(samples, quotas(shards, size, most))
-        if policy is not None and policy.seeks_languages:
-            policy = policy_found(sample, policy)
-            sample = without_stop_words(sample, policy)
+        chosen = policy
+        if policy is not None:
+            sample, chosen = settled(sample, policy, options.min_documents)
+            # phrases are sought anew in a larger sample
+            sought = policy.phrases, policy.phrase_words
+            policy = replace(chosen, phrases=sought[0], phrase_words=sought[1])
         following = next_draw(sample, options, asked, (most, len(shards)), cut)
         if isinstance(following, str):
-            return Drawn(sample, len(samples), following, policy)
+            return Drawn(sample, len(samples), following, chosen)
         asked, most = following
         run.tell(
             f"a sample of {sample.batch.documents:,} passages has fewer than "
@@ -366,11 +411,6 @@ def draw_words(
             f"{(time.monotonic() - begun) * max(1, most // len(samples)):.0f} s"
         )
         del samples, sample  # free the small arrays before making larger ones
-
-
-def policy_found(sample: TermSample, policy: TokenPolicy) -> TokenPolicy:
-    """A policy with the stop words of the languages that a sample of it shows."""
-    return policy.in_languages(languages_of(sample.terms, sample.batch.to_csr()))
 
 
 def next_draw(
@@ -540,17 +580,6 @@ def _choose_categories(sample: TermSample, options: PilotOptions) -> Pilot:
     room = documents_that_fit(recount(sample, vocabulary), basis.matrix, basis.weights)
     rare = len(sample.terms) - table.n_words
     return Pilot(vocabulary, basis, sample.batch.documents, room=room, rare=rare)
-
-
-def frequencies_of(sample: TermSample) -> TermFrequencies:
-    """Return how often, and in how many passages, each term of a sample occurs."""
-    matrix = sample.batch.to_csr()
-    return TermFrequencies(
-        sample.terms,
-        np.asarray(matrix.sum(axis=0), dtype=np.int64).ravel(),
-        np.bincount(sample.batch.words, minlength=len(sample.terms)).astype(np.int64),
-        sample.batch.documents,
-    )
 
 
 def pilot_limits(limits: ReadLimits, plan: ReadingPlan, memory: int) -> ReadLimits:

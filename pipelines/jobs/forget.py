@@ -247,10 +247,15 @@ def _sums_of(
 ) -> tuple[Gathering, tuple[SegmentReference, ...]]:
     """Segments with these records; each is a sum of added and subtracted shards."""
     store, urls = gathering.store, [record.url for record in records]
-    for group in linked_groups(store.commit.segments, store.ledger()):
+    mine = [part for part in store.commit.segments if part.origin is None]
+    for group in linked_groups(mine, store.ledger()):
         if len(group) > 1 and any(store.ledger().holds_any(part.id, urls) for part in group):
             store = replaced_by_sum(store, group, gathering.run)
-    parts = [part for part in store.commit.segments if store.ledger().holds_any(part.id, urls)]
+    parts = [
+        part
+        for part in store.commit.segments
+        if part.origin is None and store.ledger().holds_any(part.id, urls)
+    ]
     return replace(gathering, store=store), tuple(parts)
 
 

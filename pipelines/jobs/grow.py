@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.pipelines.cluster.run import Run
-from streaming_moments.pipelines.jobs.create import PILOT_SHARDS, draw_words, frequencies_of
+from streaming_moments.pipelines.jobs.create import PILOT_SHARDS, draw_words
 from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.vocabulary import frequent_terms
+from streaming_moments.storage.counting.samples import frequencies_of
 from streaming_moments.storage.log.ledger import ShardRecord
 from streaming_moments.storage.operations.growth import grow as grow_store
 from streaming_moments.storage.shards import Shard

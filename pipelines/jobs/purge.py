@@ -41,6 +41,7 @@ from streaming_moments.storage.operations.purging import (
     ledger_of_all,
     planned_purge,
     require_no_copies,
+    require_no_origin,
 )
 from streaming_moments.storage.operations.traces import Trace, erase_unnamed, traces_of
 from streaming_moments.storage.segments.segments import Segment
@@ -145,6 +146,7 @@ def plan_purge(
     _require_known(store, sorted(names - held - before), storage_options)
     holdings = holdings_of(log, ledger, names - before)
     require_no_copies(holdings)
+    require_no_origin(store.commit, holdings)
     return PurgePlan(store, ledger, holdings, before, signed)
 
 

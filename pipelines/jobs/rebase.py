@@ -26,6 +26,7 @@ from streaming_moments.storage.operations.lineages import (
     LineageBehind,
     adopt,
     give_up,
+    require_no_origins,
     stage_segment,
     staged_store,
 )
@@ -112,6 +113,7 @@ def rebase(
         Another rebase replaced this one.
     """
     store = store.latest()
+    require_no_origins(store.commit)
     redraw = redraw_of(store)
     require_options_of(KindOptions(store.kind), CountingOptions(), options or PilotOptions())
     resumed = store.commit.staged is not None

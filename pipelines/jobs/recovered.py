@@ -65,7 +65,8 @@ def _alone(store: MomentStore) -> Iterator[SegmentReference]:
             basis = lineage.basis if part.words is None else lineage.era(part.words).basis
             if part.shards == 1 and part.id not in seen and basis in words:
                 seen.add(part.id)
-                yield replace(part, sign=1, words=words[basis])
+                # also a copy of what an origin counted
+                yield replace(part, sign=1, words=words[basis], origin=None)
 
 
 def _cut(lineage: Lineage) -> tuple[object, ...]:

@@ -32,6 +32,7 @@ from streaming_moments.pipelines.nightly.keys import (
     STRICT,
     Expiry,
     Place,
+    Positive,
     ShardUrl,
     Size,
     Time,
@@ -111,6 +112,17 @@ class UpdateSection:
 
 
 @dataclass(frozen=True, config=STRICT)
+class MergeSection:
+    """Stores of other sites to take over before the update, and how old they may be."""
+
+    # TOML has the key `from`, which is a word of Python
+    from_: Annotated[tuple[Place, ...], Field(alias="from", min_length=1), BeforeValidator(listed)]
+    max_age: Positive | None = None
+    unique: bool = False
+    least_documents: Number = 0
+
+
+@dataclass(frozen=True, config=STRICT)
 class RebaseSection:
     """Bounds of drift above which a night rebases; a bound that is not given does not apply."""
 
@@ -175,13 +187,15 @@ class NightlyConfig:
     store : str
         URL of the store.
     shards : tuple of str
-        Patterns of shards; a pattern without matches is no error.
+        Patterns of shards; a pattern without matches is no error. Empty for a hub that only merges.
     output : str
         URL of the folder for reports.
     refit : RefitSection
         Topics, alpha0 and method.
     create : CreateSection, optional
         Options for creating the store; without them a missing store is an error.
+    merge : MergeSection, optional
+        Stores of other sites to add.
     update, rebase, gates, cluster : sections
         Options of the other steps; without [rebase] no night rebases.
     growth : GrowthSection, optional
@@ -202,10 +216,11 @@ class NightlyConfig:
     """
 
     store: Place
-    shards: Annotated[tuple[ShardUrl, ...], Field(min_length=1), BeforeValidator(listed)]
+    shards: Annotated[tuple[ShardUrl, ...], BeforeValidator(listed)]
     output: Place
     refit: RefitSection
     create: CreateSection | None = None
+    merge: MergeSection | None = None
     update: UpdateSection = UpdateSection()
     rebase: RebaseSection | None = None
     gates: GatesSection = GatesSection()
@@ -228,6 +243,13 @@ class NightlyConfig:
     @model_validator(mode="after")
     def _fits_together(self) -> NightlyConfig:
         made, refit = self.create, self.refit
+        if not self.shards and self.merge is None:
+            raise ValueError("shards: give at least 1 pattern, or stores to merge: [merge] from")
+        if self.merge is not None and self.rebase is not None:
+            raise ValueError(
+                "[rebase] counts all documents again, which are at other sites with [merge]; leave "
+                "it out"
+            )
         self.gates.require_known(refit)
         kind = refit.family.kind
         for name, section in (("rebase", self.rebase), ("growth", self.growth)):

@@ -22,6 +22,7 @@ from streaming_moments.pipelines.nightly.gates import judged, reasons_of
 from streaming_moments.pipelines.nightly.history import NightHistory, read_history
 from streaming_moments.pipelines.nightly.journal import Heartbeat, Journal
 from streaming_moments.pipelines.nightly.keys import PREFIX
+from streaming_moments.pipelines.nightly.merge_step import merged
 from streaming_moments.pipelines.nightly.outputs import write_night
 from streaming_moments.pipelines.nightly.report import NightReport, filed_after
 from streaming_moments.pipelines.reports.kinds.registry import sizes_of, status_of_any
@@ -120,6 +121,8 @@ def _night(
     before = _store(config, folder, listed, run, journal)
     if before is None:
         return replace(report, outcome="nothing new", exit_code=ExitCode.NOTHING_NEW)
+    if config.merge is not None:
+        before = merged(before, config.merge, run, journal)
     updated = _updated(before, config, listed, run, journal)
     store = updated.store
     report = replace(
@@ -219,6 +222,8 @@ def _night(
 
 
 def _listed(config: NightlyConfig, folder: Folder, told: Callable[[str], None]) -> Sequence[Shard]:
+    if not config.shards:
+        return ()  # a hub that only merges
     there = CommitLog(folder).latest_version() is not None
     store = _opened(config) if there else None
     kind = None if config.create is None else config.create.format

@@ -35,7 +35,6 @@ from streaming_moments.pipelines.jobs.create import (
     Pilot,
     PilotOptions,
     choose,
-    policy_found,
 )
 from streaming_moments.pipelines.planning.job import CorpusSize, Job
 from streaming_moments.pipelines.planning.step_costs import (
@@ -55,7 +54,12 @@ from streaming_moments.statistics.counts.statistics import MomentStatistics
 from streaming_moments.statistics.counts.whitening import Whitening
 from streaming_moments.statistics.row_block import RowBlock
 from streaming_moments.storage.contents import ShardContent
-from streaming_moments.storage.counting.samples import TermSample, merge_samples, sample_shard
+from streaming_moments.storage.counting.samples import (
+    TermSample,
+    merge_samples,
+    sample_shard,
+    settled,
+)
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import share_before
 from streaming_moments.storage.files.arrays import StoredGroup, encode_metadata
@@ -162,9 +166,9 @@ def try_out(
 
 
 def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOptions) -> Reading:
-    """The reading with stop words of the languages of the first chunks, if these are sought."""
+    """The reading with the stop words and phrases of the first chunks, if these are sought."""
     policy, more = reading.policy, reading.storage_options
-    if policy is None or not policy.seeks_languages:
+    if policy is None or not (policy.seeks_languages or policy.phrase_words):
         return reading
     quota = max(1, _LANGUAGE_PASSAGES // len(sampled))
     chunk = replace(LIMITS, batch_bytes=BATCH_BYTES // _PIECES_PER_THREAD)
@@ -172,7 +176,9 @@ def _in_languages(reading: Reading, sampled: Sequence[Shard], options: PilotOpti
         sample_shard(shard, reading.form, policy, quota, options.seed, chunk, more, chunks=1)
         for shard in sampled
     ]
-    return replace(reading, policy=policy_found(merge_samples(samples), policy))
+    return replace(
+        reading, policy=settled(merge_samples(samples), policy, options.min_documents)[1]
+    )
 
 
 def spread(shards: Sequence[Shard], threads: int, seed: int) -> list[Shard]:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 from streaming_moments.printing.plural import of_number
 from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.quality.drift import outside_share
+from streaming_moments.storage.counting.languages import tokeniser_advice
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.create import PilotOptions
 
 MANY = 0.05  # below this share a remedy is not worth another pass
+SLOW = 0.1  # share of the time from which a tokeniser is named
 
 
 def share_outside(store: MomentStore) -> float | None:
@@ -87,8 +89,40 @@ def advice_of(store: MomentStore, share: float | None) -> tuple[str, ...]:
 
 
 def language_line(store: MomentStore) -> Remedy | None:
-    """Which languages the pilot found, and what to do if that is wrong; None if it sought none."""
+    """What the pilot found of languages, tokeniser and phrases; None without a finding."""
     drawn = drawn_of(store)
+    findings = (
+        _stop_words_found(store, drawn),
+        _tokeniser_found(store, drawn),
+        _phrases_found(drawn),
+    )
+    found = {f"finding{place}": one for place, one in enumerate(findings) if one is not None}
+    return remedy(" ".join(f"{{{name}}}" for name in found), **found) if found else None
+
+
+def _phrases_found(drawn: Mapping[str, Any]) -> Remedy | None:
+    if "phrases" not in drawn:
+        return None
+    return remedy(
+        "{found} count in place of their words: {named}.",
+        found=of_number(drawn["phrases"], "phrase"),
+        named=", ".join(drawn["frequent_phrases"]),
+    )
+
+
+def _tokeniser_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | None:
+    if better := drawn.get("better_tokeniser"):
+        return remedy("{advice}.", advice=tokeniser_advice(better))
+    if drawn.get("tokeniser_share", 0.0) < SLOW or store.policy is None:
+        return None
+    return remedy(
+        "Tokeniser {name} took {share:.0%} of the time that reading the sample took.",
+        name=store.policy.tokeniser,
+        share=drawn["tokeniser_share"],
+    )
+
+
+def _stop_words_found(store: MomentStore, drawn: Mapping[str, Any]) -> Remedy | None:
     if "languages" not in drawn:
         return None
     if not drawn["languages"]:

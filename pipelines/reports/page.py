@@ -12,6 +12,7 @@ from streaming_moments.quality.representatives import NearRow
 
 if TYPE_CHECKING:
     from streaming_moments.pipelines.jobs.candidates import Candidate
+    from streaming_moments.storage.merging.shares_by_origin import OriginShares
 
 
 @dataclass(frozen=True)
@@ -235,6 +236,8 @@ class ReportPage:
         Shares of the topics, night by night.
     periods : ShareOverTime
         Shares of the topics in the documents of each day, week or month.
+    origins : tuple of OriginShares
+        Shares of the topics at each origin of a hub.
     tried : tuple of Candidate
         Candidates for the chart of coherence.
     chosen : (int, float), optional
@@ -295,6 +298,7 @@ class ReportPage:
     correlations: tuple[tuple[float, ...], ...] = ()
     shares: ShareOverTime = ShareOverTime()
     periods: ShareOverTime = ShareOverTime()
+    origins: tuple[OriginShares, ...] = ()
     tried: tuple[Candidate, ...] = ()
     chosen: tuple[int, float] | None = None
     spectrum: tuple[float, ...] = ()

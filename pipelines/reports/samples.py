@@ -15,7 +15,6 @@ from streaming_moments.errors import ShardError
 from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.reports.page import SampleDocument
 from streaming_moments.storage.counting.reading import index_of
-from streaming_moments.storage.counting.tokeniser.words import words
 from streaming_moments.storage.documents import ids_of, read_chunks
 from streaming_moments.storage.files.backends import storage_errors
 from streaming_moments.storage.files.filesystems import open_file_system
@@ -48,6 +47,8 @@ def sample_documents(
     """
     if fitted.policy is None or model.vocabulary != fitted.vocabulary.fingerprint:
         return {}
+    if not fitted.policy.runs_here:
+        return {}  # a page without documents is fine
     index = index_of(fitted.vocabulary, fitted.policy)
     best: dict[int, tuple[float, SampleDocument]] = {}
     for record, texts in _read(store, storage_options):
@@ -64,7 +65,7 @@ def sample_documents(
                 part = row - int(counted.begins[document])
                 text = texts[document].as_py()
                 text = text.decode() if isinstance(text, bytes) else text
-                begins = fitted.policy.cut(words(text))[part][:_BEGINS]
+                begins = fitted.policy.cut(fitted.policy.words(text))[part][:_BEGINS]
                 called = _called(record, document, store, storage_options)
                 sample = SampleDocument(
                     record.url, document + 1, float(shares[row]), _from(text, begins), called
@@ -77,7 +78,9 @@ def _read(
     store: MomentStore, storage_options: Mapping[str, object] | None
 ) -> Iterator[tuple[ShardRecord, pa.Array]]:
     """Yield the first chunk of texts of some shards."""
-    records = [one for one in store.ledger() if not one.url.startswith(PARTITIONS)]
+    # never those of an origin, even if they could be read from here
+    own = store.ledger().of_segments(part for part in store.commit.segments if not part.origin)
+    records = [one for one in own if not one.url.startswith(PARTITIONS)]
     places = sorted(
         {*np.linspace(0, len(records) - 1, _SHARDS).astype(int).tolist()} if records else ()
     )
@@ -120,7 +123,7 @@ def _called(
 
 def _from(text: str, begins: list[str]) -> str:
     """Return a few lines of a text, from the place where these words follow each other."""
-    found = re.search(r"[\W\d_]+".join(map(re.escape, begins)), text, re.IGNORECASE)
+    found = re.search(r"[\W\d_]*".join(map(re.escape, begins)), text, re.IGNORECASE)
     start = found.start() if found and begins else 0
     shown = " ".join(text[start : start + 2 * _SHOWN].split())
     if len(shown) > _SHOWN:

@@ -13,7 +13,6 @@ from streaming_moments.models.topics import TopicModel
 from streaming_moments.pipelines.service.predict import DIGITS, Answering, said_of_texts
 from streaming_moments.pipelines.service.schemas import DocumentRead, TextTopics
 from streaming_moments.storage.counting.counting import WordIndex
-from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import encoded
 from streaming_moments.storage.log.commits import ModelReference
 from streaming_moments.storage.operations.lineages import store_for, vocabulary_of
@@ -55,9 +54,7 @@ class Published:
         index, other = None, None
         if isinstance(model, TopicModel) and store.policy is not None:
             policy = store_for(store, name, model).policy or store.policy
-            # texts are not split into passages
-            whole = TokenPolicy(policy.min_length, policy.stop_words)
-            index = WordIndex.of(vocabulary_of(store, model), whole)
+            index = WordIndex.of(vocabulary_of(store, model), policy.of_whole_texts)
         else:
             other = Answering.of(store_for(store, name, model), model)
         return cls(name, store.version, model, index, store.models[name], other)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,9 @@ from streaming_moments.statistics.counts.batch import CountBatch, odd_documents
 from streaming_moments.statistics.counts.vocabulary import Vocabulary
 from streaming_moments.storage.counting.tokeniser import token_kernels
 from streaming_moments.storage.counting.tokeniser.code_points import symbols_of
+from streaming_moments.storage.counting.tokeniser.phrases import PhraseIndex
 from streaming_moments.storage.counting.tokeniser.words import folded_text
+from streaming_moments.storage.counting.tokenisers.base import Splitter
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.formats import Holds, buffers, encoded
 
@@ -81,7 +84,9 @@ class WordIndex:
 
     slots : (2^b, 2) uint64 hash table, see `token_kernels.index_keys`
     pool : (lanes,) uint64, words in lanes of 8 bytes, terms before stop words
-    starts : (n + stop words + 1,) int64, first lane of each word
+    starts : (keys + 1,) int64, first lane of each word: of n terms, of words of phrases that are no
+        terms, and of stop words
+    phrases : finds the phrases of the policy
     """
 
     holds: ClassVar[Holds] = "texts"
@@ -91,6 +96,7 @@ class WordIndex:
     slots: NDArray[np.uint64]
     pool: NDArray[np.uint64]
     starts: NDArray[np.int64]
+    phrases: PhraseIndex
 
     def count(self, texts: pa.Array | pa.ChunkedArray) -> tuple[CountBatch, int]:
         """Count texts as `count_column`."""
@@ -103,11 +109,16 @@ class WordIndex:
     @classmethod
     def of(cls, vocabulary: Vocabulary, policy: TokenPolicy, slots: int | None = None) -> WordIndex:
         """Make the index; `slots` is a power of two above the number of words, or None."""
+        terms = vocabulary.index if policy.phrases else {}
+        phrases = PhraseIndex.of(terms, policy.phrases, {*policy.stop_words})
+        stopped = {*policy.stop_words}.difference(phrases.keys)
         # stop words come last, as the last of equal keys is found
-        data, offsets = buffers(encoded([*vocabulary.terms, *policy.stop_words]))
+        keys = [*vocabulary.terms, *phrases.keys, *sorted(stopped)]
+        data, offsets = buffers(encoded(keys))
         chosen = slots or 1 << (2 * offsets.size).bit_length()
         table = np.zeros((chosen, 2), dtype=np.uint64)
-        return cls(vocabulary, policy, table, *token_kernels.index_keys(data, offsets, table))
+        pool, starts = token_kernels.index_keys(data, offsets, table)
+        return cls(vocabulary, policy, table, pool, starts, phrases)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,12 +140,13 @@ class SpelledTexts:
     places: NDArray[np.int64]
 
     @classmethod
-    def of(cls, texts: pa.Array | pa.ChunkedArray) -> SpelledTexts:
-        """Spell a column of texts; type and errors as for `count_column`."""
+    def of(cls, texts: pa.Array | pa.ChunkedArray, policy: TokenPolicy) -> SpelledTexts:
+        """Spell a column of texts by the tokeniser of a policy; errors as for `count_column`."""
         whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         data, offsets = buffers(whole)
-        if np.diff(offsets).max(initial=0) > _LARGEST_DOCUMENT:
-            raise InvalidInput(f"a document exceeds {_LARGEST_DOCUMENT} bytes; split it")
+        if not policy.is_compiled:
+            return cls._cut(data, offsets, policy.splitter())
+        _require_countable(np.diff(offsets))
         spelled, begins, hard = token_kernels.spell(data, offsets, symbols_of(data)[0])
         spans = ((offsets[document], offsets[document + 1]) for document in np.flatnonzero(hard))
         wholes = (folded_text(data[start:stop].tobytes().decode()) for start, stop in spans)
@@ -144,12 +156,36 @@ class SpelledTexts:
         places = np.where(hard, np.cumsum(hard) - 1, -1)
         return cls(spelled, begins, folded, folded_begins, places)
 
+    @classmethod
+    def _cut(
+        cls, data: NDArray[np.uint8], offsets: NDArray[np.int64], split: Splitter
+    ) -> SpelledTexts:
+        """Spell texts by a tokeniser in Python, which sees one text at a time."""
+        sizes, parts = np.zeros(offsets.size, dtype=np.int64), list[bytes]()
+        for document, (start, stop) in enumerate(pairwise(offsets.tolist()), start=1):
+            found = split(data[start:stop].tobytes().decode()) if stop > start else ()
+            parts.append("".join(f"{word}\0" for word in found).encode())
+            sizes[document] = len(parts[-1])
+        _require_countable(sizes)
+        begins = np.cumsum(sizes)
+        # with room for wider access
+        spelled = np.zeros(int(begins[-1]) // 8 + 4, dtype=np.uint64)
+        spelled.view(np.uint8)[: begins[-1]] = np.frombuffer(b"".join(parts), dtype=np.uint8)
+        none, nowhere = np.zeros(0, dtype=np.uint64), np.full(sizes.size - 1, -1)
+        return cls(spelled, begins, none, np.zeros(1, dtype=np.int64), nowhere)
+
+
+def _require_countable(sizes: NDArray[np.int64]) -> None:
+    if sizes.max(initial=0) > _LARGEST_DOCUMENT:
+        raise InvalidInput(f"a document exceeds {_LARGEST_DOCUMENT} bytes; split it")
+
 
 def count_column(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> tuple[CountBatch, int]:
     """Count a column of texts over a vocabulary: (passages, n) counts, and tokens outside of it.
 
     The passages of a text are in one half, and a null is an empty document. The texts must be
-    valid UTF-8, which is not checked again. Raises InvalidInput for a document of 4 GiB.
+    valid UTF-8, which is not checked again. Raises InvalidInput for a document of 4 GiB, or if the
+    tokeniser of the policy is missing or of another version, and TokeniserFailed if it fails.
 
     Examples
     --------
@@ -174,8 +210,8 @@ def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> Cou
     >>> found.outside.tolist(), found.passages.tolist()
     ([0, 1, 0], [2, 1])
     """
-    read = SpelledTexts.of(texts)
     vocabulary, policy = index.vocabulary, index.policy
+    read = SpelledTexts.of(texts, policy)
     indptr, words, counts, outside, passages = token_kernels.count_words(
         read.spelled,
         read.begins,
@@ -189,6 +225,8 @@ def counted_passages(texts: pa.Array | pa.ChunkedArray, index: WordIndex) -> Cou
         vocabulary.n_words,
         policy.min_length,
         policy.passage_words or -1,
+        index.phrases.steps,
+        index.phrases.marks,
     )
     batch = CountBatch(indptr, words, counts, vocabulary.n_words, vocabulary.fingerprint)
     counted = CountedPassages(batch, np.diff(outside), passages)

@@ -10,6 +10,7 @@ from stop_words import LANGUAGE_MAPPING, get_stop_words
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.lazy_imports import LazyModule
+from streaming_moments.printing.remedies import Remedy, remedy
 from streaming_moments.storage.counting.tokeniser.words import words
 
 if TYPE_CHECKING:
@@ -28,6 +29,15 @@ _SHARE_OF_PASSAGES = 0.08
 # Excludes codes of countries and the like, which are a few short stop words of some list.
 _FEWEST_WORDS, _FEWEST_LONG_WORDS, _LONG = 3, 2, 3
 _MOST_PASSAGES = 4_000  # that are examined
+# Ranges of code points of the letters of languages whose words need a tokeniser of their own.
+_KANA = "kana"
+_SCRIPTS = {
+    "chinese": ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0x20000, 0x3FFFF)),
+    _KANA: ((0x3041, 0x30FF),),
+    "korean": ((0xAC00, 0xD7A3),),
+    "thai": ((0x0E01, 0x0E7F),),
+}
+_SHARE_OF_LETTERS, _SHARE_OF_KANA = 0.25, 0.1
 
 
 def language_names(languages: Iterable[str]) -> tuple[str, ...]:
@@ -53,10 +63,15 @@ def language_names(languages: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({_name(language) for language in wanted}))
 
 
+def listed_stop_words(languages: Iterable[str]) -> set[str]:
+    """Return the stop words of languages (English names), as written; none without a list."""
+    known = LANGUAGE_MAPPING.values()
+    return {word for name in languages if name in known for word in get_stop_words(name)}
+
+
 def stop_words_of(languages: Iterable[str]) -> set[str]:
     """Return the stop words of languages (English names), split as by `words`."""
-    listed = [word for name in languages for word in get_stop_words(name)]
-    return {piece for word in listed for piece in words(word)}
+    return {piece for word in listed_stop_words(languages) for piece in words(word)}
 
 
 def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
@@ -99,6 +114,53 @@ def languages_of(terms: Sequence[str], counts: Any) -> tuple[str, ...]:
         found.append([*lists][best])
         speaks &= ~speaks[:, [best]]
     return tuple(found)
+
+
+def unspaced_language(terms: Sequence[str], counts: Any) -> str:
+    """English name of the language whose words the default tokeniser cannot find, or empty.
+
+    Chinese, Japanese and Thai have no spaces between words, and Korean words end in particles. One
+    of them must have a quarter of the letters.
+
+    terms : terms of a sample
+    counts : (terms,) occurrences of each
+
+    Examples
+    --------
+    >>> unspaced_language(["我们在北京大学", "pdf"], [3, 2]), unspaced_language(["law"], [9])
+    ('chinese', '')
+    """
+    letters = np.frombuffer("".join(terms).encode("utf-32-le", "replace"), dtype="<u4")
+    often = np.repeat(np.asarray(counts), np.array([len(term) for term in terms], dtype=np.int64))
+    held = {
+        name: int(
+            often[np.any([(low <= letters) & (letters <= high) for low, high in own], 0)].sum()
+        )
+        for name, own in _SCRIPTS.items()
+    }
+    # Japanese is in both kana and Chinese characters
+    kana = held.pop(_KANA)
+    held["japanese"] = 0
+    if kana >= _SHARE_OF_KANA * held["chinese"]:
+        held["japanese"], held["chinese"] = kana + held["chinese"], 0
+    most = max(held, key=lambda name: held[name])
+    return most if 0 < held[most] >= _SHARE_OF_LETTERS * int(often.sum()) else ""
+
+
+def tokeniser_advice(language: str) -> Remedy:
+    """What to do about texts in a language that `unspaced_language` names.
+
+    Examples
+    --------
+    >>> str(tokeniser_advice("thai")).partition(":")[0]
+    'The texts are in Thai, whose words need a tokeniser of their own'
+    """
+    return remedy(
+        "The texts are in {name}, whose words need a tokeniser of their own: install it "
+        f"(`pip install 'streaming-moments[{language}]'`), and create another store with "
+        f"{{create.tokeniser:{language}}}",
+        name=language.title(),
+    )
 
 
 def _name(language: str) -> str:

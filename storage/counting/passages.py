@@ -12,9 +12,9 @@ from streaming_moments.storage.counting.counting import SpelledTexts
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """Passages of texts: their words in order, separated by blanks. Make one with `of`.
+    """Passages of texts: their words in order, with a NUL between. Make one with `of`.
 
-    content : (bytes,) uint8, UTF-8 of the folded words, with a blank after each
+    content : (bytes,) uint8, UTF-8 of the words, with a NUL after each
     starts, stops : (passages,) int64, bytes where the words of each passage begin and end
     """
 
@@ -29,9 +29,10 @@ class Passages:
         Examples
         --------
         >>> import pyarrow as pa
-        >>> texts = SpelledTexts.of(pa.array(["Law AND sea", ""]))
-        >>> list(Passages.of(texts, 2)), list(Passages.of(texts, None))
-        (['law and', 'sea', ''], ['law and sea', ''])
+        >>> from streaming_moments.storage.counting.tokens import TokenPolicy
+        >>> texts = SpelledTexts.of(pa.array(["Law AND sea", ""]), TokenPolicy())
+        >>> list(map(words_in, Passages.of(texts, 2)))
+        [['law', 'and'], ['sea'], []]
         """
         end = texts.begins[-1]
         parts = (texts.spelled, end), (texts.folded, texts.folded_begins[-1])
@@ -39,22 +40,25 @@ class Passages:
         begins, stops = texts.begins[:-1].copy(), texts.begins[1:].copy()
         hard = texts.places >= 0
         begins[hard], stops[hard] = end + texts.folded_begins[:-1], end + texts.folded_begins[1:]
-        blank = content == 0
-        content[blank] = ord(" ")
-        # each word is between two consecutive blanks
-        blanks = np.concatenate([[-1], np.flatnonzero(blank)])
-        first = np.searchsorted(blanks[1:], begins)
-        words = np.searchsorted(blanks[1:], stops) - first
+        # each word is between two consecutive zeros
+        zeros = np.concatenate([[-1], np.flatnonzero(content == 0)])
+        first = np.searchsorted(zeros[1:], begins)
+        words = np.searchsorted(zeros[1:], stops) - first
         most = passage_words or max(1, int(words.max(initial=1)))
         passages = np.maximum(1, -(-words // most))
         text = np.repeat(np.arange(words.size), passages)
         before = most * (np.arange(text.size) - np.repeat(np.cumsum(passages) - passages, passages))
         after = np.minimum(before + most, words[text])
-        starts = blanks[first[text] + before] + 1
-        return cls(content, starts, np.maximum(starts, blanks[first[text] + after]))
+        starts = zeros[first[text] + before] + 1
+        return cls(content, starts, np.maximum(starts, zeros[first[text] + after]))
 
     def __len__(self) -> int:
         return self.starts.size
 
     def __getitem__(self, place: int) -> str:
         return self.content[self.starts[place] : self.stops[place]].tobytes().decode()
+
+
+def words_in(passage: str) -> list[str]:
+    """Words of a passage of `Passages`."""
+    return passage.split("\0") if passage else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -16,6 +17,7 @@ from streaming_moments.storage.contents import ShardContent, changed
 from streaming_moments.storage.counting.categories import CategoryIndex
 from streaming_moments.storage.counting.counting import CountedPassages, WordIndex, count_column
 from streaming_moments.storage.counting.ids import IdIndex
+from streaming_moments.storage.counting.tokenisers.base import TokeniserFailed
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import (
@@ -103,8 +105,8 @@ def read_shard(
     ForeignStatistics
         The policy did not make the vocabulary.
     ShardError
-        The shard holds texts for a vocabulary of ids or the reverse, cannot be read, or has
-        changed: list it again.
+        The shard holds texts for a vocabulary of ids or the reverse, cannot be read, has changed
+        (list it again), or has a document on which the tokeniser fails.
 
     Examples
     --------
@@ -257,6 +259,15 @@ def required_policy(policy: TokenPolicy | None) -> TokenPolicy:
     return policy
 
 
+@contextmanager
+def of_shard(url: str) -> Iterator[None]:
+    """Name the shard with a document on which the tokeniser fails, as a ShardError."""
+    try:
+        yield
+    except TokeniserFailed as error:
+        raise ShardError(url, *error.args) from error
+
+
 def steadily(
     chunks: Iterator[_Chunk],
     shard: Shard,
@@ -273,6 +284,7 @@ def steadily(
         )
     if content is not None and not content.is_of(before):
         raise changed(shard.url)
-    yield from chunks
+    with of_shard(shard.url):
+        yield from chunks
     if files_of(shard, storage_options) != before:
         raise changed(shard.url)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -15,17 +16,29 @@ from numpy.typing import NDArray
 from streaming_moments.errors import ForeignStatistics, InvalidInput
 from streaming_moments.statistics.counts.batch import CountBatch, concatenate
 from streaming_moments.statistics.counts.tables.columns import CATEGORIES
-from streaming_moments.statistics.counts.vocabulary import Vocabulary
+from streaming_moments.statistics.counts.vocabulary import TermFrequencies, Vocabulary
 from streaming_moments.storage.counting.categories import coded
 from streaming_moments.storage.counting.counting import SpelledTexts
-from streaming_moments.storage.counting.passages import Passages
-from streaming_moments.storage.counting.reading import refuse_policy, required_policy, steadily
+from streaming_moments.storage.counting.languages import languages_of, unspaced_language
+from streaming_moments.storage.counting.passages import Passages, words_in
+from streaming_moments.storage.counting.reading import (
+    of_shard,
+    refuse_policy,
+    required_policy,
+    steadily,
+)
 from streaming_moments.storage.counting.reservoir import draw
+from streaming_moments.storage.counting.tokeniser.phrases import (
+    OrderedTerms,
+    found_phrases,
+    term_of,
+)
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_chunks
 from streaming_moments.storage.formats import DEFAULT_LIMITS, Holds, IdChunk, ReadLimits, join_ids
 from streaming_moments.storage.shards import Shard, ShardFormat
 
+_SHOWN_PHRASES = 5
 _OBJECT_BYTES = 300  # size of the Python objects for the ids and counts of a document
 
 
@@ -47,6 +60,10 @@ class TermSample:
         Fingerprint of the token policy; empty for token ids, `CATEGORIES` for rows of a table.
     columns : tuple of str, optional
         Columns of the table.
+    seconds : tuple of float, optional
+        Time of one thread that the tokeniser took, and all reading with it.
+    order : OrderedTerms, optional
+        The terms in the order of the texts, if the policy seeks phrases.
     """
 
     terms: tuple[str, ...]
@@ -55,6 +72,8 @@ class TermSample:
     token_ids: tuple[int, ...] | None = None
     policy: str = ""
     columns: tuple[str, ...] = ()
+    seconds: tuple[float, float] = (0.0, 0.0)
+    order: OrderedTerms | None = None
 
 
 def sample_shard(
@@ -95,13 +114,14 @@ def sample_shard(
     InvalidInput
         The quota is below 1; or there is a policy for token ids, or none for texts.
     ShardError
-        The shard cannot be read, or has changed meanwhile.
+        The shard cannot be read, or has changed meanwhile, or the tokeniser fails on it.
     """
     if quota < 1:
         raise InvalidInput(f"the quota is {quota} passages; it must be at least 1")
     read = islice(read_chunks(shard, form, limits, storage_options), chunks)
     steady = steadily((chunk for chunk, _ in read), shard, storage_options)
-    return _SAMPLERS[form.holds(shard.url)](steady, policy, quota, seed, limits.pilot_bytes)
+    with of_shard(shard.url):
+        return _SAMPLERS[form.holds(shard.url)](steady, policy, quota, seed, limits.pilot_bytes)
 
 
 def merge_samples(samples: Sequence[TermSample]) -> TermSample:
@@ -132,15 +152,27 @@ def merge_samples(samples: Sequence[TermSample]) -> TermSample:
         ids = tuple(sorted({key for sample in samples for key in _keys(sample)}))
         terms = tuple(map(str, ids))
     places = {key: place for place, key in enumerate(terms if ids is None else ids)}
-    batches = []
+    batches, orders = [], []
     for sample in samples:
         # both orders are sorted, so the columns of a passage remain sorted
         mapped = np.array([places[key] for key in _keys(sample)], dtype=np.int32)
         own = sample.batch
+        if sample.order is not None:
+            orders.append(sample.order.renumbered(mapped))
         batches.append(CountBatch(own.indptr, mapped[own.words], own.counts, len(terms)))
     seen = sum(sample.documents_seen for sample in samples)
-    first = samples[0]
-    return TermSample(terms, concatenate(batches), seen, ids, first.policy, first.columns)
+    first, times = samples[0], zip(*(sample.seconds for sample in samples), strict=True)
+    cutting, reading = map(sum, times)
+    return TermSample(
+        terms,
+        concatenate(batches),
+        seen,
+        ids,
+        first.policy,
+        first.columns,
+        (cutting, reading),
+        OrderedTerms.concatenate(orders) if orders else None,
+    )
 
 
 def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
@@ -158,7 +190,85 @@ def without_stop_words(sample: TermSample, policy: TokenPolicy) -> TermSample:
     mapped = np.array([places.get(term, -1) for term in sample.terms], dtype=np.int64)
     own = sample.batch
     batch = CountBatch.from_rows(own.indptr, mapped[own.words], own.counts, len(kept))
-    return TermSample(tuple(kept), batch, sample.documents_seen, policy=policy.fingerprint)
+    order = None if sample.order is None else sample.order.renumbered(mapped)
+    return replace(sample, terms=tuple(kept), batch=batch, policy=policy.fingerprint, order=order)
+
+
+def with_phrases(sample: TermSample, policy: TokenPolicy) -> TermSample:
+    """Count the passages of a sample with order again, with the phrases of a policy.
+
+    Examples
+    --------
+    >>> seeking = TokenPolicy(phrase_words=2)
+    >>> sample = sample_of_passages([["new", "york", "law"]], seeking, 1)
+    >>> with_phrases(sample, TokenPolicy(phrases=(("new", "york"),))).terms
+    ('law', 'new_york')
+    """
+    order = sample.order
+    if order is None:
+        raise InvalidInput(
+            "the sample has no order of words; draw it by a policy with phrase_words"
+        )
+    # an empty word stands for what is no token: no phrase has it
+    names = [*sample.terms, ""]
+    passages = (
+        [names[place] for place in order.terms[start:stop].tolist()]
+        for start, stop in pairwise(order.starts.tolist())
+    )
+    counted = sample_of_passages(passages, policy, sample.documents_seen)
+    return replace(counted, seconds=sample.seconds)
+
+
+def settled(
+    sample: TermSample, policy: TokenPolicy, least_often: int
+) -> tuple[TermSample, TokenPolicy]:
+    """A sample of a policy, and the policy, with the stop words and phrases that it seeks.
+
+    `least_often` is the smallest number of occurrences of a phrase.
+    """
+    if policy.seeks_languages:
+        policy = policy.in_languages(languages_of(sample.terms, sample.batch.to_csr()))
+        sample = without_stop_words(sample, policy)
+    if policy.phrase_words is None or sample.order is None:
+        return sample, policy
+    found = found_phrases(sample.terms, sample.order, policy.phrase_words, least_often)
+    # phrases that were given are words of the sample, and parts of no other phrase
+    given = {*map(term_of, policy.phrases)}
+    phrases = tuple(sorted({*policy.phrases, *(one for one in found if given.isdisjoint(one))}))
+    policy = replace(policy, phrases=phrases, phrase_words=None)
+    return with_phrases(sample, policy), policy
+
+
+def words_told(sample: TermSample, policy: TokenPolicy | None) -> Mapping[str, Any]:
+    """Findings about the words of a sample, for JSON: empty for a default without findings.
+
+    Which tokeniser would find them, the share of time that another one takes, and the number of
+    phrases, with the most frequent ones.
+    """
+    if policy is None:
+        return {}
+    told, counts = dict[str, Any](), frequencies_of(sample).word_counts
+    cutting, reading = sample.seconds
+    if not policy.is_compiled and reading:
+        told["tokeniser_share"] = round(cutting / reading, 3)
+    if policy.is_compiled and (better := unspaced_language(sample.terms, counts)):
+        told["better_tokeniser"] = better
+    if policy.phrases:
+        often = dict(zip(sample.terms, counts.tolist(), strict=True))
+        terms = sorted(map(term_of, policy.phrases), key=lambda term: -often.get(term, 0))
+        told |= {"phrases": len(terms), "frequent_phrases": terms[:_SHOWN_PHRASES]}
+    return told
+
+
+def frequencies_of(sample: TermSample) -> TermFrequencies:
+    """Return how often, and in how many passages, each term of a sample occurs."""
+    matrix = sample.batch.to_csr()
+    return TermFrequencies(
+        sample.terms,
+        np.asarray(matrix.sum(axis=0), dtype=np.int64).ravel(),
+        np.bincount(sample.batch.words, minlength=len(sample.terms)).astype(np.int64),
+        sample.batch.documents,
+    )
 
 
 def recount(sample: TermSample, vocabulary: Vocabulary) -> CountBatch:
@@ -193,10 +303,19 @@ def _keys(sample: TermSample) -> Sequence[Any]:
 def _sample_texts(
     columns: Iterable[pa.Array], given: TokenPolicy | None, quota: int, seed: int, room: int
 ) -> TermSample:
-    policy = required_policy(given)
-    passages = (Passages.of(SpelledTexts.of(texts), policy.passage_words) for texts in columns)
-    drawn, seen = draw(passages, quota, seed, str, room)
-    return sample_of_passages((passage.split() for passage in drawn), policy, seen)
+    policy, cutting, begun = required_policy(given), 0.0, time.perf_counter()
+
+    def cut() -> Iterator[Passages]:
+        nonlocal cutting
+        for texts in columns:
+            before = time.perf_counter()
+            spelled = SpelledTexts.of(texts, policy)
+            cutting += time.perf_counter() - before
+            yield Passages.of(spelled, policy.passage_words)
+
+    drawn, seen = draw(cut(), quota, seed, str, room)
+    sample = sample_of_passages(map(words_in, drawn), policy, seen)
+    return replace(sample, seconds=(cutting, time.perf_counter() - begun))
 
 
 def sample_of_passages(
@@ -210,18 +329,28 @@ def sample_of_passages(
     ('law',)
     """
     known: dict[str, int] = {}
+
+    def numbered(passage: Sequence[str]) -> NDArray[np.int32]:
+        found = policy.tokens_in(passage)
+        if policy.phrase_words:
+            tokens = {*found}
+            words = (word for word, _ in policy.joined(passage))
+            codes = [known.setdefault(one, len(known)) if one in tokens else -1 for one in words]
+        else:
+            codes = [known.setdefault(one, len(known)) for one in found]
+        return np.array(codes, dtype=np.int32)
+
     # one passage at a time, as its words take many times its bytes as Python objects
-    numbered = [
-        np.array([known.setdefault(token, len(known)) for token in tokens], dtype=np.int32)
-        for tokens in map(policy.filtered, passages)
-    ]
+    parts = [numbered(passage) for passage in passages]
     terms = tuple(sorted(known))
-    places = np.zeros(len(terms), dtype=np.int64)
+    # the last place is that of words that are no tokens
+    places = np.full(len(terms) + 1, -1, dtype=np.int64)
     places[[known[term] for term in terms]] = np.arange(len(terms))
-    offsets = np.cumsum([0, *map(len, numbered)])
-    found = places[np.concatenate([np.empty(0, np.int32), *numbered])]
+    offsets = np.cumsum([0, *map(len, parts)])
+    found = places[np.concatenate([np.empty(0, np.int32), *parts])]
     batch = CountBatch.from_rows(offsets, found, None, len(terms))
-    return TermSample(terms, batch, seen, policy=policy.fingerprint)
+    order = OrderedTerms(found.astype(np.int32), offsets) if policy.phrase_words else None
+    return TermSample(terms, batch, seen, policy=policy.fingerprint, order=order)
 
 
 def _sample_ids(

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from streaming_moments.errors import InvalidInput
 from streaming_moments.printing.short_repr import short_repr
-from streaming_moments.storage.counting.languages import AUTO, language_names, stop_words_of
+from streaming_moments.storage.counting.languages import AUTO, language_names, listed_stop_words
+from streaming_moments.storage.counting.tokeniser.phrases import (
+    LONGEST,
+    Phrase,
+    by_first_word,
+    joined,
+    require_phrase,
+)
 from streaming_moments.storage.counting.tokeniser.words import TOKENISER, words
+from streaming_moments.storage.counting.tokenisers.base import Splitter, Tokeniser, words_by
+from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
+from streaming_moments.storage.counting.tokenisers.registry import tokeniser_called, tokeniser_of
 
 
 @dataclass(frozen=True)
 class TokenPolicy:
-    """Choice of the words that are tokens, and the length of passages.
+    """Tokeniser, choice of the words that are tokens, and the length of passages.
 
     Stop words are stored in full, so a policy from a store always counts in the same way, even if
     the stop-word lists change.
@@ -32,12 +42,23 @@ class TokenPolicy:
         Number of words in a passage, at least 1; None makes each document one passage.
     languages : tuple of str
         Languages of the stop words; for information, not in the fingerprint.
+    tokeniser : str
+        Name of what cuts texts into words, as `create --tokeniser` takes it.
+    tokeniser_version : str
+        Its version, which must be the same wherever documents are counted; empty for `words`,
+        whose version is that of the package.
+    phrases : tuple of tuple of str
+        Words that are one token where they follow each other, such as `("new", "york")`: two or
+        three words each, stop words or not, sorted, distinct.
+    phrase_words : int, optional
+        Find phrases of up to so many words, 2 or 3, in a sample of the texts.
 
     Raises
     ------
     InvalidInput
-        A length is below 1, or the stop words are not sorted words as `words` returns them:
-        make the policy with `for_languages`.
+        A length is below 1, the stop words are not sorted words as `words` returns them, or the
+        tokeniser has no version: make the policy with `for_languages`. Or a phrase has another
+        number of words, or a word that is too short.
 
     Examples
     --------
@@ -50,6 +71,10 @@ class TokenPolicy:
     stop_words: tuple[str, ...] = ()
     passage_words: int | None = None
     languages: tuple[str, ...] = ()
+    tokeniser: str = COMPILED
+    tokeniser_version: str = ""
+    phrases: tuple[Phrase, ...] = ()
+    phrase_words: int | None = None
 
     __repr__ = short_repr
 
@@ -64,7 +89,20 @@ class TokenPolicy:
             raise InvalidInput(
                 "the stop words are not sorted and distinct; make the policy with for_languages"
             )
-        for word in self.stop_words:
+        if self.is_compiled == bool(self.tokeniser_version):
+            raise InvalidInput(
+                f"tokeniser {self.tokeniser} has version {self.tokeniser_version!r}; make the "
+                "policy with for_languages"
+            )
+        if self.phrase_words not in (None, *range(2, LONGEST + 1)):
+            raise InvalidInput(
+                f"phrases of up to {self.phrase_words} words are sought; give 2 or {LONGEST}"
+            )
+        if list(self.phrases) != sorted({*self.phrases}):
+            raise InvalidInput("the phrases are not sorted and distinct")
+        for phrase in self.phrases:
+            require_phrase(phrase, [word for word in phrase if len(word) >= self.min_length])
+        for word in self.stop_words if self.is_compiled else ():
             if words(word) != [word]:
                 raise InvalidInput(
                     f"stop word {word!r} is never a token (its words are {words(word)}); "
@@ -78,6 +116,8 @@ class TokenPolicy:
         min_length: int = 2,
         passage_words: int | None = None,
         extra_stop_words: Iterable[str] = (),
+        tokeniser: str = COMPILED,
+        phrases: Iterable[str] = (),
     ) -> TokenPolicy:
         """Make a policy with the stop words of some languages.
 
@@ -85,18 +125,25 @@ class TokenPolicy:
         ----------
         languages : iterable of str
             English names or ISO 639-1 codes, in any case. `auto` alone means the languages of the
-            documents, which `create` fills in. `none` alone means no language.
+            documents, which `create` fills in, or that of a tokeniser of one language. `none`
+            alone means no language.
         min_length : int
             Smallest length of tokens in characters.
         passage_words : int, optional
             Number of words in a passage.
         extra_stop_words : iterable of str
             Further stop words, in any spelling.
+        tokeniser : str
+            What cuts texts into words, as `create --tokeniser` takes it.
+        phrases : iterable of str
+            Phrases of two or three words, in any spelling. "2" or "3" means those that `create`
+            finds in its sample, of up to so many words.
 
         Raises
         ------
         InvalidInput
-            A language has no list of stop words. The error names the languages that have one.
+            A language has no list of stop words; the error names the languages that have one. Or
+            the tokeniser is unknown, or cannot be imported.
 
         Examples
         --------
@@ -104,12 +151,21 @@ class TokenPolicy:
         >>> policy.languages, policy.tokens("The ship doesn't sail the sea")
         (('english',), ['sail', 'sea'])
         """
-        if isinstance(languages, str) or isinstance(extra_stop_words, str):
-            raise InvalidInput("languages or extra stop words are a single text; give a list")
-        names = language_names(languages)
-        pieces = {piece for word in extra_stop_words for piece in words(word)}
-        pieces |= stop_words_of(name for name in names if name != AUTO)
-        return cls(min_length, tuple(sorted(pieces)), passage_words, names)
+        if any(isinstance(one, str) for one in (languages, extra_stop_words, phrases)):
+            raise InvalidInput(
+                "languages, extra stop words or phrases are a single text; give a list"
+            )
+        chosen, names = tokeniser_called(tokeniser), language_names(languages)
+        if AUTO in names and chosen.language:
+            names = (chosen.language,)
+        listed = {*listed_stop_words(names), *extra_stop_words}
+        version = "" if chosen.name == COMPILED else chosen.version
+        stopped = tuple(sorted(_as_cut(listed, chosen)))
+        made = cls(min_length, stopped, passage_words, names, chosen.name, version)
+        given = [phrase.strip() for phrase in phrases]
+        sought = [int(phrase) for phrase in given if phrase.isdecimal()]
+        named = {tuple(made.words(phrase)) for phrase in given if not phrase.isdecimal()}
+        return replace(made, phrases=tuple(sorted(named)), phrase_words=max(sought, default=None))
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> TokenPolicy:
@@ -125,19 +181,30 @@ class TokenPolicy:
         >>> TokenPolicy.from_json(TokenPolicy(min_length=3).to_json()).min_length
         3
         """
-        if content.get("tokeniser") != TOKENISER:
+        made_by = content.get("tokeniser")
+        named = made_by if isinstance(made_by, Mapping) else {"name": COMPILED, "version": ""}
+        if named is not made_by and made_by != TOKENISER:
             raise InvalidInput(
-                f"the token policy needs tokeniser {content.get('tokeniser')}, and this version "
+                f"the token policy needs tokeniser {made_by}, and this version "
                 f"has {TOKENISER}; use the version of the package that wrote it"
             )
         fields = {name: value for name, value in content.items() if name != "tokeniser"}
         expected = {"min_length", "stop_words", "passage_words", "languages"}
+        phrases = tuple(map(tuple, fields.pop("phrases", ())))
         if fields.keys() != expected:
             raise InvalidInput(
                 f"a token policy has the fields {sorted(expected)}, got {sorted(fields)}"
             )
         stop_words, languages = tuple(fields["stop_words"]), tuple(fields["languages"])
-        return cls(fields["min_length"], stop_words, fields["passage_words"], languages)
+        return cls(
+            fields["min_length"],
+            stop_words,
+            fields["passage_words"],
+            languages,
+            named["name"],
+            named["version"],
+            phrases,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Convert the policy to an object for JSON.
@@ -147,8 +214,49 @@ class TokenPolicy:
         >>> TokenPolicy(stop_words=("the",)).to_json()["stop_words"]
         ['the']
         """
-        content = {"tokeniser": TOKENISER, **asdict(self)}
-        return {**content, "stop_words": [*self.stop_words], "languages": [*self.languages]}
+        named = {"name": self.tokeniser, "version": self.tokeniser_version}
+        return {
+            "tokeniser": TOKENISER if self.is_compiled else named,
+            "min_length": self.min_length,
+            "stop_words": [*self.stop_words],
+            "passage_words": self.passage_words,
+            "languages": [*self.languages],
+            **({"phrases": [[*phrase] for phrase in self.phrases]} if self.phrases else {}),
+        }
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the kernels find the words, without the reference tokeniser."""
+        return self.tokeniser == COMPILED
+
+    @property
+    def of_whole_texts(self) -> TokenPolicy:
+        """The policy that does not cut texts into passages."""
+        return replace(self, passage_words=None)
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether this process has the tokeniser, and in the version of the policy."""
+        try:
+            self.splitter()
+        except InvalidInput:
+            return False
+        return True
+
+    def splitter(self) -> Splitter:
+        """Make the function that cuts texts into words, for one thread.
+
+        Raises InvalidInput if the tokeniser is missing here or has another version. The function
+        raises TokeniserFailed, see `words_by`.
+        """
+        if self.is_compiled:
+            return words
+        split = tokeniser_of(self.tokeniser, self.tokeniser_version).splitter()
+        return lambda text: words_by(split, self.tokeniser, text)
+
+    def words(self, text: str) -> list[str]:
+        """Cut a text into words, tokens or not, in order; errors as in `splitter`."""
+        return [*self.splitter()(text)]
 
     @property
     def seeks_languages(self) -> bool:
@@ -164,9 +272,9 @@ class TokenPolicy:
         >>> policy.in_languages(["english"]).tokens("The ship and the sea")
         ['sea']
         """
-        return TokenPolicy.for_languages(
-            tuple(found), self.min_length, self.passage_words, self.stop_words
-        )
+        more = TokenPolicy.for_languages(tuple(found), tokeniser=self.tokeniser)
+        stopped = tuple(sorted({*self.stop_words, *more.stop_words}))
+        return replace(self, stop_words=stopped, languages=more.languages)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -183,7 +291,7 @@ class TokenPolicy:
         >>> TokenPolicy(min_length=3).tokens("At sea, 20 ships")
         ['sea', 'ships']
         """
-        return self.filtered(words(text))
+        return self.tokens_in(self.words(text))
 
     def passages(self, text: str) -> list[list[str]]:
         """Return the tokens of each passage of a text; at least one passage.
@@ -198,7 +306,7 @@ class TokenPolicy:
         >>> TokenPolicy(passage_words=2).passages("")
         [[]]
         """
-        return [self.filtered(passage) for passage in self.cut(words(text))]
+        return [self.tokens_in(passage) for passage in self.cut(self.words(text))]
 
     def cut(self, found: list[str]) -> list[list[str]]:
         """Split words into passages, before filtering; at least one passage.
@@ -213,6 +321,28 @@ class TokenPolicy:
         starts = range(0, len(found), self.passage_words)
         return [found[start : start + self.passage_words] for start in starts]
 
+    def tokens_in(self, found: Sequence[str]) -> list[str]:
+        """Return the tokens among the words of a passage: phrases, and words that `filtered` keeps.
+
+        Examples
+        --------
+        >>> policy = TokenPolicy(phrases=(("new", "york"),))
+        >>> policy.tokens_in(["a", "new", "york", "port"])
+        ['new_york', 'port']
+        """
+        if not self.phrases:
+            return self.filtered(found)
+        shortest, stopped = self.min_length, self._stopped
+        return [
+            word
+            for word, is_phrase in self.joined(found)
+            if is_phrase or (len(word) >= shortest and word not in stopped)
+        ]
+
+    def joined(self, found: Sequence[str]) -> Iterator[tuple[str, bool]]:
+        """Words of a passage with phrases in place of their words; whether each is a phrase."""
+        return joined(found, self._by_first)
+
     def filtered(self, found: Iterable[str]) -> list[str]:
         """Select the words that are tokens.
 
@@ -225,5 +355,22 @@ class TokenPolicy:
         return [word for word in found if len(word) >= shortest and word not in stopped]
 
     @cached_property
+    def _by_first(self) -> dict[str, list[Phrase]]:
+        return by_first_word(self.phrases)
+
+    @cached_property
     def _stopped(self) -> frozenset[str]:
         return frozenset(self.stop_words)
+
+
+def _as_cut(stop_words: Iterable[str], tokeniser: Tokeniser) -> set[str]:
+    """Stop words as a tokeniser spells them, such as their stems."""
+    if tokeniser.name == COMPILED:
+        return {piece for word in stop_words for piece in words(word)}
+    split, spelled = tokeniser.splitter(), set[str]()
+    for word in stop_words:
+        for piece in {word, *words(word)}:
+            # one that is cut or dropped stays whole, as its parts may be words of other meaning
+            found = words_by(split, tokeniser.name, piece)
+            spelled.add(found[0] if len(found) == 1 else piece)
+    return spelled

@@ -18,7 +18,7 @@ from streaming_moments.storage.contents import ShardContent
 from streaming_moments.storage.counting.columns import values_of, words_of
 from streaming_moments.storage.counting.counting import SpelledTexts, WordIndex
 from streaming_moments.storage.counting.halves import halved
-from streaming_moments.storage.counting.passages import Passages
+from streaming_moments.storage.counting.passages import Passages, words_in
 from streaming_moments.storage.counting.reading import ReadBatch, steadily
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.documents import read_tables
@@ -216,7 +216,7 @@ def column_frequencies(
     """Count the occurrences of each word of a view of a pilot, and the records with it."""
     rows = len(column)
     if policy is not None:
-        passages = Passages.of(SpelledTexts.of(text_column(column)), None)
+        passages = Passages.of(SpelledTexts.of(text_column(column), policy), None)
         return _word_frequencies(passages, rows, policy)
     values = values_of(column, name, name)
     records, texts = np.repeat(np.arange(rows), np.diff(values.offsets)), values.texts
@@ -235,7 +235,7 @@ def _word_frequencies(passages: Passages, rows: int, policy: TokenPolicy) -> Ter
     counts, documents = np.zeros(0, np.int64), np.zeros(0, np.int64)
     # one text at a time, as its words take many times its bytes as Python objects
     for place in range(rows):
-        words = policy.filtered(passages[place].split())
+        words = policy.tokens_in(words_in(passages[place]))
         codes = np.array([known.setdefault(word, len(known)) for word in words], dtype=np.int64)
         used, often = np.unique(codes, return_counts=True)
         if len(known) > counts.size:

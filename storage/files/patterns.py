@@ -90,8 +90,8 @@ def names_among(
     >>> [names_among(url, known) for url in ("file:///corpus//a.txt", "/corpus/[ab]*", "/corpus/c")]
     [('/corpus/a.txt',), ('/corpus/a.txt', '/corpus/b.txt'), ('/corpus/c/',)]
     """
-    fs, path = open_file_system(url, storage_options)
-    name = shard_name(url_of(fs, path))
+    # a name in the ledger of a hub may have no file here
+    name = url if url in known else shard_name(url_of(*open_file_system(url, storage_options)))
     spelled = (name, f"{name.rstrip('/')}/", single_slashed(name), f"{name}{DOCUMENT}")
     own = tuple(dict.fromkeys(one for one in spelled if one in known))
     if own:

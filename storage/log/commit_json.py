@@ -12,12 +12,16 @@ from streaming_moments.storage.log.commits import Commit, Lineage, SegmentRefere
 from streaming_moments.storage.log.schema import Extensible, checked
 
 _EXPIRED = "expired"
+_LEFT_OUT = (
+    *("halves", "halves_by_content", "labels", "fence", "expired", "sums", "whole"),
+    *("origins", "purged", "within"),
+)
 
 
 def commit_to_json(commit: Commit) -> dict[str, Any]:
     """Convert a commit to an object for JSON, including unknown keys."""
     content = _flat(commit)
-    content["lineage"] = _flat(commit.lineage)
+    content["lineage"] = lineage_to_json(commit.lineage)
     content["segments"] = [_flat(segment) for segment in commit.segments]
     content["models"] = {name: _flat(model) for name, model in commit.models.items()}
     content["tags"] = dict(commit.tags)
@@ -26,16 +30,28 @@ def commit_to_json(commit: Commit) -> dict[str, Any]:
         content["sums"] = [_flat(one) for one in commit.sums]
     if commit.expired:
         content["expired"] = [list(pair) for pair in commit.expired]
+    if commit.origins:
+        content["origins"] = {name: _flat(one) for name, one in commit.origins.items()}
     del content["forgotten"]
     if commit.forgotten:
         content["forgotten"] = commit.forgotten.to_json()
     if commit.staged is not None:
         content["staged"] = {
             **_flat(commit.staged),
-            "lineage": _flat(commit.staged.lineage),
+            "lineage": lineage_to_json(commit.staged.lineage),
             "segments": [_flat(segment) for segment in commit.staged.segments],
         }
     return content
+
+
+def lineage_to_json(lineage: Lineage) -> dict[str, Any]:
+    """Convert a lineage to an object for JSON, including unknown keys."""
+    return _flat(lineage)
+
+
+def lineage_from_json(content: object, where: str) -> Lineage:
+    """Decode a lineage that `lineage_to_json` wrote; raises StoreError for any other content."""
+    return checked(_LINEAGE, content, f"{where} has no valid lineage")
 
 
 def expired_to_json(commit: Commit) -> dict[str, Any]:
@@ -74,6 +90,9 @@ def _consistent(commit: Commit) -> Commit:
     for before, (first, last) in zip(ends, commit.expired, strict=False):
         if not before + 1 < first <= last < commit.version:
             raise ValueError("the expired versions are not ranges of earlier versions")
+    named = {(part.origin or "").partition("/")[0] for part in commit.segments} - {""}
+    if not named <= commit.origins.keys():
+        raise ValueError("a segment names a missing origin")
     if not set(commit.tags.values()) <= commit.models.keys():
         raise ValueError("a tag names a missing model")
     _require_vocabularies(commit.lineage, commit.segments)
@@ -82,6 +101,7 @@ def _consistent(commit: Commit) -> Commit:
     return commit
 
 
+_LINEAGE = TypeAdapter(Lineage)
 _COMMIT = TypeAdapter(Annotated[Commit, AfterValidator(_consistent)])
 
 
@@ -91,7 +111,7 @@ def _flat(part: Extensible) -> dict[str, Any]:
     unknown = written.pop("unknown")
     if isinstance(written.get("dates"), DateRange):
         written["dates"] = written["dates"].to_json()
-    for name in ("halves", "halves_by_content", "labels", "fence", "expired", "sums", "whole"):
+    for name in _LEFT_OUT:
         if not written.get(name, True):  # as in commits before the field existed
             del written[name]
     if eras := written.pop("eras", ()):

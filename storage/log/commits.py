@@ -20,6 +20,7 @@ from streaming_moments.storage.log.schema import (
     Identity,
     Label,
     Name,
+    Path,
 )
 
 READING = "reading"  # key in the form of a lineage: how shards of kinds other than counts are read
@@ -129,6 +130,9 @@ class SegmentReference(Extensible):
         Days of its documents, if they have dates.
     words : int, optional
         Vocabulary size of the era in which it was counted; None means all words of the lineage.
+    origin : str, optional
+        Name of the origin that counted its documents, followed by "/" and the name there if that
+        store has it from an origin of its own; None if this store counted them.
     unknown : mapping
         Keys of later versions, preserved.
     """
@@ -142,6 +146,32 @@ class SegmentReference(Extensible):
     sign: StrictInt = 1
     dates: Days | None = None
     words: Count | None = None
+    origin: Path | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    def is_of(self, origin: str) -> bool:
+        """Whether an origin counted its documents, or gave them on."""
+        return self.origin is not None and self.origin.partition("/")[0] == origin
+
+
+@dataclass(frozen=True)
+class Origin(Extensible):
+    """Another store whose documents a version holds, too.
+
+    id : transaction of its first commit, which no other store has
+    url : where it was read
+    version, time : its version that was pulled, and the time of that commit, ISO 8601 in UTC
+    purged : SHA-256 of the list of shards that were purged there; empty without any
+    within : identifiers of the stores whose documents it holds itself, sorted
+    unknown : keys of later versions, preserved
+    """
+
+    id: Identity
+    url: str
+    version: Count
+    time: str
+    purged: Digest | Literal[""] = ""
+    within: tuple[Identity, ...] = ()
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -238,6 +268,8 @@ class Commit(Extensible):
     sums : tuple of SegmentSum
         Sums of its segments. Old writers also leave sums of removed segments here, which
         `live_sums` ignores.
+    origins : mapping
+        Other stores whose documents it holds, by name.
     unknown : mapping
         Keys of later versions, preserved.
     """
@@ -259,6 +291,7 @@ class Commit(Extensible):
     expired: tuple[tuple[Count, Count], ...] = ()
     forgotten: Forgotten = field(default_factory=Forgotten)
     sums: tuple[SegmentSum, ...] = ()
+    origins: Mapping[Name, Origin] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod

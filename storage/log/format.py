@@ -20,8 +20,9 @@ READS = 6
 WRITES = 6
 # The first version of the package that reads and writes each format. A store gets the lowest format
 # that it needs: 2 for length weights, 3 for halves, 4 for tables of categorical columns. Format 5
-# is for a list of forgotten shards, or a column of dates whose texts may have zones. Earlier
-# versions may read such a store, but as writers they would ignore the list or use other days.
+# is for a list of forgotten shards, a column of dates whose texts may have zones, or documents of
+# other stores. Earlier versions may read such a store, but as writers they would ignore the list,
+# use other days, or merge segments of several origins.
 # Format 6 is for halves by content: earlier versions may read it, but would assign halves by place.
 _NEEDED = {"length weights": 2, "halves of documents": 3, "categorical columns": 4}
 INSTALLS = {1: "0.1.0", 2: "0.2.0", 3: "0.2.0", 4: "0.2.0", 5: "0.3.0", 6: "0.3.0"}
@@ -80,7 +81,7 @@ class StoreFormat(Extensible):
         return raised._for_writers(_BY_CONTENT) if foundation.halves_by_content else raised
 
     def for_careful_writers(self) -> StoreFormat:
-        """Return the format that excludes writers without forgotten shards and time zones."""
+        """Return the format that excludes writers without forgotten shards, zones and origins."""
         return self._for_writers(_CAREFUL)
 
     def _for_writers(self, needed: int) -> StoreFormat:
@@ -132,7 +133,10 @@ def raise_format(folder: Folder, foundation: Foundation) -> StoreFormat:
 
 
 def raise_writer(folder: Folder) -> None:
-    """Exclude writers that would count forgotten shards again; raises as `raise_format`."""
+    """Exclude writers that would count forgotten shards again, or mix up origins.
+
+    Raises as `raise_format`.
+    """
     before = read_format(folder)
     raised = before.for_careful_writers()
     if raised != before:

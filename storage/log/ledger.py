@@ -24,6 +24,7 @@ from streaming_moments.storage.log.content_marks import OF_CONTENT, tells_conten
 from streaming_moments.storage.log.covering import Part, Summed, covered, segments_in
 from streaming_moments.storage.log.layout import SHARDS, segment_folder
 from streaming_moments.storage.log.manifests import require_file, segment_manifests
+from streaming_moments.storage.log.origins import renamed
 from streaming_moments.storage.log.record_files import (
     COLUMNS,
     record_schema,
@@ -396,7 +397,9 @@ def read_ledger(
     for reference, content, where in _ledger_files(folder, missing):
         if content is None:
             raise StoreError(f"{where} is not in the manifest; restore the segment from a copy")
-        tables[reference.id] = table_from_parquet(content, where)
+        table = table_from_parquet(content, where)
+        origin = reference.origin
+        tables[reference.id] = table if origin is None else renamed(table, origin)
     removed = frozenset(reference.id for reference in references if reference.sign < 0)
     return Ledger({reference.id: tables[reference.id] for reference in references}, removed)
 

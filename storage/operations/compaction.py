@@ -45,7 +45,8 @@ def compaction_groups(
 
     Segments of the same day, month or year form a group, and segments without dates another.
     Subtracted segments join the groups that hold their shards, whatever their days. Segments of
-    different vocabularies are never added up.
+    different vocabularies are never added up. Those of origins stay as they are there, so that a
+    later pull can replace them.
 
     Parameters
     ----------
@@ -56,9 +57,8 @@ def compaction_groups(
     by : {"day", "month", "year", "all"}
         Period of a group; "all" makes one segment of everything.
     """
-    eras = {
-        part.words: [own for own in references if own.words == part.words] for part in references
-    }
+    mine = [part for part in references if part.origin is None]
+    eras = {part.words: [own for own in mine if own.words == part.words] for part in mine}
     return tuple(group for era in eras.values() for group in _groups_of_era(era, ledger, by))
 
 
@@ -77,11 +77,9 @@ def linked_groups(
     references: Sequence[SegmentReference], ledger: Ledger
 ) -> tuple[tuple[SegmentReference, ...], ...]:
     """Group each segment of a version with the segments that subtract its shards."""
-    apart = [[part] for part in references]
-    eras = {
-        part.words: [group for group in apart if group[0].words == part.words]
-        for part in references
-    }
+    eras: dict[object, list[list[SegmentReference]]] = {}
+    for part in references:
+        eras.setdefault((part.words, part.origin), []).append([part])
     return tuple(
         tuple(group)
         for era in eras.values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from streaming_moments.errors import InvalidInput, StoreError
@@ -51,6 +51,8 @@ class Difference:
         Shards counted in one of the versions only; a shard with new content is in both.
     moved : dict
         Changes of the compared models, by their name or tag.
+    origins : tuple of (str, int or None, int or None)
+        Origins whose version differs, with both versions; None where there is no such origin.
     """
 
     before: int
@@ -60,14 +62,16 @@ class Difference:
     added: tuple[ShardRecord, ...]
     removed: tuple[ShardRecord, ...]
     moved: dict[str, MovedTopics]
+    origins: tuple[tuple[str, int | None, int | None], ...] = ()
 
 
 def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore:
     """Restore the state of an earlier version by a new commit; nothing is deleted.
 
-    Segments, models and tags are those of the version. Later shards are no longer counted, so an
-    update counts them again. `counted_again` gives later forgotten shards that the version counts:
-    they count again. All other shards stay forgotten, as do those that the version lists.
+    Segments, origins, models and tags are those of the version. Later shards are no longer
+    counted, so an update counts them again. `counted_again` gives later forgotten shards that the
+    version counts: they count again. All other shards stay forgotten, as do those that the version
+    lists.
 
     Parameters
     ----------
@@ -100,6 +104,7 @@ def rollback(store: MomentStore, version: int, message: str = "") -> MomentStore
             message or f"rollback to version {version}{more}",
             lineage=old.lineage,
             segments=old.segments,
+            origins=old.origins,
             # gc may have deleted a sum of all days that was replaced
             sums=without_whole(old.sums),
             models=old.models,
@@ -223,7 +228,16 @@ def difference(store: MomentStore, before: int, after: int, model: str | None = 
         _by_url(new - old),
         _by_url(old - new),
         _moved_in(one, two, model),
+        tuple(_origins_pulled(one.commit, two.commit)),
     )
+
+
+def _origins_pulled(one: Commit, two: Commit) -> Iterator[tuple[str, int | None, int | None]]:
+    for name in sorted({*one.origins, *two.origins}):
+        found = [commit.origins.get(name) for commit in (one, two)]
+        before, after = (None if origin is None else origin.version for origin in found)
+        if found[0] != found[1]:
+            yield name, before, after
 
 
 def _by_url(records: set[ShardRecord]) -> tuple[ShardRecord, ...]:

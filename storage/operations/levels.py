@@ -68,7 +68,7 @@ def segments_to_replace(
     Parameters
     ----------
     references : sequence of SegmentReference
-        Segments of a version. Fewer than `after` segments are never merged.
+        Segments of a version. Fewer than `after` segments are never merged. Those of origins stay.
     ledger : Ledger
         Ledger of the version.
     after : int
@@ -76,6 +76,7 @@ def segments_to_replace(
     by : {"day", "month", "year", "all"}
         Period whose segments may be added up.
     """
+    references = [part for part in references if part.origin is None]
     if len(references) < after:
         return ()
     heaps: dict[tuple[_Days, int | None, int], list[tuple[SegmentReference, ...]]]

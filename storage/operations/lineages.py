@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streaming_moments.errors import ForeignStatistics, StoreError, StreamingMomentsError, short
+from streaming_moments.errors import (
+    ForeignStatistics,
+    InvalidInput,
+    StoreError,
+    StreamingMomentsError,
+    short,
+)
 from streaming_moments.models.base import Model
 from streaming_moments.models.states import Clusters, States, states_of
 from streaming_moments.printing.plural import of_number
@@ -92,6 +98,8 @@ def stage(
         Vocabulary, policy and basis do not belong together.
     StoreError
         Another lineage was staged or adopted since, or the store cannot be written.
+    InvalidInput
+        The store holds documents of other stores.
     """
     require_matching(vocabulary, policy, basis)
     write_vocabulary(store.folder, vocabulary, policy)
@@ -111,6 +119,7 @@ def stage_on(
     store = replace(store.writable(), format=raise_format(store.folder, foundation))
 
     def change(head: Commit) -> Commit:
+        require_no_origins(head)
         if _bases(head) != _bases(store.commit):
             raise StoreError(
                 f"the vocabulary or staged lineage of version {head.version} differs from that of "
@@ -165,6 +174,17 @@ def stage_segment(
         return head.successor("stage", message, staged=replace(staged, segments=segments))
 
     return store.extended(change, [segment.written])
+
+
+def require_no_origins(commit: Commit) -> None:
+    """Raise InvalidInput if a version holds documents of other stores, which are not here."""
+    if commit.origins:
+        raise InvalidInput(
+            f"the store holds documents that {', '.join(commit.origins)} counted, and only they "
+            "can count them again",
+            "create a new hub by {create}, the others by {create.like}, count there, and add them "
+            "by {merge}",
+        )
 
 
 def adopt(

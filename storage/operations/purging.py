@@ -220,6 +220,18 @@ def commit_purge(
     return store, done[-1]
 
 
+def require_no_origin(head: Commit, holdings: Holdings) -> None:
+    """Refuse to purge shards that an origin counted: its segments are replaced only there."""
+    for part in head.segments:
+        if part.origin is not None and part.id in holdings.segments:
+            [name, *_] = holdings.segments[part.id]["url"].to_pylist()
+            raise InvalidInput(
+                f"{name} is in counts of origin {part.origin}",
+                "purge it there by its name there, then run {merge} again, which purges it here, "
+                "too",
+            )
+
+
 def require_no_copies(holdings: Holdings) -> None:
     """Refuse to purge shards whose content has other names; the error lists the first few."""
     if holdings.copies:

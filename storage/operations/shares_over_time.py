@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,7 +79,6 @@ def shares_over_time(
     StoreError
         A file is missing or damaged.
     """
-    totals: dict[DateRange, dict[int, NDArray[np.int64]]] = {}
     held: dict[DateRange, DateRange] = {}
     parts: dict[DateRange, list[SegmentReference]] = {}
     for part, days in dated_segments(store):
@@ -91,25 +90,31 @@ def shares_over_time(
                 f'collections by `update(by="{by}")`, or, if segments were compacted, open an '
                 "earlier version"
             )
-        counts = read_rows(store.folder, part, store.layout, "word_counts")[: model.n_words]
-        of_period = totals.setdefault(period, {})
-        of_period[counts.size] = of_period.get(counts.size, 0) + part.sign * counts
         held[period] = held[period] | days if period in held else days
         parts.setdefault(period, []).append(part)
+    shares = ((held[period], shares_in(store, model, own)) for period, own in sorted(parts.items()))
+    return tuple(PeriodShares(days, *found) for days, found in shares if found is not None)
+
+
+def shares_in(
+    store: MomentStore, model: TopicModel, parts: Sequence[SegmentReference]
+) -> tuple[int, tuple[float, ...], tuple[float, ...]] | None:
+    """Tokens, shares and bars, as in `PeriodShares`, of the documents of some segments.
+
+    None without a token of the model's words.
+    """
+    by_words: dict[int, NDArray[np.int64]] = {}
+    for part in parts:
+        counts = read_rows(store.folder, part, store.layout, "word_counts")[: model.n_words]
+        by_words[counts.size] = by_words.get(counts.size, 0) + part.sign * counts
+    counts, counted = _added_up(by_words, model.n_words)
+    if not counts.any():
+        return None
     cut = store.policy is not None and store.policy.passage_words is not None
-    found = []
-    for period, of_period in sorted(totals.items()):
-        counts, counted = _added_up(of_period, model.n_words)
-        if counts.any():
-            lengths = sum_totals(store.folder, parts[period], store.layout).whole
-            concentration = token_concentration(lengths, passages=cut)
-            shares, bars = mixture_shares(model, counts, counted, concentration)
-            found.append(
-                PeriodShares(
-                    held[period], int(counts.sum()), tuple(shares.tolist()), tuple(bars.tolist())
-                )
-            )
-    return tuple(found)
+    lengths = sum_totals(store.folder, parts, store.layout).whole
+    concentration = token_concentration(lengths, passages=cut)
+    shares, bars = mixture_shares(model, counts, counted, concentration)
+    return int(counts.sum()), tuple(shares.tolist()), tuple(bars.tolist())
 
 
 def _added_up(

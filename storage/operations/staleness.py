@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from streaming_moments.storage.log.commits import Commit
 from streaming_moments.storage.log.ledger import Ledger, read_ledger
+from streaming_moments.storage.log.origins import MERGE
 from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
@@ -49,7 +50,7 @@ def staleness(store: MomentStore, model: str | None = None) -> Staleness:
     commits = _commits_since(store, version)
     if commits is None:
         return Staleness(name, version, None, None)
-    counted, forgotten = _tallied(commits)
+    counted, forgotten = _tallied(store, commits)
     if counted and forgotten:  # some may be documents of the same shards
         first = commits[-1]
         fitted = read_ledger(store.folder, first.segments, store.ledger(), first.sums)
@@ -64,7 +65,7 @@ def forgotten_since(store: MomentStore, model: str | None = None) -> int | None:
     """
     name = model_called(store.commit, model)
     commits = _commits_since(store, store.models[name].version)
-    return None if commits is None else _tallied(commits)[1]
+    return None if commits is None else _tallied(store, commits)[1]
 
 
 def _commits_since(store: MomentStore, version: int) -> tuple[Commit, ...] | None:
@@ -73,13 +74,13 @@ def _commits_since(store: MomentStore, version: int) -> tuple[Commit, ...] | Non
     return None if len(commits) <= store.version - version else tuple(commits)
 
 
-def _tallied(commits: tuple[Commit, ...]) -> tuple[int, int]:
+def _tallied(store: MomentStore, commits: tuple[Commit, ...]) -> tuple[int, int]:
     """Total numbers of documents that commits add and subtract, commit by commit."""
     # a rollback has the segments of an earlier version
     tallies = {frozenset(_segments(commits[-1])): (0, 0)}
     counted = forgotten = 0
     for after, before in reversed([*pairwise(commits)]):
-        more, less = _changed(before, after)
+        more, less = _changed(store, before, after)
         told = counted + more, forgotten + less
         counted, forgotten = tallies.setdefault(frozenset(_segments(after)), told)
     return counted, forgotten
@@ -98,11 +99,17 @@ def _net(before: Ledger, after: Ledger) -> tuple[int, int]:
     return counted, forgotten
 
 
-def _changed(before: Commit, after: Commit) -> tuple[int, int]:
+def _changed(store: MomentStore, before: Commit, after: Commit) -> tuple[int, int]:
     """Numbers of documents that a commit adds and subtracts."""
     old, new = _segments(before), _segments(after)
     moves = [new[one] for one in new.keys() - old.keys()]
     moves += [-old[one] for one in old.keys() - new.keys()]
+    if after.operation == MERGE and old.keys() - new.keys():
+        # an origin may have written documents of existing segments again
+        ledgers = [
+            read_ledger(store.folder, one.segments, store.ledger()) for one in (before, after)
+        ]
+        return _net(*ledgers)
     if after.operation in _OTHER_SEGMENTS:
         moves = [after.documents - before.documents]
     counted = sum(max(move, 0) for move in moves)

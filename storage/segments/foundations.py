@@ -146,6 +146,17 @@ def read_foundation(folder: Folder, lineage: Lineage, era: Era | None = None) ->
     return foundation
 
 
+def files_of_lineage(folder: Folder, lineage: Lineage) -> dict[str, bytes]:
+    """Read the files of the foundations of a lineage and its eras as bytes, by path."""
+    kind = KINDS[lineage.kind or CountsFoundation.kind]
+    words = [lineage.vocabulary, *(era.vocabulary for era in lineage.eras)]
+    names = [vocabulary_file(one) for one in words if one]
+    for basis in (lineage.basis, *(era.basis for era in lineage.eras)):
+        place, _ = _place(kind, basis)
+        names += [f"{place}/{path}" for path in folder.sizes(place)]
+    return dict(zip(names, folder.read_all(names), strict=True))
+
+
 def _place(kind: Foundation | type[Foundation], fingerprint: str) -> tuple[str, str]:
     """Folder of a foundation, and the file in it with its description.
 

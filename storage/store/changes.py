@@ -114,6 +114,7 @@ def recounted(head: Commit, recount: Recount, ledger: Ledger) -> Commit:
     taken += [record for part in recount.dropped for record in ledger.records(part.id)]
     for record in taken:
         require_counted(ledger, record)
+    require_own(head, ledger, [record.url for record in taken])
     _require_eras(head, recount.removed, ledger)
     away = {record.url for record in taken}
     added = [record for segment in recount.added for record in segment.shards]
@@ -196,6 +197,18 @@ def require_known(ledger: Ledger, urls: Sequence[str]) -> None:
     for url in urls:
         if url not in counted:
             raise InvalidInput(_not_counted(url))
+
+
+def require_own(head: Commit, ledger: Ledger, urls: Sequence[str]) -> None:
+    """Raise InvalidInput for shards that an origin counts: they change only there."""
+    for name in head.origins:
+        theirs = ledger.of_segments(part for part in head.segments if part.is_of(name))
+        if found := theirs.counted(urls):
+            raise InvalidInput(
+                f"{found[0]} is counted by origin {name}",
+                "remove or replace it there by its name there, then run {merge} again, or remove "
+                "all of the origin by {forget.origin}",
+            )
 
 
 def require_apart(ledger: Ledger, urls: Urls, away: Set[str] = frozenset()) -> None:

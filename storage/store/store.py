@@ -25,7 +25,12 @@ from streaming_moments.storage.log.ledger import Ledger, ShardRecord, read_ledge
 from streaming_moments.storage.log.locks import fenced
 from streaming_moments.storage.log.uncommitted import Uncommitted
 from streaming_moments.storage.segments.blocks import block_of, require_apart
-from streaming_moments.storage.segments.foundations import read_foundation, require_matching
+from streaming_moments.storage.segments.foundations import (
+    read_foundation,
+    require_matching,
+    write_foundation,
+    write_vocabulary,
+)
 from streaming_moments.storage.segments.models import write_model
 from streaming_moments.storage.segments.segments import Segment, SegmentWriter
 from streaming_moments.storage.shards import ShardFormat
@@ -356,7 +361,8 @@ class MomentStore(Snapshot):
                 # an error about missing files is clearer than that of the change
                 require_fresh(self.folder, written)
                 raise
-            if changed.forgotten and not head.forgotten:
+            kept = (changed.forgotten, head.forgotten), (changed.origins, head.origins)
+            if any(after and not before for after, before in kept):
                 raise_writer(self.folder)
             return changed
 
@@ -374,9 +380,20 @@ class MomentStore(Snapshot):
         single_writer: bool,
     ) -> MomentStore:
         folder = Folder.at(url, storage_options)
-        store_format = StoreFormat.of(foundation, single_writer)
-        if lineage.dates is not None and "zones" in lineage.dates:
-            store_format = store_format.for_careful_writers()
+        store_format = format_of(foundation, lineage, single_writer)
+
+        def write(place: Folder) -> None:
+            if words is not None:
+                write_vocabulary(place, *words)
+            write_foundation(place, foundation)
+
         commit = Commit.first(lineage, message)
-        create_files(folder, store_format, commit, foundation, words)
+        create_files(folder, store_format, commit, write)
         return cls(folder, store_format, commit, foundation)
+
+
+def format_of(foundation: Foundation, lineage: Lineage, single_writer: bool) -> StoreFormat:
+    """Return the lowest format that supports a new store."""
+    found = StoreFormat.of(foundation, single_writer)
+    dates = lineage.dates
+    return found.for_careful_writers() if dates is not None and "zones" in dates else found

@@ -1,17 +1,11 @@
 import pytest
-from campaigns import CAMPAIGNS, few_row_blocks
+from campaigns import CAMPAIGNS
 from killable_cluster import killable_cluster
 
 
 @pytest.fixture
 def campaigns(request):
     return request.config.stash[CAMPAIGNS]
-
-
-@pytest.fixture(scope="module")
-def few_blocks():
-    with few_row_blocks():
-        yield
 
 
 @pytest.fixture(scope="session")

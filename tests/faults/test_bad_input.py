@@ -158,7 +158,7 @@ CASES = {
     "replace with wrong old content": (
         "update {store} {changed.txt} --replace --old {two.txt}",
         "changed.txt was counted as sha256:",
-        "give copies of it with --old",
+        "give copies of it with `update --old`",
     ),
     "old without replace": ("update {store} {one.txt} --old {two.txt}", "--old", "give both"),
     "unknown model": ("topics {store} --model nobody", "nobody", "it has first, live"),
@@ -185,7 +185,7 @@ CASES = {
     "ids of texts": (
         "transform {store} {one.txt} --output {out} --id-column who",
         "who",
-        "run transform without --id-column",
+        "leave out `transform --id-column`",
     ),
     "versions not there": ("diff {store} 0 77", "77", "it has 0 to"),
     "little memory": ("update {store} {whole.parquet} --memory 1MB", "MiB", "--memory"),

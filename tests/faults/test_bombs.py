@@ -124,7 +124,9 @@ REFUSED = {
     "a.zip": (lambda p: zip_bomb(p, b"a" * 64 * MEBIBYTE), TOO_LONG),
     "folder/a.gz": (lambda p: text_bomb(p, gzipped).parent, TOO_LONG),
     "column.parquet": (
-        lambda p: written(p, pa.array([LONG_TEXT] * 64), use_dictionary=False),
+        lambda p: written(
+            p, pa.array([LONG_TEXT] * 64), use_dictionary=False, write_statistics=False
+        ),
         TOO_LARGE,
     ),
     "megabytes.parquet": (

@@ -1,3 +1,4 @@
+import asyncio
 import gzip
 import json
 import os
@@ -10,7 +11,6 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from campaigns import few_row_blocks
 
 from streaming_moments.pipelines.cluster import rows_on_cluster
 from streaming_moments.pipelines.cluster.cluster import connect
@@ -28,13 +28,6 @@ def spelled(word):
 @pytest.fixture(scope="session", autouse=True)
 def workers_of_this_process(forked_workers):
     """Worker processes of this one are forked: those of a command's process begin as they do."""
-
-
-@pytest.fixture(scope="module")
-def few_blocks():
-    """Small stores have fewer row blocks: each step takes a task for each, and files."""
-    with few_row_blocks():
-        yield
 
 
 @pytest.fixture(scope="session")
@@ -102,9 +95,12 @@ def reading():
     return call
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    """A headless browser: the one on PATH, else the one that Playwright has installed."""
+@pytest.fixture(scope="session")
+def kept_chromium():
+    """A headless browser, and the loop of what drives it.
+
+    The browser is the one on PATH, else the one that Playwright has installed.
+    """
     from playwright.sync_api import Error, sync_playwright
 
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -121,8 +117,23 @@ def chromium():
             if os.environ.get("REQUIRE_BROWSER") == "1":
                 pytest.fail(why)
             pytest.skip(why)
-        yield browser
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(kept_chromium):
+    """The browser, which starts in a second, while no test can run a loop of its own.
+
+    Between its calls Playwright leaves its loop as that which runs in this thread.
+    """
+    browser, loop = kept_chromium
+    asyncio._set_running_loop(loop)
+    yield browser
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="session")

@@ -168,5 +168,5 @@ def test_a_number_that_is_none_is_refused(wrong) -> None:
             estimator.fit(rows)
     with pytest.raises(NotIdentifiable, match="ask for 5 components"):
         MomentGaussianMixture(9).fit(rows)
-    with pytest.raises(InvalidInput, match="all 50 rows are equal"):
+    with pytest.raises(InvalidInput, match="all 50 rows of the pilot are equal"):
         MomentGaussianMixture(2).fit(np.ones((50, 3)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +20,10 @@ from streaming_moments.pipelines.command_line.shared_options import (
     words_option,
 )
 from streaming_moments.pipelines.option_types import Share
-from streaming_moments.pipelines.reports.model_pages.printed_model import print_model
+from streaming_moments.pipelines.reports.model_pages.printed_model import (
+    print_model,
+    print_origin_shares,
+)
 from streaming_moments.pipelines.reports.model_pages.registry import model_view, shown_of
 from streaming_moments.pipelines.reports.status import stale_as_json, stale_line
 from streaming_moments.pipelines.reports.tables import (
@@ -35,6 +39,7 @@ from streaming_moments.storage.segments.models import model_called
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
+    from streaming_moments.storage.merging.shares_by_origin import OriginShares
     from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
 
@@ -65,6 +70,12 @@ if TYPE_CHECKING:
     help="Also show the share of each topic in each of these periods.",
 )
 @click.option(
+    "--by-origin",
+    "by_origin",
+    is_flag=True,
+    help="Of a hub: also show the share of each topic at each of its origins.",
+)
+@click.option(
     "--plot",
     "plot_file",
     help="With --over-time: draw the shares to this file; of a latent tree: draw it as SVG.",
@@ -77,6 +88,7 @@ def topics(
     words: int,
     weight: float,
     period: Period | None,
+    by_origin: bool,
     plot_file: str | None,
     storage_options: dict[str, Any] | None,
     json_output: bool,
@@ -101,9 +113,10 @@ def topics(
     known = {"store": opened.url, "model": chosen, **stale_as_json(stale)}
     title = f"model {chosen} of {documents_of(model)}"
     if shown_of(model).periods is None:
-        if period is not None:
+        if period is not None or by_origin:
+            option = "--over-time" if period is not None else "--by-origin"
             raise click.UsageError(
-                f"--over-time needs a model of topics; model {chosen} is of type {model.name}."
+                f"{option} needs a model of topics; model {chosen} is of type {model.name}."
             )
         if json_output:
             print_json({**known, **view.as_json, **view.scores})
@@ -118,6 +131,12 @@ def topics(
 
         topical = opened.load_model(name)
         over_time = shares_over_time(store_counting(opened, chosen, topical), topical, period)
+    origins: tuple[OriginShares, ...] = ()
+    if by_origin:
+        from streaming_moments.storage.merging.shares_by_origin import shares_by_origin
+
+        topical = opened.load_model(name)
+        origins = shares_by_origin(store_counting(opened, chosen, topical), topical)
     if plot_file is not None and over_time:
         plot_shares(over_time, view.names, plot_file)
     if json_output:
@@ -129,10 +148,13 @@ def topics(
                 "relevance": weight,
                 "counted_since": {word: part.version for word, part in later.items()},
                 **({} if period is None else {"over_time": periods_as_json(over_time)}),
+                **({"by_origin": [asdict(one) for one in origins]} if by_origin else {}),
             }
         )
         return
     print_model(console(), view, title, warnings, later, None if period is None else over_time)
+    if by_origin:
+        print_origin_shares(console(), origins)
 
 
 def _later(store: MomentStore, name: str, model: Model) -> dict[str, AddedWords]:

@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from streaming_moments.pipelines.command_help import GroupedCommand
+from streaming_moments.pipelines.command_help import GroupedCommand, in_section
 from streaming_moments.pipelines.command_line.shared_options import (
+    SHARD_URL,
     JobSetup,
     job_options,
     print_json,
-    shards_argument,
     store_argument,
 )
-from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.create import WORDS, CountingOptions, PilotOptions
 from streaming_moments.pipelines.jobs.kinds.create_kinds import create_kind, require_options_of
 from streaming_moments.pipelines.jobs.kinds.options import KindOptions
 from streaming_moments.pipelines.jobs.kinds.recognise import recognised
+from streaming_moments.pipelines.jobs.sites.like import created_like
 from streaming_moments.pipelines.option_types import declared_options, options_given
 from streaming_moments.pipelines.reports.kinds.registry import (
     advice_on,
@@ -28,6 +29,7 @@ from streaming_moments.pipelines.reports.outside_words import drawn_of, language
 from streaming_moments.pipelines.terminal import detail, note, say, tell
 from streaming_moments.storage.listing import list_shards
 from streaming_moments.storage.shards import Shard
+from streaming_moments.storage.store.store import MomentStore
 
 
 def with_kind(
@@ -58,11 +60,18 @@ def with_kind(
     examples=(
         "streaming-moments create store 'shards/*.parquet'",
         "streaming-moments create store 'texts/*.txt' --language italian --passage-words 200",
-        "streaming-moments create store 'rows/*.parquet' --kind vectors --columns embedding",
+        "streaming-moments create berlin --like hub --text-column body",
     ),
 )
 @store_argument
-@shards_argument
+@click.argument("shards", nargs=-1, type=SHARD_URL)
+@in_section(
+    WORDS,
+    "--like",
+    type=SHARD_URL,
+    metavar="STORE",
+    help="Take words, basis and rules of this store, or of a file by `foundation`; without SHARDS.",
+)
 @declared_options(KindOptions, "shape")
 @declared_options(CountingOptions, "counting")
 @declared_options(PilotOptions, "pilot")
@@ -70,6 +79,7 @@ def with_kind(
 def create(
     store: str,
     shards: tuple[str, ...],
+    like: str | None,
     shape: KindOptions,
     counting: CountingOptions,
     pilot: PilotOptions,
@@ -79,7 +89,17 @@ def create(
 
     Without --kind, the command looks at the first shards and prints what it takes them for. It
     refuses shards that fit several kinds, and prints the options that decide.
+
+    With --like, STORE counts the same words by the same rules as another store, so that `merge` can
+    add it up. Only the format of SHARDS and the place of texts and dates may differ.
     """
+    if like is not None:
+        given = options_given(KindOptions, CountingOptions, PilotOptions)
+        made = created_like(store, like, given, counting, job.storage_options, bool(shards))
+        _say_created(made, job.json_output)
+        return
+    if not shards:
+        raise click.MissingParameter(param_type="argument", param_hint="'SHARDS...'")
     listed = list_shards(shards, job.storage_options, counting.format, tell=tell)
     shape, counting, read_as = with_kind(
         listed, shape, counting, job.storage_options, job.json_output
@@ -87,9 +107,14 @@ def create(
     require_options_of(shape, counting, pilot)
     with job.running() as run:
         made = create_kind(store, listed, shape, counting, pilot, run)
+    _say_created(made, job.json_output, read_as)
+
+
+def _say_created(made: MomentStore, json_output: bool, read_as: str = "") -> None:
+    """Print what was created, and how the kind of its shards was recognised."""
     drawn = drawn_of(made)
     advice = advice_on(made, drawn.get("outside_share"))
-    if job.json_output:
+    if json_output:
         print_json(
             {
                 "store": made.url,

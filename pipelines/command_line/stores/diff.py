@@ -58,6 +58,9 @@ def _difference_lines(found: Difference) -> list[str]:
         f"{found.tokens:+,} tokens, {of_number(len(found.added), 'shard')} added, "
         f"{len(found.removed):,} removed"
     ]
+    for name, before, after in found.origins:
+        told = ["nothing" if one is None else f"version {one}" for one in (before, after)]
+        lines.append(f"origin {name}: {told[0]} to {told[1]}")
     for sign, records in (("+", found.added), ("-", found.removed)):
         lines += [f"{sign} {record.url}: {record.documents:,}" for record in records[:_SHOWN]]
         if len(records) > _SHOWN:

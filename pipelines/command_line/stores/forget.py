@@ -8,10 +8,10 @@ import click
 
 from streaming_moments.pipelines.command_help import GroupedCommand
 from streaming_moments.pipelines.command_line.shared_options import (
+    SHARD_URL,
     JobSetup,
     job_options,
     print_version,
-    shards_argument,
     store_argument,
 )
 from streaming_moments.pipelines.jobs.forget import forget as forget_shards
@@ -19,6 +19,7 @@ from streaming_moments.pipelines.jobs.forgotten import counted_or_forgotten
 from streaming_moments.pipelines.terminal import tell
 from streaming_moments.printing.plural import of_number
 from streaming_moments.storage.listing import list_shards
+from streaming_moments.storage.merging.pulling import drop_origin
 from streaming_moments.storage.shards import Shard
 from streaming_moments.storage.store.store import MomentStore
 
@@ -28,10 +29,16 @@ from streaming_moments.storage.store.store import MomentStore
     examples=(
         "streaming-moments forget store shards/part-7.parquet",
         "streaming-moments forget store shards/part-7.parquet --allow-again",
+        "streaming-moments forget hub --origin berlin",
     ),
 )
 @store_argument
-@shards_argument
+@click.argument("shards", nargs=-1, type=SHARD_URL)
+@click.option(
+    "--origin",
+    metavar="NAME",
+    help="Subtract all that `merge` took over from this origin, instead of SHARDS.",
+)
 @click.option(
     "--allow-again",
     is_flag=True,
@@ -42,6 +49,7 @@ from streaming_moments.storage.store.store import MomentStore
 def forget(
     store: str,
     shards: tuple[str, ...],
+    origin: str | None,
     allow_again: bool,
     message: str,
     job: JobSetup,
@@ -51,6 +59,14 @@ def forget(
     Updates and nights then skip these shards, by name and by content.
     """
     opened = MomentStore.open(store, storage_options=job.storage_options).writable()
+    if origin is not None:
+        if shards or allow_again:
+            raise click.UsageError("--origin takes neither SHARDS nor --allow-again.")
+        after = drop_origin(opened.latest(), origin, message)
+        print_version(after, f"all documents of origin {origin} forgotten", job.json_output)
+        return
+    if not shards:
+        raise click.MissingParameter(param_type="argument", param_hint="'SHARDS...'")
     latest = opened.latest()
     listed: Sequence[Shard]
     if allow_again:

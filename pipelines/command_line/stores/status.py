@@ -18,6 +18,11 @@ from streaming_moments.pipelines.command_line.shared_options import (
     storage_option,
     store_argument,
 )
+from streaming_moments.pipelines.jobs.sites.origins import (
+    origin_rows,
+    origin_states,
+    origins_as_json,
+)
 from streaming_moments.pipelines.option_types import VERSION
 from streaming_moments.pipelines.reports.kinds.registry import (
     next_step,
@@ -25,6 +30,7 @@ from streaming_moments.pipelines.reports.kinds.registry import (
     status_as_json,
     status_of_any,
 )
+from streaming_moments.pipelines.reports.status import print_facts
 from streaming_moments.pipelines.terminal import DETAILED, asked_for, say
 from streaming_moments.storage.store.store import MomentStore
 
@@ -70,9 +76,12 @@ def status(
 
         with running(session) as run:
             shown = replace(shown, drift=drift_since(opened, model, run))
+    origins = origin_states(opened, storage_options)
     if json_output:
-        print_json(status_as_json(shown))
+        print_json({**status_as_json(shown), "origins": origins_as_json(origins)})
     else:
         print_status_of(console(), shown, opened, asked_for(DETAILED))
+        if origins:
+            print_facts(console(), origin_rows(origins))
         if version is None:
             say(next_step(opened, shown))

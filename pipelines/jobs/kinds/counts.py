@@ -78,10 +78,12 @@ def policy_of(shards: Sequence[Shard], counting: CountingOptions) -> TokenPolicy
     if holds == "texts":
         return counting.policy
     named = counting.languages not in ((AUTO,), (NONE,), ())
-    if counting.passage_words or named or counting.stop_words:
+    cut = counting.passage_words or counting.tokeniser != CountingOptions.tokeniser
+    if cut or named or counting.stop_words or counting.phrases:
         raise InvalidInput(
             "token ids and categories have no order and no spelling",
-            "leave out {create.passage_words}, {create.language} and {create.stop_word}",
+            "leave out {create.passage_words}, {create.language}, {create.tokeniser}, "
+            "{create.phrases} and {create.stop_word}",
         )
     return None
 

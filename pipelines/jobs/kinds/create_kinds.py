@@ -38,7 +38,9 @@ def require_options_of(
     """Raise InvalidInput for options that the kind does not take, and for misfitting columns."""
     own = KIND_JOBS[shape.kind].takes
     others = frozenset[str]().union(*(one.takes for one in KIND_JOBS.values())) - own
-    if idle := others & (_changed(shape) | _changed(counting) | _changed(options)):
+    if idle := others & (
+        changed_options(shape) | changed_options(counting) | changed_options(options)
+    ):
         every = [own for one in (shape, counting, options) for own in fields(one)]
         flags = sorted(option_of(own) for own in every if own.name in idle)
         named = remedy(", ".join(f"{{create.{flag}}}" for flag in flags))
@@ -52,7 +54,8 @@ def form_of(shape: KindOptions) -> Any:
     return KIND_JOBS[shape.kind].form(shape)
 
 
-def _changed(options: Any) -> set[str]:
+def changed_options(options: Any) -> set[str]:
+    """Return the names of the options that differ from their defaults."""
     return {
         one.name for one in fields(options) if getattr(options, one.name) not in (one.default, ())
     }

@@ -24,7 +24,9 @@ _HOLD = (
 _SKETCH = "Columns of the sketch, at least twice the states and 2 more [22; all up to {}]"
 # Options of `create` for kinds with a vocabulary from a pilot, and for kinds with texts.
 OF_WORDS = frozenset({"vocabulary_size", "min_documents"})
-OF_TEXTS = frozenset({"languages", "stop_words", "min_length", "max_document_fraction"})
+OF_TEXTS = frozenset(
+    {"languages", "tokeniser", "stop_words", "phrases", "min_length", "max_document_fraction"}
+)
 
 
 def _of_kinds(told: Mapping[str, str]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from streaming_moments.lazy_imports import LazyModule
 from streaming_moments.pipelines.jobs.create import (
     PilotOptions,
     cut_to_room,
-    policy_found,
 )
 from streaming_moments.pipelines.jobs.kinds.base import (
     KindJobs,
@@ -27,8 +26,7 @@ from streaming_moments.printing.plural import of_number
 from streaming_moments.statistics.counts.vocabulary import Vocabulary, select_terms
 from streaming_moments.statistics.views.foundation import ViewsFoundation
 from streaming_moments.statistics.views.sketches import core_of, sketch_of
-from streaming_moments.storage.counting.samples import sample_of_passages
-from streaming_moments.storage.counting.tokeniser.words import words
+from streaming_moments.storage.counting.samples import sample_of_passages, settled
 from streaming_moments.storage.counting.tokens import TokenPolicy
 from streaming_moments.storage.counting.views import (
     ViewReader,
@@ -58,8 +56,8 @@ def _made(sampling: Sampling) -> Made:
     shape, counting, options = sampling.shape, sampling.counting, sampling.options
     form, policy = _form(shape), counting.policy
     table, origin = sample_table(sampling, form.columns, "records")
-    if policy.seeks_languages:
-        policy = _policy_found(table, form, policy)
+    if policy.seeks_languages or policy.phrase_words:
+        policy = _policy_found(table, form, policy, options)
     views = replace(form, policy=policy)
     vocabularies: Any = tuple(
         _words(table[name], name, views.policy if text else None, options)
@@ -85,13 +83,17 @@ def _made(sampling: Sampling) -> Made:
     return Made(foundation, views.to_json(), told)
 
 
-def _policy_found(table: Any, form: ViewsForm, policy: TokenPolicy) -> TokenPolicy:
-    """A policy with the stop words of the languages of the columns that hold texts, if any do."""
+def _policy_found(
+    table: Any, form: ViewsForm, policy: TokenPolicy, options: PilotOptions
+) -> TokenPolicy:
+    """A policy with what it seeks in the columns that hold texts, if any do."""
     named = [name for name, text in zip(form.columns, form.texts, strict=True) if text]
     texts = [text for name in named for text in table[name].to_pylist() if isinstance(text, str)]
     if not texts:
-        return policy.in_languages(())
-    return policy_found(sample_of_passages(map(words, texts), policy, len(texts)), policy)
+        return replace(policy.in_languages(()), phrase_words=None)
+    split = policy.splitter()
+    sample = sample_of_passages(([*split(text)] for text in texts), policy, len(texts))
+    return settled(sample, policy, options.min_documents)[1]
 
 
 def sample_table(sampling: Sampling, columns: Sequence[str], what: str) -> tuple[Any, str]:

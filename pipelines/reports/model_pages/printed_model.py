@@ -42,6 +42,7 @@ from streaming_moments.storage.operations.lineages import vocabulary_of
 from streaming_moments.storage.store.store import MomentStore
 
 if TYPE_CHECKING:
+    from streaming_moments.storage.merging.shares_by_origin import OriginShares
     from streaming_moments.storage.operations.shares_over_time import PeriodShares
 
 
@@ -276,17 +277,27 @@ def print_states(
 
 
 def print_periods(console: Console, periods: Sequence[PeriodShares]) -> None:
-    """Make a table of the shares of topics over time, each with its standard error, in percent."""
+    """Print a table of the shares of topics over time, each with its standard error, in percent."""
+    days = [(str(one.days.first), str(one.days.last)) for one in periods]
+    _print_shares(console, ("from", "to"), days, periods)
+
+
+def print_origin_shares(console: Console, origins: Sequence[OriginShares]) -> None:
+    """Print a table of the shares of topics by origin, as `print_periods`."""
+    _print_shares(console, ("origin",), [(one.origin or "(own)",) for one in origins], origins)
+
+
+def _print_shares(
+    console: Console,
+    heads: tuple[str, ...],
+    begins: Sequence[tuple[str, ...]],
+    rows: Sequence[PeriodShares | OriginShares],
+) -> None:
     table = Table(title="share of the tokens, %", title_justify="left", show_edge=False)
-    for name in (
-        "from",
-        "to",
-        "tokens",
-        *map(str, range(len(periods[0].shares) if periods else 0)),
-    ):
+    for name in (*heads, "tokens", *map(str, range(len(rows[0].shares) if rows else 0))):
         table.add_column(name, justify="right")
-    for one in periods:
+    for begin, one in zip(begins, rows, strict=True):
         pairs = zip(one.shares, one.bars, strict=True)
         shares = (f"{100 * share:.1f} ± {100 * bar:.1f}" for share, bar in pairs)
-        table.add_row(str(one.days.first), str(one.days.last), f"{one.tokens:,}", *shares)
+        table.add_row(*begin, f"{one.tokens:,}", *shares)
     console.print(table)

@@ -16,6 +16,7 @@ from streaming_moments.pipelines.reports.page import (
 from streaming_moments.pipelines.reports.topic_reports import topics_of
 from streaming_moments.quality.topic_map import topic_distances
 from streaming_moments.storage.dates import Period
+from streaming_moments.storage.merging.shares_by_origin import OriginShares, shares_by_origin
 from streaming_moments.storage.operations.lineages import store_counting, store_for, vocabulary_of
 from streaming_moments.storage.operations.shares_over_time import finest_period, shares_over_time
 from streaming_moments.storage.store.store import MomentStore
@@ -41,6 +42,7 @@ def with_topics(page: ReportPage, asked: PageRequest) -> ReportPage:
         if not model.refined
         else tuple(tuple(row) for row in model.correlations.tolist()),
         periods=periods_of(asked.store, asked.name, model),
+        origins=origins_of(asked.store, asked.name, model),
         chosen=model.moments,
         spectrum=tuple(model.spectrum.tolist()),
         exact_spectrum=tuple(model.exact_spectrum.tolist()),
@@ -85,6 +87,13 @@ def sampled(
 
     found = sample_documents(store, store_for(store, name, model), model, storage_options)
     return {topic: (one,) for topic, one in found.items()}
+
+
+def origins_of(store: MomentStore, name: str, model: TopicModel) -> tuple[OriginShares, ...]:
+    """Return shares in the documents of each origin; empty for a store without origins."""
+    if not store.commit.origins:
+        return ()
+    return shares_by_origin(store_counting(store, name, model), model)
 
 
 def periods_of(

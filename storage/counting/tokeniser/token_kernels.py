@@ -36,6 +36,8 @@ _BEGINS, _HARD, _JOINS, _JOINED = (np.uint64(flag) for flag in (BEGINS, HARD, JO
 _NONE, _ONE, _TWO, _THREE, _SIX, _SEVEN, _HALF, _TOP, _TOP_SIX, _LAST = (
     np.uint64(number) for number in (0, 1, 2, 3, 6, 7, 32, 56, 58, 63)
 )
+# Marks of keys: a phrase continues a word or words; they are a phrase; the word is a stop word.
+LEADS, PHRASE, STOPS = 1, 2, 4
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 # One in each byte; the top bit of each byte; the number of each byte, highest first.
 _ONES, _TOPS, _NUMBERS = (
@@ -204,6 +206,40 @@ def _index_keys(
                 slots[slot, 1] = np.uint64(lanes.size) << _HALF | np.uint64(key)
 
 
+@kernel(inline="always")
+def _step(steps: NDArray[np.uint64], before: np.int64, key: np.int64) -> np.int64:
+    # Key of the words of `before` and the word `key`, or -1.
+    pair = (np.uint64(before) << _HALF | np.uint64(key)) + _ONE
+    slot = np.int64(pair * _ODD >> _HALF & np.uint64(steps.shape[0] - 1))
+    while steps[slot, 0] != _NONE:
+        if steps[slot, 0] == pair:
+            return np.int64(steps[slot, 1])
+        slot = (slot + 1) & (steps.shape[0] - 1)
+    return np.int64(-1)
+
+
+@kernel(inline="always")
+def _take_back(key: np.int64, tally: NDArray[np.int32], marks: NDArray[np.uint8]) -> np.int64:
+    # Takes back the count of a word, and returns 1 if it was counted as outside.
+    if key < tally.size:
+        tally[key] -= 1
+        return np.int64(0)
+    return np.int64(0) if marks[key] & STOPS else np.int64(1)
+
+
+def index_steps(ends: NDArray[np.uint64], steps: NDArray[np.uint64]) -> None:
+    """Fill `steps`, (2^b, 2) zeros with more rows than `ends`, from (steps, 3) keys.
+
+    A row of `ends` has the key of one or more words, that of the next word, and that of both.
+    """
+    for before, key, after in ends.tolist():
+        pair = (before << 32 | key) + 1
+        slot = (pair * int(_ODD) >> 32) & (len(steps) - 1)
+        while steps[slot, 0]:
+            slot = (slot + 1) & (len(steps) - 1)
+        steps[slot] = pair, after
+
+
 def count_words(
     spelled: NDArray[np.uint64],
     begins: NDArray[np.int64],
@@ -217,6 +253,8 @@ def count_words(
     n_words: int,
     min_length: int,
     passage_words: int,
+    steps: NDArray[np.uint64],
+    marks: NDArray[np.uint8] | None,
 ) -> tuple[
     NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]
 ]:
@@ -226,6 +264,10 @@ def count_words(
     `n_words` are rows, others stop words. `longest` is the largest number of lanes of a key.
     Passages have `passage_words` words, or -1 for whole documents. Returns indptr, words, counts,
     tokens outside up to each passage (shaped like indptr), and the number of passages of each text.
+
+    With phrases, `marks` has a row for each key that is no stop word, and those from `n_words` on
+    are outside; `steps` is of `index_steps`. Without phrases give None, which
+    compiles to a kernel without that work.
 
     The result grows by doubling, as its upper bound is far too large. It grows outside of the
     kernel, as a loop that may replace an array counts references in each turn and takes four times
@@ -265,6 +307,8 @@ def count_words(
         counts,
         state,
         cut,
+        steps,
+        marks,
     ):
         passages, filled = int(state[0]), int(state[1])
         ends, missed = _grown(ends, passages + most + 1), _grown(missed, passages + most + 1)
@@ -315,12 +359,17 @@ def _count_documents(
     counts: NDArray[np.int32],
     state: NDArray[np.int64],
     cut: NDArray[np.int64],
+    steps: NDArray[np.uint64],
+    marks: NDArray[np.uint8] | None,
 ) -> int:
     # Counts documents, from the number in `state` on, while the next document fits into the
     # arrays. Returns the room that the next one needs, or 0 after the last.
     passages, filled, outside, document = state[0], state[1], state[2], state[3]
     longest = lanes.size
     needed = 0
+    # Keys of the word before if a phrase may continue it, and of the two words before; -1 without.
+    # `first` and `second` are these two words if they are counted one by one.
+    single, double, first, second = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1)
     while document < cut.size:
         at, stop = spans[document, 0], spans[document, 1]
         most = (stop - at) // 2 + 1
@@ -347,12 +396,16 @@ def _count_documents(
                             bits &= bits - _ONE
                             words[filled] = row
                             counts[filled] = tally[row]
+                            if marks is None:
+                                filled += 1
+                            else:  # a word that only stood in phrases has none
+                                filled += np.int64(tally[row] != 0)
                             tally[row] = 0
-                            filled += 1
                 passages += 1
                 ends[passages] = filled
                 missed[passages] = outside
                 found = 0
+                single = double = np.int64(-1)
                 if at >= stop:
                     break
             # The first zero byte ends a word. It is found in all 8 bytes at once, as a loop over
@@ -379,10 +432,46 @@ def _count_documents(
             at += 1
             found += 1
             if points < min_length:
+                single = double = np.int64(-1)
                 continue
             key = np.int64(-1)
             if used <= longest:
                 key, _ = _find(lanes, used, slots, pool, starts)
+            if marks is not None:
+                # A phrase takes back the counts of its words, which are counted as they come: most
+                # words are in none, and then only the marks of one key are read.
+                node = np.int64(-1)
+                if 0 <= key < marks.size:
+                    if double >= 0:
+                        node = _step(steps, double, key)
+                        if node >= 0:
+                            if marks[double] & PHRASE:
+                                outside -= _take_back(double, tally, marks)
+                            else:
+                                outside -= _take_back(first, tally, marks)
+                                outside -= _take_back(second, tally, marks)
+                            key = node
+                            single = double = np.int64(-1)
+                        else:
+                            double = np.int64(-1)
+                    if node < 0:
+                        if single >= 0:
+                            node = _step(steps, single, key)
+                        before_word = single
+                        single = key if marks[key] & LEADS else np.int64(-1)
+                        if node >= 0:
+                            if marks[node] & PHRASE:
+                                outside -= _take_back(before_word, tally, marks)
+                                key = node
+                                single = np.int64(-1)
+                                if marks[node] & LEADS:
+                                    double = node
+                            else:
+                                double, first, second = node, before_word, key
+                    if key >= tally.size and not marks[key] & STOPS:
+                        outside += 1
+                else:
+                    single = double = np.int64(-1)
             if key < 0:
                 outside += 1
             elif key < tally.size:

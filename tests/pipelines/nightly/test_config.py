@@ -90,12 +90,24 @@ def test_lists_sizes_and_times_are_what_the_command_line_takes():
         ),
         ({**LEAST, "lock_expiry": "soon"}, "lock_expiry: .*'soon' is not a time"),
         ({**LEAST, "shards": []}, "shards: .* at least 1"),
+        (with_section("merge", **{"from": []}), r"\[merge\] from: "),
+        (with_section("merge", form=["a"]), r"\[merge\] has no key 'form', did you mean 'from'"),
+        (
+            {**LEAST, "merge": {"from": "a"}, "rebase": {"min_captured": 0.1}},
+            r"\[rebase\] counts all documents again, .* leave it out",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_the_nearest_key(content, said):
     with pytest.raises(InvalidInput, match=rf"^n\.toml: .*{said}") as told:
         config_of(content, "n.toml")
     assert "\n" not in str(told.value)
+
+
+def test_a_hub_may_count_nothing_itself():
+    config = config_of({**LEAST, "shards": [], "merge": {"from": "a", "max_age": "2d"}}, "n.toml")
+    assert config.merge.from_ == ("a",)
+    assert config.merge.max_age.days == 2
 
 
 def test_secrets_are_not_shown():

@@ -104,6 +104,7 @@ def test_the_cluster_that_moved_is_told_and_the_night_refused(nights, store):
 
 def test_the_page_of_the_night_says_the_same_numbers(nights, store):
     report, html = nights[2]
+    assert html.index('<section id="gates">') < html.index('<ul class="reasons')
     content, model = content_of(html), store.load_any_model(nights[2][0].model)
     assert content["title"] == "Clusters of the night"
     assert [one["weight"] for one in content["topics"]] == model.weights.tolist()

@@ -186,6 +186,9 @@ def test_time_shows_shares_of_days_weeks_and_months(store, serve_days, seen, wid
         page = seen(client, "/time", width, scheme)
         assert page.locator("#period-panels .panel").count() == 4
         assert page.locator("#periods circle.mark").count() == 12
+        answer = page.locator("#headline").inner_text()
+        assert answer.startswith(("No clear change from ", "Biggest change from "))
+        assert "2026-11-01 to 2026-11-03" in answer
         shown = page.locator("#sums tbody tr").all_inner_texts()
         shares = client("GET", "/v1/shares?by=day").json()["periods"]
         for topic, row in enumerate(shown):

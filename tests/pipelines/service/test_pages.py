@@ -101,6 +101,7 @@ def test_health_tells_drift_rates_and_the_ledger(place, start, planted, visited,
 def test_two_versions_are_compared(client):
     told = client("GET", "/versions?before=1&after=2")
     assert "the documents are the same. New models: " in told.text
+    assert "Version 2 is the latest: " in told.text
     assert client("GET", "/versions?before=0").status_code == 422
 
 

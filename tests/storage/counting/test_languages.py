@@ -15,6 +15,7 @@ from streaming_moments.storage.counting.languages import (
     language_names,
     languages_of,
     stop_words_of,
+    unspaced_language,
 )
 from streaming_moments.storage.counting.samples import (
     merge_samples,
@@ -25,7 +26,7 @@ from streaming_moments.storage.counting.tokeniser.words import words
 from streaming_moments.storage.counting.tokens import TokenPolicy
 
 PLACE = Path(__file__).parent / "texts_of_languages.toml"
-BOOKS, DECLARATION = tomllib.loads(PLACE.read_text(encoding="utf-8")).values()
+BOOKS, DECLARATION, UNSPACED = tomllib.loads(PLACE.read_text(encoding="utf-8")).values()
 TEXTS = BOOKS | DECLARATION
 
 
@@ -160,3 +161,18 @@ def test_a_policy_without_its_stop_words_makes_the_same_passages():
     assert (taken.terms, taken.policy) == (direct.terms, direct.policy)
     for name in ("indptr", "words", "counts"):
         np.testing.assert_array_equal(getattr(taken.batch, name), getattr(direct.batch, name))
+
+
+@pytest.mark.parametrize("language", [*TEXTS, *UNSPACED])
+def test_texts_that_need_a_tokeniser_are_told_from_others(language):
+    def named(*texts):
+        sample = sampled([words(text) for text in texts])
+        return unspaced_language(sample.terms, sample.batch.to_csr().sum(axis=0))
+
+    text = (UNSPACED | TEXTS)[language]
+    expected = language if language in UNSPACED else ""
+    assert named(text) == expected
+    # words of other languages among them, as in technical texts
+    assert named(text, text, "the sea and a ship") == expected
+    assert named(*TEXTS.values(), text) == ""
+    assert named() == named("12 34") == ""

@@ -310,7 +310,7 @@ def test_a_second_creation_is_refused_with_the_remedy(place):
     url, options = place
     create(url, options)
     with pytest.raises(
-        StoreError, match=r"there is already a store .* open it with .* or create the new one at"
+        StoreError, match=r"already a store .*; count into that one, or create the new one at"
     ):
         create(url, options)
 

@@ -1,0 +1,1 @@
+"""Jobs of several stores on one foundation."""

@@ -1,0 +1,60 @@
+"""Create a store like another, on its foundation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import fields
+from typing import Any
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.jobs.create import CountingOptions, PilotOptions
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions, option_of
+from streaming_moments.storage.merging.shared_foundation import SharedFoundation, create_like
+from streaming_moments.storage.store.store import MomentStore
+
+# Options of `create` that say how shards are read, by the field of their format.
+_FORM = {
+    "format": "kind",
+    "text_column": "text_column",
+    "ids_column": "ids_column",
+    "counts_column": "counts_column",
+}
+_DATES = frozenset({"date_column", "date_pattern"})
+_KINDS = (KindOptions, CountingOptions, PilotOptions)
+
+
+def created_like(
+    url: str,
+    like: str,
+    given: Set[str],
+    counting: CountingOptions,
+    storage_options: Mapping[str, Any] | None = None,
+    has_shards: bool = False,
+) -> MomentStore:
+    """Create a store on the foundation of another store, or of its file.
+
+    `given` are the names of the options that the user gave; `has_shards` says whether there are
+    shards, too. Raises InvalidInput, with their names, for all that the foundation decides.
+    """
+    decided = given - _FORM.keys() - _DATES
+    if decided or has_shards:
+        every = [own for kind in _KINDS for own in fields(kind) if own.name in decided]
+        named = [f"{{create.{option_of(own)}}}" for own in every] + ["SHARDS"] * has_shards
+        raise InvalidInput(
+            f"the words, the basis and the rules are those of {like}",
+            f"remove {' and '.join(named)}, which would differ",
+        )
+    shared = SharedFoundation.at(like, storage_options)
+    form = {_FORM[name]: getattr(counting, name) for name in given & _FORM.keys()}
+    _require_same_content(shared, form, like)
+    dates = counting.dates if given & _DATES else None
+    return create_like(url, shared.read_as(form, dates), f"create like {like}", storage_options)
+
+
+def _require_same_content(shared: SharedFoundation, form: Mapping[str, Any], like: str) -> None:
+    """Refuse ids for a store of texts, and the reverse."""
+    before = shared.lineage.form.get("ids_column")
+    after = form.get("ids_column", before)
+    if (before is None) != (after is None):
+        holds = "texts" if before is None else "token ids"
+        raise InvalidInput(f"{like} counts {holds}", "remove {create.ids_column}")

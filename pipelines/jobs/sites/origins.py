@@ -1,0 +1,115 @@
+"""Origins of a hub: what of each it holds, and which of them have changed since."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from streaming_moments.errors import StreamingMomentsError
+from streaming_moments.printing.plural import plural
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.commit_log import CommitLog
+from streaming_moments.storage.log.commits import Commit, Origin, SegmentReference
+from streaming_moments.storage.store.store import MomentStore
+
+_AT_ONCE = 8  # stores that are looked at together
+
+
+@dataclass(frozen=True)
+class OriginState:
+    """An origin of a version.
+
+    name : its name here
+    url : where it was read
+    version, time : its version that is here, and the time of that commit, ISO 8601 in UTC
+    documents, shards : numbers that come from it
+    latest : its latest version; None if it cannot be read
+    behind : whether it holds other documents now; None if it cannot be read
+    problem : why it cannot be read; empty if it can
+    """
+
+    name: str
+    url: str
+    version: int
+    time: str
+    documents: int
+    shards: int
+    latest: int | None = None
+    behind: bool | None = None
+    problem: str = ""
+
+
+def origin_states(
+    store: MomentStore, storage_options: Mapping[str, Any] | None = None
+) -> tuple[OriginState, ...]:
+    """Look at every origin of a version; an origin that cannot be read is no error."""
+    origins = store.commit.origins
+    if not origins:
+        return ()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = pool.map(lambda one: _look(one, storage_options), origins.values())
+        return tuple(
+            _state(store.commit, name, origin, latest)
+            for (name, origin), latest in zip(origins.items(), found, strict=True)
+        )
+
+
+def origin_rows(states: Sequence[OriginState]) -> list[tuple[str, str]]:
+    """Format them for people, a row each."""
+    return [(f"origin {one.name}", _text(one)) for one in states]
+
+
+def origins_as_json(states: Sequence[OriginState]) -> list[dict[str, Any]]:
+    """Format them for machines."""
+    return [asdict(one) for one in states]
+
+
+def _look(origin: Origin, storage_options: Mapping[str, Any] | None) -> Commit | str:
+    """Return the latest commit of an origin, or why it cannot be read."""
+    try:
+        return CommitLog(Folder.at(origin.url, storage_options)).latest()
+    except StreamingMomentsError as error:
+        return str(error)
+
+
+def _state(commit: Commit, name: str, origin: Origin, latest: Commit | str) -> OriginState:
+    parts = [part for part in commit.segments if part.is_of(name)]
+    known = OriginState(
+        name,
+        origin.url,
+        origin.version,
+        origin.time,
+        sum(part.sign * part.documents for part in parts),
+        sum(part.sign * part.shards for part in parts),
+    )
+    if isinstance(latest, str):
+        return OriginState(**{**asdict(known), "problem": latest})
+    behind = latest.version > origin.version and _counted(parts) != _counted(latest.segments)
+    return OriginState(**{**asdict(known), "latest": latest.version, "behind": behind})
+
+
+def _counted(parts: Sequence[SegmentReference]) -> Counter[tuple[str, int]]:
+    return Counter((part.manifest, part.sign) for part in parts)
+
+
+def _text(state: OriginState) -> str:
+    """Describe an origin.
+
+    Examples
+    --------
+    >>> _text(OriginState("rome", "s3://rome/store", 7, "2026-11-26T03:00:00", 10, 1, 9, True))
+    '10 documents in 1 shard, version 7 of 2026-11-26 at s3://rome/store; version 9 there has \
+others: merge it again'
+    """
+    told = (
+        f"{state.documents:,} {plural(state.documents, 'document')} in {state.shards:,} "
+        f"{plural(state.shards, 'shard')}, version {state.version} of {state.time[:10]} at "
+        f"{state.url}"
+    )
+    if state.problem:
+        return f"{told}; it cannot be read ({state.problem})"
+    more = f"; version {state.latest} there has others: merge it again"
+    return f"{told}{more if state.behind else ''}"

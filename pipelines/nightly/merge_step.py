@@ -1,0 +1,65 @@
+"""The step of a night that takes over what other sites have counted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from streaming_moments.errors import StoreError
+from streaming_moments.pipelines.cluster.run import Run
+from streaming_moments.pipelines.jobs.sites.merge import pull_as_json, pull_line
+from streaming_moments.pipelines.nightly.config import MergeSection
+from streaming_moments.pipelines.nightly.journal import Journal
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.log.commits import Origin
+from streaming_moments.storage.merging.pulling import pull
+from streaming_moments.storage.store.store import MomentStore
+
+
+def merged(store: MomentStore, section: MergeSection, run: Run, journal: Journal) -> MomentStore:
+    """Take over what every store of the section holds, each in one commit.
+
+    If one cannot be read, the night goes on with what it has of it. Raises StoreError if it has
+    nothing of it, or if a site is older than the section allows.
+    """
+    with journal.step("merge") as found:
+        told: list[str] = []
+        pulls: list[dict[str, object]] = []
+        found |= {"told": told, "origins": pulls}
+        for url in section.from_:
+            try:
+                other = MomentStore.open(url, storage_options=run.storage_options, whole=False)
+            except StoreError as error:
+                known = _known(store, url)
+                if known is None:
+                    raise
+                told.append(f"{url} cannot be read, so version {known.version} stays: {error}")
+                continue
+            done = pull(store, other, None, section.unique, section.least_documents)
+            store = done.store
+            told.append(pull_line(done))
+            pulls.append(pull_as_json(done))
+        found["version"] = store.version
+    _require_young(store, section)
+    return store
+
+
+def _known(store: MomentStore, url: str) -> Origin | None:
+    """Return the origin that was read at a URL before."""
+    place = Folder.at(url).url
+    return next((one for one in store.commit.origins.values() if one.url == place), None)
+
+
+def _require_young(store: MomentStore, section: MergeSection) -> None:
+    if section.max_age is None:
+        return
+    now = datetime.now(UTC)
+    late = [
+        f"origin {name} has not changed since {one.time[:16]} UTC"
+        for name, one in store.commit.origins.items()
+        if now - datetime.fromisoformat(one.time) > section.max_age
+    ]
+    if late:
+        raise StoreError(
+            f"{'; '.join(late)}, longer than [merge] max_age allows",
+            "see why these sites count nothing, raise max_age, or remove them by {forget.origin}",
+        )

@@ -1,0 +1,219 @@
+"""Phrases: words that stand together more often than chance, counted as words of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.counting.tokeniser import token_kernels
+
+Phrase = tuple[str, ...]
+# Between the words of a phrase as a term. No word of letters has it.
+BETWEEN = "_"
+LONGEST = 3
+# Least normalised pointwise mutual information, and least occurrences in the sample.
+_LEAST_NPMI, _LEAST_OFTEN = 0.5, 10
+
+
+def term_of(phrase: Phrase) -> str:
+    """The term of a phrase.
+
+    Examples
+    --------
+    >>> term_of(("new", "york"))
+    'new_york'
+    """
+    return BETWEEN.join(phrase)
+
+
+def by_first_word(phrases: Iterable[Phrase]) -> dict[str, list[Phrase]]:
+    """Phrases by their first word, the longest first, for `joined`."""
+    found: dict[str, list[Phrase]] = {}
+    for phrase in sorted(phrases, key=len, reverse=True):
+        found.setdefault(phrase[0], []).append(phrase)
+    return found
+
+
+def joined(
+    words: Sequence[str], by_first: Mapping[str, Sequence[Phrase]]
+) -> Iterator[tuple[str, bool]]:
+    """Words and phrases of a text in order, and whether each is a phrase.
+
+    From left to right, the longest phrase that begins at a word takes the place of its words.
+
+    Examples
+    --------
+    >>> phrases = by_first_word([("new", "york"), ("new", "york", "times")])
+    >>> [term for term, _ in joined("a new york new york times".split(), phrases)]
+    ['a', 'new_york', 'new_york_times']
+    """
+    place = 0
+    while place < len(words):
+        word, size = words[place], 1
+        for phrase in by_first.get(word, ()):
+            if tuple(words[place : place + len(phrase)]) == phrase:
+                word, size = term_of(phrase), len(phrase)
+                break
+        yield word, size > 1
+        place += size
+
+
+def require_phrase(phrase: Phrase, kept: Sequence[str]) -> None:
+    """Raise InvalidInput unless a phrase has two or three words, and all of them are `kept`.
+
+    They may be stop words, which only count in phrases.
+    """
+    if not 2 <= len(phrase) <= LONGEST:
+        raise InvalidInput(
+            f"the phrase {' '.join(phrase)!r} has {len(phrase)} words; give phrases of 2 or "
+            f"{LONGEST} words"
+        )
+    if lost := [word for word in phrase if word not in kept]:
+        raise InvalidInput(
+            f"the phrase {' '.join(phrase)!r} has {lost[0]!r}, which is too short for a word",
+            "leave the phrase out, or give a lower {create.min_length}",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedTerms:
+    """Terms of passages in their order, from which phrases are found.
+
+    terms : (words,) int32, the place of each word among the terms, or -1 if it is no token
+    starts : (passages + 1,) int64, the first word of each passage
+    """
+
+    terms: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    def renumbered(self, places: NDArray[Any]) -> OrderedTerms:
+        """The same words, with the place of each term among others, or -1."""
+        known = self.terms >= 0
+        terms = np.full(self.terms.size, -1, dtype=np.int32)
+        terms[known] = places[self.terms[known]]
+        return OrderedTerms(terms, self.starts)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[OrderedTerms]) -> OrderedTerms:
+        """The passages of all parts, over the same terms."""
+        sizes = np.cumsum([0, *(one.terms.size for one in parts)])
+        starts = [one.starts[:-1] + before for one, before in zip(parts, sizes, strict=False)]
+        return cls(
+            np.concatenate([one.terms for one in parts]), np.concatenate([*starts, sizes[-1:]])
+        )
+
+
+def found_phrases(
+    names: Sequence[str], order: OrderedTerms, longest: int, least_often: int = 0
+) -> tuple[Phrase, ...]:
+    """Pairs and triples of words of a sample that stand together more often than chance, sorted.
+
+    A pair counts if its normalised pointwise mutual information is at least 0.5 (1 if the words
+    only occur together, 0 by chance) and it occurs at least ten times. A triple counts if the same
+    holds of a pair in it and the third word.
+
+    names : (m,) the terms of the sample
+    longest : words of the longest phrase, 2 or 3
+
+    Examples
+    --------
+    >>> order = OrderedTerms(np.array([0, 1, 2] * 10 + [2] * 30, np.int32), np.array([0, 60]))
+    >>> found_phrases(["new", "york", "sea"], order, 2)
+    (('new', 'york'),)
+    """
+    least = max(least_often, _LEAST_OFTEN)
+    own, size = order.terms.astype(np.int64), max(len(names), 1)
+    often = np.bincount(own[own >= 0], minlength=size)
+    total = max(int(often.sum()), 2)
+    passage = np.repeat(np.arange(order.starts.size - 1), np.diff(order.starts))
+    beside = (own[:-1] >= 0) & (own[1:] >= 0) & (passage[:-1] == passage[1:])
+    first = np.flatnonzero(beside)
+    # (words,) number of the pair that begins at each word, or -1
+    pairs = np.full(own.size, -1, dtype=np.int64)
+    codes, places, times = _counted(own[first] * size + own[first + 1])
+    pairs[first] = places
+    left, right = codes // size, codes % size
+    good = _stand_together(times, often[left], often[right], total) & (times >= least)
+    ends = zip(left[good], right[good], strict=True)
+    phrases: list[Phrase] = [(names[one], names[two]) for one, two in ends]
+    if longest > 2 and pairs.size:
+        begins = np.flatnonzero((pairs[:-1] >= 0) & (pairs[1:] >= 0))
+        before, after = pairs[begins], pairs[begins + 1]
+        codes, _, threes = _counted(before * codes.size + after)
+        one, two = codes // good.size, codes % good.size
+        fits = good[one] & _stand_together(threes, times[one], often[right[two]], total)
+        fits |= good[two] & _stand_together(threes, often[left[one]], times[two], total)
+        kept = np.flatnonzero(fits & (threes >= least))
+        phrases += [
+            (names[left[one[at]]], names[right[one[at]]], names[right[two[at]]]) for at in kept
+        ]
+    return tuple(sorted(phrases))
+
+
+def _counted(codes: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    return np.unique(codes, return_inverse=True, return_counts=True)
+
+
+def _stand_together(
+    times: NDArray[Any], left: NDArray[Any], right: NDArray[Any], total: int
+) -> NDArray[np.bool_]:
+    """Whether the normalised pointwise mutual information is large enough."""
+    shares = times / total
+    information = np.log(shares * total / left * total / right)
+    return np.asarray(information >= -_LEAST_NPMI * np.log(np.minimum(shares, 0.5)))
+
+
+@dataclass(frozen=True, eq=False)
+class PhraseIndex:
+    """Finds phrases among the keys of words, for the kernel that counts.
+
+    keys : strings of the keys that are no terms, after those of the terms
+    steps : (2^b, 2) uint64, the key of a word or of the words before it, and the word: their key
+    marks : (keys,) uint8, whether a phrase continues a key (1), whether it is a phrase (2), and
+        whether it is a stop word (4), which only counts in phrases; None without phrases
+    """
+
+    keys: tuple[str, ...]
+    steps: NDArray[np.uint64]
+    marks: NDArray[np.uint8] | None
+
+    @classmethod
+    def of(
+        cls, terms: Mapping[str, int], phrases: Iterable[Phrase], stopped: Container[str]
+    ) -> PhraseIndex:
+        """Index phrases beside the row of each term of a vocabulary, and stop words in phrases."""
+        places, keys = dict[Phrase, int](), list[str]()
+
+        def key_of(part: Phrase) -> int:
+            row = terms.get(term_of(part))
+            if row is not None:
+                return row
+            if part not in places:
+                places[part] = len(terms) + len(keys)
+                # a key of several words is never that of a word
+                keys.append(part[0] if len(part) == 1 else "")
+            return places[part]
+
+        whole = {*phrases}
+        steps = dict[tuple[int, int], int]()
+        marked = dict[int, int]()
+        for phrase in sorted(whole):
+            for size in range(2, len(phrase) + 1):
+                before, after = key_of(phrase[: size - 1]), key_of(phrase[:size])
+                steps[before, key_of(phrase[size - 1 : size])] = after
+                marked[before] = marked.get(before, 0) | token_kernels.LEADS
+            marked[after] = marked.get(after, 0) | token_kernels.PHRASE
+        marks = np.zeros(len(terms) + len(keys), dtype=np.uint8)
+        marks[[*marked]] = [*marked.values()]
+        marks[[places[part] for part in places if part[0] in stopped and len(part) == 1]] |= (
+            token_kernels.STOPS
+        )
+        ends = np.array([(*pair, end) for pair, end in steps.items()], dtype=np.uint64)
+        table = np.zeros((1 << (2 * len(steps)).bit_length(), 2), dtype=np.uint64)
+        token_kernels.index_steps(ends.reshape(-1, 3), table)
+        return cls(tuple(keys), table, marks if whole else None)

@@ -1,0 +1,34 @@
+"""Chinese words by rjieba, with its dictionary and its model of unknown words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from streaming_moments.storage.counting.tokeniser.words import folded_text
+from streaming_moments.storage.counting.tokenisers.base import Splitter
+from streaming_moments.storage.counting.tokenisers.libraries import letters_of, library, versions
+
+_RULES = 1
+
+
+@dataclass(frozen=True)
+class Chinese:
+    """Words of Chinese texts, and of others among them."""
+
+    name: ClassVar[str] = "chinese"
+    language: ClassVar[str] = "chinese"
+
+    @property
+    def version(self) -> str:
+        return versions(_RULES, "rjieba")
+
+    def splitter(self) -> Splitter:
+        cut = library("rjieba", self.name).cut
+        return lambda text: letters_of(cut(folded_text(text)))
+
+
+def opened(_: str) -> Chinese:
+    """Return the tokeniser; InvalidInput without its library."""
+    library("rjieba", Chinese.name)
+    return Chinese()

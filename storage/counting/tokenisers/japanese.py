@@ -1,0 +1,66 @@
+"""Japanese words by SudachiPy and its small dictionary, in their dictionary form."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from streaming_moments.storage.counting.tokeniser.words import folded_text
+from streaming_moments.storage.counting.tokenisers.base import Splitter
+from streaming_moments.storage.counting.tokenisers.libraries import letters_of, library, versions
+
+_RULES = 1
+# particles, auxiliary verbs, signs and blanks
+_DROPPED = frozenset({"助詞", "助動詞", "補助記号", "記号", "空白"})
+# SudachiPy refuses texts of more bytes
+_MOST_BYTES = 40_000
+
+
+@dataclass(frozen=True)
+class Japanese:
+    """Short units (mode A of Sudachi) in dictionary form, without particles."""
+
+    name: ClassVar[str] = "japanese"
+    language: ClassVar[str] = "japanese"
+
+    @property
+    def version(self) -> str:
+        return versions(_RULES, "sudachipy", "sudachidict-small")
+
+    def splitter(self) -> Splitter:
+        sudachi = library("sudachipy", self.name)
+        # a tokenizer must not be used by two threads at once
+        tokenize = _dictionary().tokenizer(mode=sudachi.SplitMode.A).tokenize
+
+        def split(text: str) -> Iterator[str]:
+            for part in _parts(folded_text(text)):
+                kept = (one for one in tokenize(part) if one.part_of_speech()[0] not in _DROPPED)
+                # the dictionary writes Latin words with capitals
+                yield from letters_of(one.dictionary_form().casefold() for one in kept)
+
+        return split
+
+
+def opened(_: str) -> Japanese:
+    """Return the tokeniser; InvalidInput without its library or dictionary."""
+    _dictionary()
+    return Japanese()
+
+
+@functools.cache
+def _dictionary() -> Any:
+    library("sudachidict_small", Japanese.name)
+    return library("sudachipy", Japanese.name).Dictionary(dict="small")
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Cut a text at ends of sentences or lines into parts that Sudachi takes."""
+    start, most = 0, _MOST_BYTES // 4
+    while len(text) - start > most:
+        last = max(text.rfind(end, start, start + most) for end in "。\n .")
+        stop = last + 1 if last >= start else start + most
+        yield text[start:stop]
+        start = stop
+    yield text[start:]

@@ -1,0 +1,55 @@
+"""Dictionary forms of words by simplemma."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stop_words import LANGUAGE_MAPPING
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.counting.tokeniser.words import words
+from streaming_moments.storage.counting.tokenisers.base import Splitter
+from streaming_moments.storage.counting.tokenisers.libraries import letters_of, library, versions
+
+_RULES = 1
+_NAME = "lemmas"
+
+
+@dataclass(frozen=True)
+class Lemmas:
+    """The dictionary forms of the words that the default finds, such as `house` of houses."""
+
+    language: str
+    code: str
+
+    @property
+    def name(self) -> str:
+        return f"{_NAME}:{self.language}"
+
+    @property
+    def version(self) -> str:
+        return versions(_RULES, "simplemma")
+
+    def splitter(self) -> Splitter:
+        lemma, code = library("simplemma", _NAME).lemmatize, self.code
+        # a dictionary writes nouns of German with capitals
+        return lambda text: letters_of(lemma(word, code).casefold() for word in words(text))
+
+
+def opened(language: str) -> Lemmas:
+    """Return the tokeniser of a language, by its English name or ISO 639-1 code.
+
+    Raises InvalidInput without its library, or for a language without lemmas.
+    """
+    given = language.lower()
+    name = LANGUAGE_MAPPING.get(given, given)
+    codes = {name: code for code, name in LANGUAGE_MAPPING.items()}
+    code = codes.get(name, given)
+    try:
+        library("simplemma", _NAME).lemmatize("a", code)
+    except ValueError as error:
+        raise InvalidInput(
+            f"there are no lemmas for language {language!r}; give its English name or its ISO "
+            f"639-1 code: {error}"
+        ) from None
+    return Lemmas(name, code)

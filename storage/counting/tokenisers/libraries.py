@@ -1,0 +1,48 @@
+"""Libraries of tokenisers: optional packages, whose versions are part of a store's policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.counting.tokeniser.words import words
+
+
+def library(module: str, extra: str) -> Any:
+    """Import a module that an extra of the package installs, which has the tokeniser's name."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InvalidInput(
+            f"tokeniser {extra} needs {error.name or module}: install it with "
+            f"`pip install 'streaming-moments[{extra}]'`, also wherever documents are counted"
+        ) from error
+
+
+def versions(rules: int, *packages: str) -> str:
+    """Version of a tokeniser: of the rules in its file, and of packages.
+
+    Examples
+    --------
+    >>> versions(1)
+    '1'
+    """
+    return ", ".join((str(rules), *(f"{name} {version(name)}" for name in packages)))
+
+
+def letters_of(pieces: Iterable[str]) -> Iterator[str]:
+    """The words in pieces of a folded text: drops punctuation, digits and blanks.
+
+    Examples
+    --------
+    >>> list(letters_of(["law", ",", " ", "3rd"]))
+    ['law', 'rd']
+    """
+    for piece in pieces:
+        if piece.isalpha():
+            yield piece
+        elif len(piece) > 1:  # a single sign or mark is no word
+            yield from words(piece)

@@ -1,0 +1,94 @@
+"""Registry: all tokenisers, a line each."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.counting.tokenisers import function
+from streaming_moments.storage.counting.tokenisers.base import Tokeniser
+from streaming_moments.storage.counting.tokenisers.compiled import NAME as COMPILED
+
+
+@dataclass(frozen=True)
+class Family:
+    """Tokenisers of a name.
+
+    file : its module in this folder, with `opened(argument)`
+    argument : the part after the name and a colon, as in help; empty without one
+    also : another name
+    """
+
+    name: str
+    file: str
+    argument: str = ""
+    also: str = ""
+
+    @property
+    def opened(self) -> Callable[[str], Tokeniser]:
+        """What makes a tokeniser of the family from its argument."""
+        found: Callable[[str], Tokeniser] = import_module(f"{__package__}.{self.file}").opened
+        return found
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(COMPILED, "compiled"),
+    Family("regex", "regex", "PATTERN"),
+    Family("chinese", "chinese", also="zh"),
+    Family("japanese", "japanese", also="ja"),
+    Family("korean", "korean", also="ko"),
+    Family("thai", "thai", also="th"),
+    Family("lemmas", "lemmas", "LANGUAGE"),
+    Family("stems", "stems", "LANGUAGE"),
+)
+
+
+def spellings() -> str:
+    """What `--tokeniser` takes, for help and errors.
+
+    Examples
+    --------
+    >>> spellings().partition(", chinese")[0]
+    'words, regex:PATTERN'
+    """
+    named = (f"{one.name}:{one.argument}" if one.argument else one.name for one in FAMILIES)
+    return ", ".join((*named, "MODULE:FUNCTION"))
+
+
+@functools.cache
+def tokeniser_called(name: str) -> Tokeniser:
+    """Return the tokeniser of a name, as `--tokeniser` takes it.
+
+    Raises InvalidInput for an unknown name, or if its library or function cannot be imported.
+
+    Examples
+    --------
+    >>> tokeniser_called("regex:[a-z]+").version
+    '1'
+    """
+    before, colon, argument = name.partition(":")
+    for family in FAMILIES:
+        if before in (family.name, family.also) and bool(colon) == bool(family.argument):
+            return family.opened(argument)
+    if function.is_name(name):
+        return function.opened(name)
+    raise InvalidInput(f"there is no tokeniser {name!r}; choose among {spellings()}")
+
+
+def tokeniser_of(name: str, version: str) -> Tokeniser:
+    """Return the tokeniser with which a store counts.
+
+    Raises InvalidInput if it is missing here, or has another version.
+    """
+    found = tokeniser_called(name)
+    if found.version != version:
+        raise InvalidInput(
+            f"the store counts words by tokeniser {name} of version {version}, and the machine "
+            f"{platform.node()} has version {found.version}; install version {version} there, or "
+            "create another store"
+        )
+    return found

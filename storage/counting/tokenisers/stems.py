@@ -1,0 +1,49 @@
+"""Stems of words by snowballstemmer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from stop_words import LANGUAGE_MAPPING
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.storage.counting.tokeniser.words import words
+from streaming_moments.storage.counting.tokenisers.base import Splitter
+from streaming_moments.storage.counting.tokenisers.libraries import library, versions
+
+_RULES = 1
+_KNOWN = 1 << 16  # words whose stems a thread keeps at hand
+_NAME = "stems"
+
+
+@dataclass(frozen=True)
+class Stems:
+    """The stems of the words that the default finds, such as `hous` of houses."""
+
+    language: str
+
+    @property
+    def name(self) -> str:
+        return f"{_NAME}:{self.language}"
+
+    @property
+    def version(self) -> str:
+        return versions(_RULES, "snowballstemmer")
+
+    def splitter(self) -> Splitter:
+        stem = library("snowballstemmer", _NAME).stemmer(self.language).stemWord
+        # the stemmer is in Python, and a text repeats its words
+        known = lru_cache(maxsize=_KNOWN)(stem)
+        return lambda text: map(known, words(text))
+
+
+def opened(language: str) -> Stems:
+    """Return the tokeniser of a language; InvalidInput without its library, or its stems."""
+    known = library("snowballstemmer", _NAME).algorithms()
+    name = LANGUAGE_MAPPING.get(language.lower(), language.lower())
+    if name not in known:
+        raise InvalidInput(
+            f"there are no stems for language {language!r}; choose among {', '.join(known)}"
+        )
+    return Stems(name)

@@ -1,0 +1,35 @@
+"""Thai words by PyThaiNLP: the longest words of its dictionary (newmm)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from streaming_moments.storage.counting.tokeniser.words import folded_text
+from streaming_moments.storage.counting.tokenisers.base import Splitter
+from streaming_moments.storage.counting.tokenisers.libraries import letters_of, library, versions
+
+_RULES = 1
+
+
+@dataclass(frozen=True)
+class Thai:
+    """Words of Thai texts, and of others among them."""
+
+    name: ClassVar[str] = "thai"
+    language: ClassVar[str] = "thai"
+
+    @property
+    def version(self) -> str:
+        return versions(_RULES, "pythainlp")
+
+    def splitter(self) -> Splitter:
+        # newmm: maximal matching, which the package holds the words for
+        cut = library("pythainlp.tokenize", self.name).word_tokenize
+        return lambda text: letters_of(cut(folded_text(text), engine="newmm"))
+
+
+def opened(_: str) -> Thai:
+    """Return the tokeniser; InvalidInput without its library."""
+    library("pythainlp.tokenize", Thai.name)
+    return Thai()

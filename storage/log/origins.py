@@ -1,0 +1,59 @@
+"""Origins: names of shards that other stores counted.
+
+A name of an object store or of the web is one shard for all. A path on a disk, or a collection
+counted from Python, is a name within one site: other sites may use it for other documents. The
+ledger therefore puts the origin before such names.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from streaming_moments.lazy_imports import LazyModule
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa = LazyModule("pyarrow")
+    pc = LazyModule("pyarrow.compute")
+
+MERGE = "merge"  # operation of a commit that takes over what an origin holds
+_BEFORE = "origin://"
+_SHARED = "(?i)^[a-z][a-z0-9+.-]*://"
+_OF_A_SITE = "(?i)^(?:file|local|memory|partition)://"
+
+
+def name_in(origin: str, url: str) -> str:
+    """Return the name in the ledger for a shard of an origin.
+
+    Examples
+    --------
+    >>> name_in("emea", "/data/a.txt"), name_in("emea", "s3://data/a.txt")
+    ('origin://emea//data/a.txt', 's3://data/a.txt')
+    """
+    shared = re.match(_SHARED, url) and not re.match(_OF_A_SITE, url)
+    return url if shared else f"{_BEFORE}{origin}/{url}"
+
+
+def name_there(origin: str, url: str) -> str:
+    """Return the name at the origin of a shard in the ledger, the reverse of `name_in`.
+
+    Examples
+    --------
+    >>> name_there("emea", "origin://emea//data/a.txt"), name_there("emea", "s3://data/a.txt")
+    ('/data/a.txt', 's3://data/a.txt')
+    """
+    return url.removeprefix(f"{_BEFORE}{origin}/")
+
+
+def renamed(table: pa.Table, origin: str) -> pa.Table:
+    """Return records of an origin with their names in the ledger, as `name_in`."""
+    urls = table["url"]
+    shared = pc.and_(
+        pc.match_substring_regex(urls, _SHARED),
+        pc.invert(pc.match_substring_regex(urls, _OF_A_SITE)),
+    )
+    own = pc.binary_join_element_wise(f"{_BEFORE}{origin}", urls, "/")
+    return table.set_column(0, table.schema.field("url"), pc.if_else(shared, urls, own))

@@ -1,0 +1,20 @@
+"""Merging: stores on one foundation, and the sum of several of them in one store."""
+
+from typing import TYPE_CHECKING
+
+from streaming_moments.lazy_imports import attach
+
+attach(__name__)
+
+if TYPE_CHECKING:
+    from streaming_moments.storage.merging.pulling import Pull as Pull
+    from streaming_moments.storage.merging.pulling import drop_origin as drop_origin
+    from streaming_moments.storage.merging.pulling import pull as pull
+    from streaming_moments.storage.merging.shared_foundation import (
+        SharedFoundation as SharedFoundation,
+    )
+    from streaming_moments.storage.merging.shared_foundation import create_like as create_like
+    from streaming_moments.storage.merging.shares_by_origin import OriginShares as OriginShares
+    from streaming_moments.storage.merging.shares_by_origin import (
+        shares_by_origin as shares_by_origin,
+    )

@@ -1,0 +1,72 @@
+"""Copying: takes over segments of another store, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from streaming_moments.errors import StoreError
+from streaming_moments.storage.files.folders import Folder
+from streaming_moments.storage.files.sealed import unseal
+from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.log.layout import segment_folder
+from streaming_moments.storage.log.manifests import (
+    MANIFEST,
+    FileRecord,
+    files_from_json,
+    read_files,
+)
+from streaming_moments.storage.log.uncommitted import Uncommitted
+
+_AT_ONCE = 4  # batches in memory at the same time, as most of the time is waiting for the storage
+_BATCH = 16 << 20  # bytes of files, or one file
+
+
+def copy_segment(
+    source: Folder, reference: SegmentReference, folder: Folder
+) -> tuple[str, Uncommitted]:
+    """Copy a segment of another store into this one under a new identifier.
+
+    Every file is compared with its hash. The manifest stays as it is, so its SHA-256 identifies
+    the segment later.
+
+    A new identifier is needed although the content is known: garbage collection may be deleting the
+    files of an earlier copy.
+    """
+    begun = folder.clock()
+    there = segment_folder(reference.id)
+    manifest = source.read(f"{there}/{MANIFEST}")
+    where = f"{source.url}/{there}/{MANIFEST}"
+    if hashlib.sha256(manifest).hexdigest() != reference.manifest:
+        raise StoreError(f"{where} differs from the committed manifest; restore it from a copy")
+    files = files_from_json(unseal(manifest, where).get("files"), where)
+    identity = uuid.uuid4().hex
+    here = segment_folder(identity)
+
+    def copy(paths: Sequence[str]) -> None:
+        contents = read_files(source, there, files, paths)
+        folder.write_all({f"{here}/{path}": content for path, content in contents.items()})
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(copy, _batches(files)):
+            pass
+    folder.write(f"{here}/{MANIFEST}", manifest)
+    folder.sync(here)
+    sizes = {path: record.size for path, record in files.items()}
+    return identity, Uncommitted(here, {**sizes, MANIFEST: len(manifest)}, begun)
+
+
+def _batches(files: Mapping[str, FileRecord]) -> Iterator[list[str]]:
+    """Cut the files into lists of at most `_BATCH` bytes, or of one file."""
+    batch: list[str] = []
+    held = 0
+    for path, record in files.items():
+        if batch and held + record.size > _BATCH:
+            yield batch
+            batch, held = [], 0
+        batch.append(path)
+        held += record.size
+    if batch:
+        yield batch

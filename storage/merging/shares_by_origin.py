@@ -1,0 +1,52 @@
+"""Shares of topics by origin, from the counts of each site in a hub, without documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming_moments.errors import InvalidInput
+from streaming_moments.models.topics import TopicModel
+from streaming_moments.storage.log.commits import SegmentReference
+from streaming_moments.storage.operations.shares_over_time import shares_in
+from streaming_moments.storage.store.store import MomentStore
+
+
+@dataclass(frozen=True)
+class OriginShares:
+    """Shares of topics in the documents of an origin.
+
+    origin : its name; empty for the documents that the store counted itself
+    tokens : number of tokens of the model's words
+    shares, bars : (k,) shares of the tokens and their standard errors, as in `PeriodShares`
+    """
+
+    origin: str
+    tokens: int
+    shares: tuple[float, ...]
+    bars: tuple[float, ...]
+
+
+def shares_by_origin(store: MomentStore, model: TopicModel) -> tuple[OriginShares, ...]:
+    """Shares of a model's topics in the documents of each origin, its own documents first.
+
+    `store` is a hub whose words begin with those of the model. Origins without a token are omitted.
+    Raises InvalidInput for a store without origins.
+
+    Examples
+    --------
+    >>> from streaming_moments.storage.merging.pulling import pull
+    >>> from streaming_moments.testing.small_store import append, create, model_of
+    >>> hub = pull(append(create(), {"a": 1}), append(create(), {"b": 2}), "rome").store
+    >>> [(one.origin, one.tokens) for one in shares_by_origin(hub, model_of(1))]
+    [('', 16), ('rome', 14)]
+    """
+    if not store.commit.origins:
+        raise InvalidInput(
+            f"version {store.version} of {store.url} has no origins",
+            "add stores of other sites by {merge}",
+        )
+    parts: dict[str, list[SegmentReference]] = {}
+    for part in store.commit.segments:
+        parts.setdefault((part.origin or "").partition("/")[0], []).append(part)
+    found = ((name, shares_in(store, model, own)) for name, own in sorted(parts.items()))
+    return tuple(OriginShares(name, *one) for name, one in found if one is not None)

@@ -1,0 +1,124 @@
+"""`merge` and what other commands say of origins."""
+
+import json
+
+import numpy as np
+import pytest
+
+from streaming_moments import create_store, open_store
+from streaming_moments.errors import InvalidInput
+from streaming_moments.pipelines.jobs.create import PilotOptions
+from streaming_moments.pipelines.jobs.kinds.options import KindOptions
+from streaming_moments.synthetic.sets import feature_sets
+
+pytestmark = pytest.mark.usefixtures("few_blocks")
+TEXTS = ["the sea and a ship in the port"] * 30 + ["a law of the tax on trade"] * 30
+
+
+@pytest.fixture
+def places(tmp_path):
+    """URLs of a hub and of two sites, which have counted a file each."""
+    few = PilotOptions(min_documents=2)
+    hub = create_store(str(tmp_path / "hub"), TEXTS, source="texts", max_topics=2, pilot=few)
+    sites = []
+    for number, name in enumerate(("berlin", "rome")):
+        (tmp_path / f"{name}.txt").write_text("\n".join(TEXTS[: 40 + number]))
+        site = create_store(str(tmp_path / name), like=hub)
+        sites.append(site.update(str(tmp_path / f"{name}.txt")).url)
+    return [hub.url, *sites]
+
+
+def printed(found):
+    return " ".join(found.split())
+
+
+def test_a_merge_prints_what_it_took_over(run, places):
+    hub, berlin, rome = places
+    code, out, _ = run("merge", hub, berlin, rome)
+    assert code == 0
+    assert "berlin at version 1: 40 documents more, 40 in all; 1 segment copied" in printed(out)
+    code, out, _ = run("merge", hub, berlin, "--json")
+    told = json.loads(out)
+    assert (told["version"], told["documents"]) == (2, 81)
+    assert told["origins"][0]["change"] == 0
+    assert [line["operation"] for line in json.loads(run("log", hub, "--json")[1])["commits"]] == [
+        "merge",
+        "merge",
+        "create",
+    ]
+    assert "origin rome: nothing to version 1" in run("diff", hub, 1, 2)[1]
+
+
+def test_status_says_which_origin_has_changed_since(run, places, tmp_path):
+    hub, berlin, rome = places
+    run("merge", hub, berlin, rome)
+    (tmp_path / "more.txt").write_text("\n".join(TEXTS))
+    open_store(rome).update(str(tmp_path / "more.txt"))
+    told = {one["name"]: one for one in json.loads(run("status", hub, "--json")[1])["origins"]}
+    assert (told["berlin"]["behind"], told["rome"]["behind"]) == (False, True)
+    assert told["rome"]["documents"] == 41
+    assert "version 2 there has others: merge it again" in printed(run("status", hub)[1])
+    (tmp_path / "rome").rename(tmp_path / "away")
+    assert "it cannot be read" in printed(run("status", hub)[1])
+
+
+def test_segments_of_origins_stay_beside_their_sums(run, places, tmp_path):
+    hub, berlin, rome = places
+    for number in range(3):
+        (tmp_path / f"{number}.txt").write_text("\n".join(TEXTS[number:]))
+        open_store(rome).update(str(tmp_path / f"{number}.txt"), compact_after=0)
+    code, out, _ = run("merge", hub, berlin, rome, "--compact-after", 2, "--json")
+    told = json.loads(out)
+    assert (code, told["segments"]) == (0, 5)
+    assert told["segments_read"] < 5
+    assert run("compact", hub)[0] == 0
+    store = open_store(hub).snapshot
+    assert len(store.commit.segments) == 5
+    assert store.verify() == []
+
+
+def test_documents_of_origins_are_removed_there_or_all_at_once(run, places, tmp_path):
+    hub, berlin, rome = places
+    run("merge", hub, berlin, rome)
+    shard = str(tmp_path / "berlin.txt")
+    # here it is another file, which was never counted
+    for command in (("forget", hub, shard), ("purge", hub, f"origin://berlin/{shard}")):
+        code, _, errors = run(*command)
+        assert code == 2
+    assert "purge it there by its name there" in printed(errors)
+    code, _, errors = run("rebase", hub)
+    assert code == 2
+    assert "holds documents that berlin, rome counted" in printed(errors)
+    code, _, errors = run("forget", hub, shard, "--origin", "berlin")
+    assert code == 2
+    assert run("forget", hub, "--origin", "berlin")[0] == 0
+    assert open_store(hub).documents == 41
+    assert run("forget", hub)[0] == 2
+
+
+def test_python_merges_and_forgets(places):
+    hub, berlin, rome = map(open_store, places)
+    hub = hub.merge(berlin, rome.url)
+    assert hub.documents == 81
+    assert hub.forget(origin="rome").documents == 40
+    with pytest.raises(InvalidInput, match="give either the documents to forget, or the name"):
+        hub.forget()
+    with pytest.raises(InvalidInput, match="a name is for a single origin, and there are 2 stores"):
+        hub.merge(berlin, rome, name="both")
+    with pytest.raises(InvalidInput, match="fewer than 1,000"):
+        hub.merge(rome, least_documents=1000)
+
+
+def test_sets_of_features_add_up(tmp_path):
+    rows = [
+        {"codes": [f"c{one}" for one in np.flatnonzero(row)]}
+        for row in feature_sets(200, 12, 2, mean=0.3, seed=1).batch.to_csr().toarray()
+    ]
+    shape = KindOptions("sets", "codes")
+    whole = create_store(str(tmp_path / "whole"), rows, source="rows", shape=shape)
+    one, two = (create_store(str(tmp_path / name), like=whole) for name in ("one", "two"))
+    one, two = one.update(rows[:90], source="rows"), two.update(rows[90:], source="rows")
+    hub = create_store(str(tmp_path / "hub"), like=whole).merge(one, two)
+    # the half of a set depends on its place in the shard
+    whole = whole.update(rows[:90], source="one").update(rows[90:], source="two")
+    assert hub.snapshot.load() == whole.snapshot.load()

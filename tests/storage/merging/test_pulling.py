@@ -1,0 +1,377 @@
+"""Pulls: a hub is bit for bit one store that counted the shards of all sites."""
+
+import dataclasses
+import shutil
+import threading
+import uuid
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from mortal_folder import Sleeping
+
+from streaming_moments.errors import ForeignStatistics, InvalidInput
+from streaming_moments.statistics.counts.batch import CountBatch
+from streaming_moments.statistics.counts.statistics import MomentStatistics
+from streaming_moments.storage.merging.pulling import drop_origin, pull
+from streaming_moments.storage.operations.expiry import expire
+from streaming_moments.storage.operations.forgetting import commit_recount
+from streaming_moments.storage.operations.growth import grow
+from streaming_moments.storage.operations.history import difference, rollback
+from streaming_moments.storage.operations.lineages import stage
+from streaming_moments.storage.operations.staleness import forgotten_since, staleness
+from streaming_moments.storage.shards import ShardFormat
+from streaming_moments.storage.store.changes import Recount
+from streaming_moments.storage.store.store import MomentStore
+from streaming_moments.testing.small_store import (
+    BASIS,
+    NEW,
+    VOCABULARY,
+    WORDS,
+    append,
+    compact,
+    create,
+    forget,
+    model_of,
+    purge,
+    record,
+    replace,
+    segment,
+    sum_beside,
+    total,
+)
+
+FORM = ShardFormat()
+
+
+def site(shards, url=None):
+    return append(create(url), shards)
+
+
+def seeds(store):
+    """Seeds of the shards of a store, sorted."""
+    return sorted(int(one.fingerprint.partition(":")[2]) for one in store.ledger())
+
+
+def holds(store, wanted):
+    """Whether a store holds exactly the shards of some seeds, and every check agrees."""
+    store = MomentStore.open(store.url)
+    assert store.verify() == []
+    assert seeds(store) == sorted(wanted)
+    return store.load() == total(wanted)
+
+
+def test_a_pull_adds_what_a_site_holds():
+    hub = site({"own": 1})
+    found = pull(hub, site({"a": 2, "b": 3}), "emea", message="first")
+    assert (found.name, found.documents, found.change, found.added) == ("emea", 12, 12, 1)
+    assert holds(found.store, [1, 2, 3])
+    assert found.store.commit.operation == "merge"
+    assert found.store.commit.message == "first"
+    assert found.store.commit.origins["emea"].version == 1
+
+
+def test_a_writer_that_knows_no_origins_is_kept_out():
+    urls = (f"memory://{uuid.uuid4().hex}" for _ in range(2))
+    hub, other = (
+        MomentStore.create(url, VOCABULARY, None, BASIS, FORM, halves=False) for url in urls
+    )
+    assert hub.format.min_writer < 5
+    pull(hub, other)
+    assert MomentStore.open(hub.url).format.min_writer == 5
+
+
+def test_the_same_version_again_commits_nothing():
+    hub, other = create(), site({"a": 2})
+    first = pull(hub, other)
+    again = pull(hub, other)
+    assert again.store.version == first.store.version == 1
+    assert (again.added, again.removed, again.change) == (0, 0, 0)
+
+
+def test_later_only_what_changed_is_copied(monkeypatch):
+    hub, other = create(), append(site({"a": 2, "b": 3}), {"c": 4})
+    pull(hub, other)
+    other = replace(append(other, {"d": 5}), {"c": 4}, {"c": 6})
+    found = pull(hub, other)
+    # the segments of d and of the new c, and the one that subtracts the old c
+    assert (found.added, found.removed, found.change) == (3, 0, 6)
+    assert holds(found.store, [2, 3, 5, 6])
+    found = pull(hub, compact(other))
+    assert (found.added, found.removed, found.change) == (1, 5, 0)
+    assert holds(found.store, [2, 3, 5, 6])
+    found = pull(hub, forget(other.latest(), {"a": 2}))
+    assert (found.added, found.removed, found.change) == (1, 0, -6)
+    assert holds(found.store, [3, 5, 6])
+
+
+def test_a_commit_of_a_model_there_changes_only_the_version_here():
+    hub, other = create(), site({"a": 2})
+    pull(hub, other)
+    other.save_model("may", model_of(1))
+    found = pull(hub, other)
+    assert (found.added, found.removed, found.store.version) == (0, 0, 2)
+    assert found.store.commit.origins[found.name].version == 2
+
+
+def test_sites_may_give_other_documents_the_same_name():
+    hub = pull(site({"/data/a": 1}), site({"/data/a": 2}), "emea").store
+    hub = pull(hub, site({"/data/a": 3}), "apac").store
+    assert holds(hub, [1, 2, 3])
+    names = {"/data/a", "origin://emea//data/a", "origin://apac//data/a"}
+    assert {one.url for one in hub.ledger()} == names
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_a_name_that_all_sites_share_counts_once(unique):
+    hub = pull(create(), site({"s3://data/a": 1}), "emea").store
+    for there in ({"s3://data/a": 2}, {"s3://data/": 2}):
+        with pytest.raises(InvalidInput, match="would count twice: s3://data/.* by origin emea"):
+            pull(hub, site(there), "apac", unique=unique)
+    assert holds(hub, [1])
+
+
+def marked(store, shards):
+    """Count shards whose fingerprints tell their content."""
+    records = [
+        type(one)(**{**vars(one), "fingerprint": f"sha256:{seed:064x}"})
+        for url, seed in shards.items()
+        for one in [record(url, seed)]
+    ]
+    return store.append(store.write_segment(total(shards.values()), records))
+
+
+def test_a_content_that_two_sites_count_is_refused_or_counted_once():
+    one, two = marked(create(), {"/a": 1}), marked(marked(create(), {"/b": 1}), {"/c": 2})
+    hub = pull(create(), one, "emea").store
+    said = r"origin://apac//b is counted as origin://emea//a by origin emea; .* --unique"
+    with pytest.raises(InvalidInput, match=said):
+        pull(hub, two, "apac")
+    found = pull(hub, two, "apac", unique=True)
+    assert found.left_out == ("origin://apac//b",)
+    assert found.store.load() == total([1, 2])
+    # once it is no more in the other one, it counts here
+    pull(hub, forget_marked(one, {"/a": 1}))
+    assert pull(hub, two).store.load() == total([1, 2])
+    mixed = marked(create(), {"/d": 1, "/e": 3})
+    with pytest.raises(InvalidInput, match="leave out segments that hold nothing else"):
+        pull(hub, mixed, "mixed", unique=True)
+
+
+def forget_marked(store, shards):
+    records = list(store.ledger())
+    removed = store.write_segment(total(shards.values()), records)
+    return commit_recount(store, Recount("forget", "", removed=(removed,)))
+
+
+def test_a_model_of_a_hub_is_behind_by_what_its_origins_have_changed():
+    other = append(site({"a": 2, "b": 3}), {"c": 4})
+    hub = pull(create(), other).store.save_model("may", model_of(1))
+    hub = pull(hub, compact(append(other, {"d": 5}))).store
+    assert (staleness(hub, "may").counted, forgotten_since(hub, "may")) == (6, 0)
+    hub = pull(hub, forget(other.latest(), {"a": 2})).store
+    found = staleness(hub, "may")
+    assert (found.counted, found.forgotten, forgotten_since(hub, "may")) == (6, 6, 6)
+
+
+def test_two_sites_that_swap_a_shard_are_pulled_in_turn():
+    one, two = site({"s3://x/a": 1}), create()
+    hub = pull(pull(create(), one, "one").store, two, "two").store
+    one, two = forget(one, {"s3://x/a": 1}), append(two, {"s3://x/a": 1})
+    with pytest.raises(InvalidInput, match="by origin one"):
+        pull(hub, two)
+    pull(hub, one)
+    assert holds(pull(hub, two).store, [1])
+
+
+def test_what_an_origin_counts_changes_only_there():
+    hub = pull(site({"own": 1}), site({"s3://x/a": 2}), "emea").store
+    for change in (
+        lambda: forget(hub, {"s3://x/a": 2}),
+        lambda: replace(hub, {"s3://x/a": 2}, {"s3://x/a": 3}),
+    ):
+        with pytest.raises(InvalidInput, match="is counted by origin emea; .*forget --origin"):
+            change()
+    with pytest.raises(InvalidInput, match=r"holds documents that emea counted.*create --like"):
+        stage(hub, WORDS, None, NEW, {})
+    assert holds(forget(hub, {"own": 1}), [2])
+
+
+def test_all_of_an_origin_can_be_removed_and_pulled_again():
+    other = site({"a": 2})
+    hub = pull(site({"own": 1}), other, "emea").store
+    hub = drop_origin(hub, "emea")
+    assert holds(hub, [1])
+    assert hub.commit.origins == {}
+    with pytest.raises(InvalidInput, match="has no origin 'emea'; it has none"):
+        drop_origin(hub, "emea")
+    assert holds(pull(hub, other, "europe").store, [1, 2])
+
+
+def test_rollback_brings_back_the_origins_of_the_version():
+    other = site({"a": 2})
+    hub = pull(site({"own": 1}), other, "emea").store
+    pull(hub, append(other, {"b": 3}))
+    back = rollback(hub.latest(), 2)
+    assert back.commit.origins["emea"].version == 1
+    assert holds(back, [1, 2])
+    assert holds(pull(back, other).store, [1, 2, 3])
+    assert holds(rollback(back.latest(), 1), [1])
+
+
+def test_compaction_and_sums_leave_origins_as_they_are():
+    hub = append(append(create(), {"x": 1}), {"y": 2})
+    hub = pull(hub, append(site({"a": 3}), {"b": 4}), "emea").store
+    hub = pull(hub, append(site({"a": 5}), {"b": 6}), "apac").store
+    hub = sum_beside(hub, hub.commit.segments)
+    assert [part.origin for part in hub.commit.segments].count(None) == 2
+    assert len(hub.parts) == 1
+    assert holds(hub, range(1, 7))
+    found = difference(hub, 2, -1)
+    assert (found.documents, len(found.added)) == (24, 4)
+
+
+def test_words_that_were_added_follow_or_are_counted_as_before():
+    hub, other = create(), site({"a": 2})
+    pull(hub, other)
+    # added there
+    other = append_grown(grow(other, ["moon"]), {"b": 3})
+    found = pull(hub, other)
+    assert found.store.vocabulary.terms == (*VOCABULARY.terms, "moon")
+    assert [part.words for part in found.store.commit.segments] == [4, None]
+    assert MomentStore.open(hub.url).verify() == []
+    # added here
+    again = create()
+    pull(again, site({"c": 4}), "one")
+    grow(again.latest(), ["tide"])
+    late = pull(again, site({"d": 5}), "two").store
+    assert [part.words for part in late.commit.segments] == [4, 4]
+    with pytest.raises(ForeignStatistics, match="word 5 is 'moon' there and 'tide' here"):
+        pull(late, other, "three")
+
+
+def append_grown(store, shards):
+    """Count shards of the first words after others were added."""
+    [(url, seed)] = shards.items()
+    counts = np.random.default_rng(seed).poisson(0.7, (6, 5))
+    batch = CountBatch.from_csr(counts, store.vocabulary.fingerprint)
+    grown = MomentStatistics.of(batch, store.basis)
+    histogram = grown.length_histogram
+    one = type(record(url, seed))(
+        url, 10, f"sha256:{seed}", histogram.n_documents, histogram.n_tokens, 2
+    )
+    return store.append_statistics(grown, [one])
+
+
+def test_a_purge_there_reaches_every_version_here(tmp_path):
+    other = append(site({"/x/a": 2}, tmp_path / "site"), {"/x/b": 3})
+    hub = site({"own": 1}, tmp_path / "hub")
+    pull(hub, other, "emea")
+    held = hub.latest()
+    held.save_model("may", model_of(1))
+    purge(other, {"/x/a"})
+    found = pull(hub, other)
+    assert found.purged == ("origin://emea//x/a",)
+    assert holds(found.store, [1, 3])
+    assert [commit.version for commit in found.store.log()] == [4, 1, 0]
+    assert found.store.models == {}
+    told = b"".join(path.read_bytes() for path in (tmp_path / "hub").rglob("*") if path.is_file())
+    assert b"/x/a" not in told
+    # it is refused from now on, whoever counts it
+    with pytest.raises(InvalidInput, match="was purged; forget or purge it there"):
+        pull(hub, other.latest().append(segment(other.latest(), {"/x/a": 9}), again=True))
+    assert pull(found.store, site({"c": 4}), "apac").purged == ()
+
+
+def test_what_was_purged_or_forgotten_here_is_refused():
+    hub = create()
+    gone = Recount("forget", "", removed=(segment(hub, {"s3://x/a": 1}),), lists=True)
+    hub = commit_recount(append(hub, {"s3://x/a": 1}), gone)
+    with pytest.raises(InvalidInput, match="s3://x/a was forgotten; .*forget --allow-again"):
+        pull(hub, site({"s3://x/a": 1}), "emea")
+
+
+def test_old_versions_expire_and_what_they_alone_held(tmp_path):
+    other = site({"a": 2}, tmp_path / "site")
+    hub = pull(create(tmp_path / "hub"), other, "emea").store
+    pull(hub, compact(append(other, {"b": 3})))
+    hub, _ = expire(hub.latest(), 1, timedelta(0))
+    assert holds(hub, [2, 3])
+    assert len(list((tmp_path / "hub" / "segments").iterdir())) == 1
+
+
+def test_a_hub_of_hubs_knows_whose_documents_it_holds():
+    berlin, rome = site({"/a": 1}), site({"/a": 2})
+    europe = pull(pull(create(), berlin, "berlin").store, rome, "rome").store
+    world = pull(create(), europe, "europe").store
+    assert holds(world, [1, 2])
+    names = {"origin://europe/berlin//a", "origin://europe/rome//a"}
+    assert {one.url for one in world.ledger()} == names
+    with pytest.raises(InvalidInput, match="hold the documents of the same store"):
+        pull(world, rome, "rome")
+    purge(rome, {"/a"})
+    pull(europe, rome)
+    found = pull(world, europe)
+    assert found.purged == ("origin://europe/rome//a",)
+    assert holds(found.store, [1])
+    with pytest.raises(InvalidInput, match="holds the documents of .* which would count twice"):
+        pull(berlin, world, "world")
+
+
+def test_bad_input(tmp_path):
+    hub, other = create(tmp_path / "hub"), site({"a": 1}, tmp_path / "site")
+    for name, said in (("-x", "do not begin with -"), ("a/b", "an origin cannot be named")):
+        with pytest.raises(InvalidInput, match=said):
+            pull(hub, other, name)
+    with pytest.raises(InvalidInput, match="itself, or a copy of it"):
+        pull(hub, hub)
+    with pytest.raises(InvalidInput, match="holds 6 documents, fewer than 7"):
+        pull(hub, other, least_documents=7)
+    pull(hub, other, least_documents=6)
+    assert [*hub.latest().commit.origins] == ["site"]
+    with pytest.raises(InvalidInput, match="is origin site of .*, not emea"):
+        pull(hub, other, "emea")
+    with pytest.raises(InvalidInput, match="is another store, at"):
+        pull(hub, site({"b": 2}), "site")
+    foreign = MomentStore.create(
+        f"memory://{tmp_path.name}", WORDS, None, NEW, other.form, halves=False
+    )
+    with pytest.raises(ForeignStatistics, match=r"4 core words.*; word 1 is 'tax' there and 'law'"):
+        pull(hub, foreign)
+    assert hub.latest().version == 1
+
+
+def test_an_origin_that_was_restored_from_an_older_copy_is_refused(tmp_path):
+    hub, other = create(), site({"a": 1}, tmp_path / "site")
+    shutil.copytree(tmp_path / "site", tmp_path / "copy")
+    append(other, {"b": 2})
+    pull(hub, other)
+    shutil.rmtree(tmp_path / "site")
+    shutil.move(tmp_path / "copy", tmp_path / "site")
+    with pytest.raises(InvalidInput, match="is at version 1, and version 2 of it is here"):
+        pull(hub, MomentStore.open(other.url))
+
+
+def test_of_two_pulls_at_once_each_counts_once():
+    hub, other = create(), site({"a": 1})
+    third = site({"b": 2})
+    pulls = [threading.Thread(target=pull, args=(hub, one)) for one in (other, third) * 4]
+    for one in pulls:
+        one.start()
+    for one in pulls:
+        one.join()
+    assert holds(hub, [1, 2])
+    assert hub.latest().version == 2
+
+
+@pytest.mark.parametrize("sleeps_at", range(2, 30, 4))
+def test_a_site_may_compact_and_expire_meanwhile(tmp_path, sleeps_at):
+    other = append(site({"a": 1}, tmp_path / "site"), {"b": 2})
+
+    def meanwhile():
+        expire(compact(append(MomentStore.open(other.url), {"c": 3})), 1, timedelta(0))
+
+    folder = Sleeping(other.url, None, sleeps_at, meanwhile)
+    found = pull(create(tmp_path / "hub"), dataclasses.replace(other, folder=folder))
+    # the version before or after
+    assert holds(found.store, [1, 2] if found.origin.version == 2 else [1, 2, 3])
