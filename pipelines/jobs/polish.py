@@ -179,6 +179,7 @@ def polish(
     client = run.cluster.client
     reading = client.submit(ReadingContext.of, store, limits, run.storage_options, pure=False)
     total: PassSums | None = None
+    before: Any = None
     model = family.start(model)
     for number in range(1, most + 1):
         context = client.submit(
@@ -195,9 +196,9 @@ def polish(
                 f"read and {len(total.bad)} that could not be; give shards with records like those "
                 "of the store"
             )
-        sums, before = total.expected, model
+        sums, earlier, before = total.expected, before, model
         model = family.after(number, before, sums, store.foundation, alpha)
-        if passes == AUTO and family.settled(before, model):
+        if passes == AUTO and family.settled(before, model, earlier):
             break
     assert total is not None
     expected = total.expected

@@ -56,8 +56,8 @@ def _finds(model: str, key: str, word: str) -> bool:
 class RefitSection:
     """Topics and alpha0: one value, or a list whose best value is chosen; and the method.
 
-    `polish` passes over the records follow; "auto" stops when a pass changes little. `topics` and
-    `refine` may be "auto": halves of the records decide, and the spectrum decides `topics` of
+    `polish` passes over the records follow; "auto" stops when more would change little. `topics`
+    and `refine` may be "auto": halves of the records decide, and the spectrum decides `topics` of
     factors. `auto` holds the names of these options.
 
     Any other option of the model is a key, too, and `further` holds it.

@@ -38,9 +38,9 @@ class MomentBernoulliMixture(SparseInput, MomentMixture):
         both halves of the rows, "predict" the fewest with the best held-out log-likelihood of pairs
         of features.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit; "auto": until one changes
-        components by less than a twentieth of their error bars. Only in `fit`, as `partial_fit`
-        does not have all rows.
+        Passes of expectation maximisation over the rows after the fit; "auto": until all
+        later ones would change components by less than a twentieth of their error bars, at most 20.
+        Only in `fit`, as `partial_fit` does not have all rows.
     binarize : float, optional
         Threshold above which a value is a feature; None accepts only 0 and 1.
     sketch_columns : int, optional

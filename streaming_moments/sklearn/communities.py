@@ -58,7 +58,7 @@ class MomentCommunities(SparseInput, MomentTransformer):
         Share of each community, decreasing.
     memberships_ : (nodes, k) float64
         Memberships of the fitted nodes; only after `fit`, as other methods do not have all rows.
-        With alpha0 0, one community each: at most ten rounds by the likelihood of a blockmodel,
+        With alpha0 0, one community each: the most likely after variational rounds of a blockmodel,
         with degree correction where degrees differ by more than chance.
     labels_ : (nodes,) int64
         Most likely community of each fitted node; only after `fit`.

@@ -39,9 +39,9 @@ class MomentHMM(MomentSampler):
     refine : int
         Rounds of expectation maximisation on the table of windows, for up to 128 symbols.
     polish : int or "auto"
-        Passes of Baum-Welch over the sequences after the fit; "auto": until one changes the states
-        by less than a fiftieth of their error bars, at most 100. Only in `fit`, as `partial_fit`
-        does not have all sequences.
+        Passes of Baum-Welch over the sequences after the fit; "auto": until all later ones would
+        change the states by less than a hundredth of their error bars, at most 100. Only in `fit`,
+        as `partial_fit` does not have all sequences.
     sketch_columns : int, optional
         Columns of the sketch; as in `sketch_of`.
     random_state : int, RandomState or None

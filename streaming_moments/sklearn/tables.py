@@ -49,9 +49,9 @@ class MomentLatentTree(OneToOneFeatureMixin, TransformerMixin, MomentSampler):  
     smoothing : float
         Share of each column's own distribution mixed into its distribution given a state.
     polish : int or "auto"
-        Passes of expectation maximisation over the rows after the fit; "auto": until one changes
-        the tables by less than a twentieth of their error bars, at most 20. Only in `fit`, as
-        `partial_fit` does not have all rows.
+        Passes of expectation maximisation over the rows after the fit; "auto": until all
+        later ones would change the tables by less than a twentieth of their error bars, at most 20.
+        Only in `fit`, as `partial_fit` does not have all rows.
     keep_statistics : bool
         Whether a pickle after `fit` includes `statistics_`, so that rows can be added later; after
         `partial_fit` it always does.

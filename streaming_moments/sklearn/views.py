@@ -50,8 +50,8 @@ class MomentViews(SparseInput):
         Rounds of refinement by the table of triples, for views without sketches or alpha0.
     polish : int or "auto"
         Passes of expectation maximisation over the records after the fit, for alpha0 0; "auto":
-        until one changes the states by less than a twentieth of their error bars, at most 20. Only
-        in `fit`, as `partial_fit` does not have all records.
+        until all later ones would change the states by less than a twentieth of their error bars,
+        at most 20. Only in `fit`, as `partial_fit` does not have all records.
     random_state : int, RandomState or None
         Seed of the random columns and starts.
     keep_statistics : bool

@@ -26,6 +26,7 @@ from streaming_moments.pipelines.jobs.compact import compact_when_many
 from streaming_moments.storage.dates import DateRange
 from streaming_moments.storage.files.folders import Folder
 from streaming_moments.storage.log import layout
+from streaming_moments.storage.log.covering import without_whole
 from streaming_moments.storage.log.ledger import ShardsAlreadyCounted
 from streaming_moments.storage.operations.expiry import expire
 from streaming_moments.storage.operations.windows import Window, WindowedStore
@@ -35,8 +36,10 @@ from streaming_moments.testing.small_store import BASIS, VOCABULARY, record, tot
 
 # two shards a day, so that segments are replaced and sums stand beside others
 A_DAY, AFTER = 2, 2
+# three days on one level are more than half of four, so that one sum of them is written
+WHOLE = 4
 FIRST = date(2026, 1, 1)
-SHARDS = {f"{number:02}": number for number in range(6 * A_DAY)}
+SHARDS = {f"{number:02}": number for number in range(8 * A_DAY)}
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +53,20 @@ def bucket():
 class Place:
     """Where stores lie, the options of the storage, and how many days of shards are counted.
 
-    `kills` and `rounds` are of the short and the long form.
+    `kills` and `rounds` are of the short and the long form. Segments are merged `after` so many.
     """
 
     url: str
     options: dict | None
     days: int
+    after: int = AFTER
     kills: tuple = (4, 200)
     rounds: tuple = (1, 20)
 
     @property
     def kind(self):
+        if self.after == WHOLE:
+            return "disk, with sums of all days but the latest"
         return "disk" if self.options is None else "S3"
 
     @property
@@ -68,15 +74,20 @@ class Place:
         return tuple(SHARDS)[: self.days * A_DAY]
 
 
-@pytest.fixture(params=["disk", pytest.param("s3", marks=pytest.mark.long)])
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("whole", "s3")]
+
+
+@pytest.fixture(params=["disk", *LONG])
 def place(request, tmp_path, campaigns, monkeypatch):
     if request.param == "disk":
         return Place(str(tmp_path), None, 6)
+    if request.param == "whole":
+        return Place(str(tmp_path), None, 8, WHOLE, (4, 50), (1, 5))
     # where a file takes a hundred times as long: one for each array
     monkeypatch.setattr(layout, "FEWEST_BLOCKS", campaigns.size(1, layout.FEWEST_BLOCKS))
     options = request.getfixturevalue("bucket")
     days = campaigns.size(3, 4)
-    return Place(f"s3://levels/{tmp_path.name}", options, days, (2, 40), (1, 4))
+    return Place(f"s3://levels/{tmp_path.name}", options, days, kills=(2, 40), rounds=(1, 4))
 
 
 def created(url, options):
@@ -151,7 +162,7 @@ def run_one(work, *arguments):
 def test_ingests_that_are_killed_while_they_merge_go_on(campaigns, place, tmp_path):
     rng, told = random.Random(campaigns.seed), forking().Queue()
     created(str(tmp_path / "all"), None)
-    assert run_one(steps_of, told, str(tmp_path / "all"), None, place.names) == 0
+    assert run_one(steps_of, told, str(tmp_path / "all"), None, place.names, place.after) == 0
     most = told.get(timeout=PATIENCE)
     kills, held, stores = campaigns.size(*place.kills), 0, 0
     while held < kills:
@@ -160,7 +171,8 @@ def test_ingests_that_are_killed_while_they_merge_go_on(campaigns, place, tmp_pa
         created(store, place.options)
         while True:
             steps = rng.randrange(most) if held < kills else 10 * most
-            ended = run_one(ingest_until, steps, store, place.options, place.names)
+            given = store, place.options, place.names, place.after
+            ended = run_one(ingest_until, steps, *given)
             found = MomentStore.open(store, storage_options=place.options)
             there = require(found)
             if ended == 0:
@@ -168,8 +180,12 @@ def test_ingests_that_are_killed_while_they_merge_go_on(campaigns, place, tmp_pa
             assert ended == -signal.SIGKILL
             held += 1
         assert there == len(place.names)
-        assert len(found.commit.segments) == place.days
+        # those of the latest day wait until there are enough
+        waiting = A_DAY - 1 if place.after == WHOLE else 0
+        assert len(found.commit.segments) == place.days + waiting
         assert len(found.parts) < place.days
+        whole = len(found.commit.sums) - len(without_whole(found.commit.sums))
+        assert whole == (place.after == WHOLE)
         # what only earlier versions hold goes, and nothing else does
         expire(found, 1, timedelta(0))
         found = MomentStore.open(store, storage_options=place.options)
@@ -195,7 +211,8 @@ def test_two_updaters_and_their_readers_at_once(campaigns, place):
     for number in range(rounds):
         store = f"{place.url}/both{number}"
         created(store, place.options)
-        works = [(ingest, store, place.options, names[own::2] + names) for own in (0, 1)]
+        told = store, place.options
+        works = [(ingest, *told, names[own::2] + names, place.after) for own in (0, 1)]
         deadline = time.monotonic() + PATIENCE
         opened = [MomentStore.open(store, storage_options=place.options)]
         with processes(*works) as both:
@@ -213,7 +230,9 @@ def test_two_updaters_and_their_readers_at_once(campaigns, place):
             assert [process.exitcode for process in both] == [0, 0]
         found = MomentStore.open(store, storage_options=place.options)
         assert require(found) == len(names)
-        assert len(found.commit.segments) == place.days
+        # those of the latest day wait until there are enough
+        waiting = A_DAY - 1 if place.after == WHOLE else 0
+        assert len(found.commit.segments) == place.days + waiting
         for version in range(1, found.version, 1 if place.options is None else 5):
             earlier = found.at(version)
             assert earlier.load() == total([SHARDS[shard.url] for shard in earlier.ledger()])

@@ -15,6 +15,7 @@ from night_corpus import command
 
 from streaming_moments.models.chains.hidden_markov import HiddenMarkovModel
 from streaming_moments.models.factors.independent_factors import IndependentFactors
+from streaming_moments.models.latent_trees.shapes import SHAPES
 from streaming_moments.models.mixtures.gaussian_mixture import GaussianMixture
 from streaming_moments.models.three_view.multi_view import MultiViewMixture
 from streaming_moments.models.topics import TopicModel
@@ -34,6 +35,7 @@ from streaming_moments.storage.shards import ShardFormat
 from streaming_moments.storage.store.store import MomentStore
 
 SHARDS, DOCUMENTS, PASSES = 24, 6, 2
+COLUMNS = tuple("rstuvw")
 GROUP = 2  # shards of one task, as these are all of nearly one size
 POLICY = TokenPolicy()
 VOCABULARY = Vocabulary(("law", "sea", "ship", "tax"), core=3, policy=POLICY.fingerprint)
@@ -94,7 +96,7 @@ def store_of_views(place):
     return store.save_model("given", MultiViewMixture(*tables, np.array([0.6, 0.4])))
 
 
-def fitted_by(*create, model):
+def fitted_by(*create, model, refit=()):
     """Makes a store of the shards themselves, by commands, with a model of them to begin with."""
 
     def run(*told):
@@ -106,17 +108,26 @@ def fitted_by(*create, model):
         shards = [str(path) for path in sorted(Path(place).parent.glob("shards/*.csv"))]
         run("create", place, *shards, *create)
         run("update", place, *shards)
-        run("refit", place, "--model", model, "--topics", "2", "--name", "given")
+        run("refit", place, "--model", model, "--topics", "2", "--name", "given", *refit)
         return MomentStore.open(place)
 
     return made
 
 
 def categories(path, rng):
-    held = rng.integers(0, 2, DOCUMENTS)
-    rows = np.where(rng.random((DOCUMENTS, 3)) < 0.8, held[:, None], 1 - held[:, None])
+    """Six columns, three around each of two bits that often agree."""
+    bits = rng.integers(0, 2, (DOCUMENTS, 1))
+    bits = np.hstack([bits, np.where(rng.random((DOCUMENTS, 1)) < 0.8, bits, 1 - bits)])
+    held = np.repeat(bits, 3, axis=1)
+    rows = np.where(rng.random((DOCUMENTS, 6)) < 0.8, held, 1 - held)
     lines = [",".join(f"v{one}" for one in row) + "\n" for row in rows]
-    path.write_text("".join(["r,s,t\n", *lines]))
+    path.write_text("".join([f"{','.join(COLUMNS)}\n", *lines]))
+
+
+def tree_of(shape):
+    """A row of `MODELS`: tables, and the tree of one shape of them."""
+    told = "--categories", ",".join(COLUMNS), "--min-documents", "1"
+    return fitted_by(*told, model="latent_tree", refit=("--shape", shape)), categories, "csv", 1
 
 
 def edges(path, rng):
@@ -152,12 +163,7 @@ MODELS = {
     "factors": (store_of_factors, rows, "npy", 1),
     "hmm": (store_of_a_chain, sequences, "txt", 1),
     "views": (store_of_views, records, "csv", 1),
-    "latent_tree": (
-        fitted_by("--categories", "r,s,t", "--min-documents", "1", model="latent_tree"),
-        categories,
-        "csv",
-        1,
-    ),
+    **{shape: tree_of(shape) for shape in SHAPES},
     "blockmodel": (
         fitted_by("--kind", "edges", "--columns", "r,s", model="blockmodel"),
         edges,
@@ -224,7 +230,8 @@ def undisturbed(cluster, corpus, tmp_path_factory):
 def test_passes_that_are_killed(campaigns, cluster, corpus, undisturbed, tmp_path, whom):
     rng = random.Random(campaigns.seed)
     wanted, seconds = undisturbed
-    most, kills, held, trials, repeated = campaigns.size(MODELS[corpus.model][3], 200), 0, 0, 0, 0
+    long = 25 if corpus.model in SHAPES else 200
+    most, kills, held, trials, repeated = campaigns.size(MODELS[corpus.model][3], long), 0, 0, 0, 0
     while kills < most:
         store, before, own = corpus.new_store(tmp_path / str(trials)), len(cluster.reads()), 0
         late = False

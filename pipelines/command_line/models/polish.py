@@ -44,7 +44,7 @@ from streaming_moments.storage.store.store import MomentStore
     type=OrAuto(COUNT),
     default=PASSES,
     show_default=True,
-    help="Number of passes; auto: until a pass changes little of the error bars.",
+    help="Number of passes; auto: until more would change little of the error bars.",
 )
 @click.option("--alpha", is_flag=True, help="Also learn alpha, by one fixed-point step per pass.")
 @click.option("--name", type=StoreName(), help="Name of the new model [by parent and passes].")

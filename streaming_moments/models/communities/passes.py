@@ -93,6 +93,6 @@ def improved(model: Blockmodel, expected: ExpectedNeighbours) -> Blockmodel:
     return replace(
         model,
         memberships=found,
-        mixing=Blocks(expected.outgoing, labels).chances,
+        mixing=Blocks.of_labels(expected.outgoing, labels).chances,
         weights=found.mean(axis=0),
     )

@@ -63,7 +63,9 @@ class Passes:
     rules : rules by which records are read
     shape : (rows, columns) of the tables of a model, for memory plans
     require : `require(model, alpha)` raises InvalidInput if the model has no alpha to learn
-    settles : share of the error bars that the last pass of "auto" may change, as of `settled`
+    settles : share of the error bars that passes after the last of "auto" may change, as of
+        `settled`
+    lasting : whether all of these count, not the last alone
     of_rows : whether records are rows of numbers, which need the grid of a foundation
     states : `states(model)` are what a pass of "auto" changes
     cut : `cut(batches)` are the same records in batches that `reader` takes, however they were cut
@@ -83,6 +85,7 @@ class Passes:
     shape: Callable[[Any], tuple[int, int]]
     require: Callable[[Any, bool], None]
     settles: float
+    lasting: bool = True
     of_rows: bool = False
     states: Callable[[Any], Any] = states_of
     cut: Callable[[Iterable[Any]], Iterable[Any]] = _as_it_is
@@ -104,9 +107,10 @@ class Passes:
         found = self.improved(before, sums, foundation, alpha)
         return self.accelerated(before, found) if number <= ACCELERATED else found
 
-    def settled(self, before: Any, after: Any) -> bool:
-        """Whether a pass changed a model by little, so that "auto" ends with it."""
-        return settled(self.states(before), self.states(after), self.settles)
+    def settled(self, before: Any, after: Any, earlier: Any) -> bool:
+        """Whether "auto" ends with a pass, from the models before it and before the last one."""
+        once = self.states(earlier) if self.lasting and earlier is not None else None
+        return settled(self.states(before), self.states(after), self.settles, once)
 
 
 def _refuse_alpha(model: Any, alpha: bool) -> None:
@@ -133,6 +137,7 @@ _OF_DOCUMENTS = Passes(
     lambda model: (model.n_words, model.n_topics),
     polishing.require_alpha,
     OF_DOCUMENTS,
+    lasting=False,
 )
 _OF_ROWS = Passes(
     mixture_passes.ExpectedRows,
@@ -159,6 +164,7 @@ _OF_FACTORS = Passes(
     OF_EM,
     of_rows=True,
     states=factor_passes.columns_of,
+    lasting=False,
 )
 _OF_SETS = Passes(
     set_passes.ExpectedSets,

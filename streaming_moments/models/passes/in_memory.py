@@ -52,8 +52,9 @@ def polished(
         so it must not be an iterator.
     passes : int or "auto"
         One or two are enough for good topics; 0 returns the model itself. "auto" stops when a pass
-        changes the topics by less than half of their error bars, after at most 20 passes; of chains
-        a fiftieth and 100 passes, of other models a twentieth.
+        changes the topics by less than half of their error bars, after at most 20 passes. Of other
+        models it stops when all later passes would change less than a twentieth of the bars, of
+        chains a hundredth, after at most 100.
     alpha : bool
         Whether each pass ends with a step of Minka's fixed point of alpha (2000), in which
         digamma is linear between whole counts. It overestimates alpha, from planted topics too,
@@ -113,14 +114,15 @@ def passes_over(
         raise InvalidInput(f"{passes} passes by {threads} threads; give at least 0 and 1")
     family.require(model, alpha)
     polishing: Any = family.start(model) if most else model
+    before: Any = None
     for number in range(1, most + 1):
-        before, reader = polishing, family.reader(polishing, foundation)
+        earlier, before, reader = before, polishing, family.reader(polishing, foundation)
         total = _expected(reader, family.cut(batches), family.sums, threads)
         polishing = family.after(number, before, total, foundation, alpha)
         note = Polishing("", number, alpha, 0, total.documents, total.tokens)
         polishing = replace(polishing, polishing=note)
         report(f"pass {number} of at most {most}: {total.documents:,} records")
-        if passes == AUTO and family.settled(before, polishing):
+        if passes == AUTO and family.settled(before, polishing, earlier):
             break
     done: T = polishing
     return done

@@ -97,11 +97,18 @@ class ViewsEm:
         return data.weights.size, sp.hstack(matrices, format="csr"), [m.shape[1] for m in matrices]
 
     def fit(self, prepared: Any) -> Any:
-        k, counts, sizes = prepared
+        k, _, sizes = prepared
         rng = np.random.default_rng(self.seed)
-        cuts = np.cumsum(sizes)[:-1]
         tables = np.vstack([rng.dirichlet(np.ones(n), k).T for n in sizes])
-        weights, before = np.full(k, 1 / k), -np.inf
+        found, _, likelihood = self.fit_from(prepared, tables, np.full(k, 1 / k))
+        return found, likelihood
+
+    def fit_from(
+        self, prepared: Any, tables: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], float]:
+        """Tables of the views, weights and nats a record, from a start."""
+        _, counts, sizes = prepared
+        cuts, before = np.cumsum(sizes)[:-1], -np.inf
         for _ in range(self.rounds):
             logs = counts @ np.log(np.maximum(tables, _LEAST)) + np.log(weights)
             most = logs.max(axis=1, keepdims=True)
@@ -115,7 +122,7 @@ class ViewsEm:
             if likelihood - before < self.tolerance:
                 break
             before = likelihood
-        return np.split(tables, cuts), likelihood
+        return np.split(tables, cuts), weights, likelihood
 
     def result(self, fitted: Any, prepared: Any) -> tuple[Any, float]:
         return fitted

@@ -22,6 +22,7 @@ from streaming_moments.synthetic.tables import SyntheticTable, latent_tree_table
 
 _HELD_OUT = 5000  # rows of the planted ones
 _LEVELS = 3  # of a real number
+_LOADED = {"cancer": "breast_cancer"}  # names of scikit-learn
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,8 @@ class PlantedTable:
 class RealTable:
     """A table that a package brings, real numbers in three levels; a quarter is held out.
 
-    "digits" and "cancer" are of scikit-learn, "affairs" and "election" of statsmodels.
+    "digits", "cancer", "wine" and "diabetes" are of scikit-learn; "affairs", "election" and
+    "insurance" (RAND) of statsmodels.
     """
 
     which: str
@@ -197,25 +199,21 @@ def _independent(data: Rows) -> DirectedTree:
 
 
 def _read(which: str) -> tuple[list[str], NDArray[np.float64]]:
-    if which in ("digits", "cancer"):
-        import sklearn.datasets
+    import sklearn.datasets
 
-        load = (
-            sklearn.datasets.load_digits
-            if which == "digits"
-            else sklearn.datasets.load_breast_cancer
-        )
-        found = load()
-        values = found.data
-        if which == "digits":
-            # means of squares of four points
-            values = values.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)
-            return [f"p{place}" for place in range(16)], values
-        return [str(name) for name in found.feature_names[:10]], values[:, :10]
-    import statsmodels.api as sm
+    if which in ("affairs", "election", "insurance"):
+        import statsmodels.api as sm
 
-    data = (sm.datasets.fair if which == "affairs" else sm.datasets.anes96).load_pandas().data
-    return [str(name) for name in data.columns], data.to_numpy(dtype=np.float64)
+        names = {"affairs": "fair", "election": "anes96", "insurance": "randhie"}
+        data = getattr(sm.datasets, names[which]).load_pandas().data
+        return [str(name) for name in data.columns], data.to_numpy(dtype=np.float64)
+    found = getattr(sklearn.datasets, f"load_{_LOADED.get(which, which)}")()
+    if which == "digits":
+        # means of squares of four points
+        values = found.data.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16)
+        return [f"p{place}" for place in range(16)], values
+    most = 10 if which == "cancer" else found.data.shape[1]
+    return [str(name) for name in found.feature_names[:most]], found.data[:, :most]
 
 
 def _levels(column: NDArray[np.float64]) -> NDArray[np.int64]:

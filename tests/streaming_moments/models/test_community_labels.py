@@ -33,7 +33,7 @@ def one_hot(labels, k=3):
 @given(st.integers(0, 2**32), st.integers(0, 8))
 def test_scores_differ_as_the_likelihood_of_the_graph_does(seed, node):
     adjacency, labels = drawn(seed)
-    blocks = Blocks(adjacency @ one_hot(labels), labels)
+    blocks = Blocks.of_labels(adjacency @ one_hot(labels), labels)
     pairs = np.maximum(np.outer(blocks.sizes, blocks.sizes) - np.diag(blocks.sizes), 1)
     chances = (blocks.edges + 0.5) / (pairs + 1)
     chances = np.clip(chances, 1e-9, 1 - 1e-9)
@@ -73,7 +73,7 @@ def test_labels_of_planted_communities_come_nearer(theta, corrected):
     errors = [membership_error(one, one_hot(truth, 4)) for one in (plain, found.memberships_)]
     assert errors[1] < 0.7 * errors[0]
     labels = found.memberships_.argmax(axis=1)
-    assert Blocks(adjacency @ one_hot(labels, 4), labels).corrected == corrected
+    assert Blocks.of_labels(adjacency @ one_hot(labels, 4), labels).corrected == corrected
     # from the truth rounds end not much nearer
     best = settled_labels(adjacency, truth, 4)
     assert errors[1] < membership_error(one_hot(best, 4), one_hot(truth, 4)) + 0.12
