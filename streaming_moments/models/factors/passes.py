@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,13 +136,11 @@ def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> Indepen
     left = np.diag(turn @ spread @ turn.T)
     own = left - np.diag(_noise_of(model, unmixing, grid))
     lengths = np.sqrt(np.maximum(own, _LEAST_SHARE * left))
-    skewness, kurtosis = _cumulants(sums, every, spread, noise)
     return replace(
         model,
         mixing=mixing * lengths,
         unmixing=unmixing / lengths,
-        skewness=skewness,
-        kurtosis=kurtosis,
+        **_cumulants(sums, every, spread, noise),
     )
 
 
@@ -239,12 +237,18 @@ def _cumulants(
     mean: NDArray[np.float64],
     spread: NDArray[np.float64],
     noise: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(k,) skewness and excess kurtosis of the factors that a pass read, without their noise."""
-    third, fourth = sums.powers / (sums.documents * _POWER)
-    variances = spread.diagonal()
+) -> dict[str, Any]:
+    """(k,) cumulants of the factors that a pass read, without their noise, and standard errors."""
+    n, variances = sums.documents, spread.diagonal()
+    third, fourth = sums.powers / (n * _POWER)
     raw = variances + mean**2
     skewed = third - 3 * mean * raw + 2 * mean**3
     kurtotic = fourth - 4 * mean * third + 6 * mean**2 * raw - 3 * mean**4 - 3 * variances**2
     own = np.maximum(variances - noise.diagonal(), _LEAST_SHARE * variances)
-    return skewed / own**1.5, kurtotic / own**2
+    sizes = variances / own
+    return {
+        "skewness": skewed / own**1.5,
+        "kurtosis": kurtotic / own**2,
+        "skewness_error": np.sqrt(6 / n) * sizes**1.5,
+        "kurtosis_error": np.sqrt(24 / n) * sizes**2,
+    }

@@ -67,6 +67,8 @@ def test_passes_come_nearer_whatever_the_factors_are(laws) -> None:
     np.testing.assert_allclose(better.values(read).var(axis=0) - noise, 1.0, atol=0.01)
     np.testing.assert_allclose(better.skewness, model.skewness, atol=0.1)
     np.testing.assert_allclose(better.kurtosis, model.kurtosis, atol=0.3)
+    np.testing.assert_allclose(better.skewness_error, model.skewness_error, rtol=0.02)
+    np.testing.assert_allclose(better.kurtosis_error, model.kurtosis_error, rtol=0.02)
     assert f"{ROWS:,} records read" in better.described().sentence
 
 
@@ -80,14 +82,13 @@ def test_a_start_by_cumulants_that_do_not_tell_is_mended() -> None:
     assert not better.weak
 
 
-def test_noise_of_unknown_covariance_is_taken_off() -> None:
-    root = np.random.default_rng(7).normal(size=(12, 12)) / 6
-    given = drawn(["exponential"] * 4, dimensions=12, noise=root)
+def test_passes_come_nearer_in_noise_of_unknown_covariance() -> None:
+    root = np.random.default_rng(9).normal(size=(12, 12)) / 6
+    given = drawn(["exponential"] * 4, dimensions=12, noise=root, seed=2)
     model, foundation = fitted(given, noise="full")
     better = polished(model, foundation, given.rows)
-    blind = polished(fitted(given)[0], foundation, given.rows)
-    errors = [amari_distance(given.mixing, one.unmixing) for one in (better, model, blind)]
-    assert errors[0] < errors[1] < errors[2]
+    errors = [amari_distance(given.mixing, one.unmixing) for one in (model, better)]
+    assert errors[1] < 0.6 * errors[0]
 
 
 def test_kurtoses_of_both_signs_are_a_start_for_passes_in_noise_of_unknown_covariance() -> None:
