@@ -107,7 +107,7 @@ class FactorReader:
 
 
 def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> IndependentFactors:
-    """Factors after a pass: a Newton step of the likelihood, with noise taken off.
+    """Factors after a pass: a Newton step of the likelihood, corrected for noise.
 
     The score of each factor, minus the derivative of its log density, is piecewise linear, and the
     nearest to the true one in mean square (Pham and Garat 1997). At the true unmixing, the score of

@@ -150,7 +150,7 @@ def _moved(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Clusters after splits of wide ones, each in exchange for a centre that is hardly needed.
 
-    A split is kept if the rows are then nearer to their centres.
+    A split stays if the rows are then nearer to their centres.
     """
     k, before = len(centres), _spread(x, centres, labels)
     moves = 0
