@@ -107,13 +107,13 @@ class FactorReader:
 
 
 def improved(model: IndependentFactors, sums: FactorSums, grid: Grid) -> IndependentFactors:
-    """Factors after a pass: a Newton step of the likelihood, corrected for noise.
+    """Factors after a pass: a Newton step of the likelihood, without the noise.
 
     The score of each factor, minus the derivative of its log density, is piecewise linear, and the
     nearest to the true one in mean square (Pham and Garat 1997). At the true unmixing, the score of
     a factor is uncorrelated with other factors, but for their noise: by Stein's identity that
     leaves the covariance of the noise times the mean slope of the score. Noise of unknown
-    covariance is taken off with the part of the score that is linear. Factors keep their order and
+    covariance is subtracted with the linear part of the score. Factors keep their order and
     signs. Skewness and kurtosis are of the values that the pass read.
     """
     n, k = sums.documents, model.n_topics

@@ -136,9 +136,9 @@ def test_token_ids_outside_the_vocabulary_are_counted_by_document():
         (
             "a.zip",
             b"PK\x05\x06" + bytes(18),
-            "has no column 'who' of ids; run transform without --id-column",
+            "has no column 'who' of ids; leave out `transform --id-column`",
         ),
-        ("a.txt", b"sea", "has no column 'who' of ids; run transform without --id-column"),
+        ("a.txt", b"sea", "has no column 'who' of ids; leave out `transform --id-column`"),
         (
             "a.jsonl",
             b'{"text": "sea"}',
@@ -147,7 +147,7 @@ def test_token_ids_outside_the_vocabulary_are_counted_by_document():
         ("a.jsonl", b'{"text": "sea", "who": [1]}', "line 1: field 'who' is list, expected"),
         ("a.csv", b"text\nsea", "has no column 'who'; its columns are"),
         ("a.csv", b"who,text\n\xff,sea", "column 'who' of ids has values that are not UTF-8"),
-        ("a.parquet", parquet(text=["sea"]), "choose another with `transform --id-column NAME`"),
+        ("a.parquet", parquet(text=["sea"]), "choose another with `transform --id-column`"),
         ("a.parquet", parquet(text=["sea"], who=[1.5]), "is of type double, expected texts or"),
     ],
 )
